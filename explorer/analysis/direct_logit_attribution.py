@@ -356,8 +356,8 @@ LOGIT_COMPONENTS = {
 }
 # Formula of a logit, and of a logit difference.
 THROUGH_NORMS = (
-    N_("norms({x}) · row of the unembedding; each norm divides by what it did in this run"),
-    N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
+    N_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run"),
+    N_("norms({x}) · row of the unembedding less the rival’s; each norm keeps the divisor of this run"),
 )
 AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
 CAPPED = (  # a formula, and by what a cap of the logits multiplies

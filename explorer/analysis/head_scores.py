@@ -179,6 +179,12 @@ def target_mask(trace: Trace, name: str) -> np.ndarray | None:
     return targets(np.array(trace.token_ids)) if targets else None
 
 
+def count_scored_queries(trace: Trace, name: str) -> int:
+    """Return the number of queries that a head score is a mean over."""
+    targets = target_mask(trace, name)
+    return len(trace) - 1 if targets is None else int(targets[1:].any(-1).sum())
+
+
 def without_first_key(patterns: np.ndarray) -> np.ndarray:
     """Return patterns (..., T, T) without the first column, rows renormalised; 0 if nothing else was visible."""
     rest = patterns.copy()

@@ -87,7 +87,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     if not (trace.has_tap("blocks.*.attn.scores") and trace.has_tap("blocks.*.attn.v")):
         raise UserError(_("No attention was captured for this run."))
     steps = query_attention_stages(trace, layer, head, query)
-    keys = select_keys(steps.weights, steps.allowed, query)
+    keys = select_keys(steps.weights, steps.allowed, query, selection.key)
     masked = np.where(steps.allowed, steps.capped, -np.inf)
     columns = ["q·k", _("score"), _("after the mask"), _("weight")]
     values = [steps.dots[keys], steps.scores[keys], masked[keys], steps.weights[keys]]
@@ -97,7 +97,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
 
     def rows(text: str, count: int, one_by_one: bool = False) -> ComputationStep:
         display_columns = [display_numbers(column) for column in values[:count]]
-        all_rows = [{"label": name, "key": int(key), "cells": list(cells)}
+        all_rows = [{"label": name, "key": int(key), "chosen": key == selection.key, "cells": list(cells)}
                  for name, key, cells in zip(names, keys, zip(*display_columns, strict=True), strict=True)]  # fmt: skip
         row_counts = range(1, len(all_rows) + 1) if one_by_one else [len(all_rows)]
         frames = [{"columns": columns[:count], "rows": all_rows[:num_rows]} for num_rows in row_counts]
@@ -115,7 +115,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         if is_whole
         else _(
             "The query of {query} meets each key: q·k, the sum of the products of their {count} numbers. Shown are the "
-            "keys that it looks at most.",
+            "chosen key and those that it looks at most.",
             query=query_token,
             count=trace.config.d_head,
         )
@@ -131,11 +131,12 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     return Walkthrough(title, segments)
 
 
-def select_keys(weights: np.ndarray, allowed: np.ndarray, query: int) -> list[int]:
-    """Return the displayed keys in order: those with the largest weights, and one masked key if there is one."""
+def select_keys(weights: np.ndarray, allowed: np.ndarray, query: int, chosen: int) -> list[int]:
+    """Return the displayed keys in order: the chosen one, those with the largest weights, one masked if any is."""
     later = [query + 1] if query + 1 < len(weights) else []
     visible_keys = np.flatnonzero(allowed)
-    top_keys = visible_keys[np.argsort(-weights[visible_keys], kind="stable")[: MAX_KEYS - len(later)]]
+    ranks = np.where(visible_keys == chosen, np.inf, weights[visible_keys])
+    top_keys = visible_keys[np.argsort(-ranks, kind="stable")[: MAX_KEYS - len(later)]]
     return [*sorted(int(key) for key in top_keys), *later]
 
 

@@ -26,8 +26,18 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_controls import GATE, HIDDEN, NEURON
-from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, position_labels, token_axis
+from explorer.views.intervention_controls import GATE, HIDDEN, NEURON, NEURON_OFF
+from explorer.views.style import (
+    FEED_FORWARD,
+    MONO,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    label,
+    note_above,
+    position_labels,
+    token_axis,
+)
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
 
@@ -299,11 +309,9 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     token_ids = most_affected_tokens(logit_effects)
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
-    title = _(
-        "logit for each 1 of the hidden value,<br>norm gains folded in; here {hidden}", hidden=format_number(hidden)
-    )
+    note = _("Hidden value here: {hidden}.", hidden=format_number(hidden))
     if hidden < 0:
-        title = _("{title},<br>below 0, so that all turns round", title=title)
+        note = _("Hidden value here: {hidden}, so signs reverse.", hidden=format_number(hidden))
     fig = figure(
         go.Bar(
             x=logit_effects[token_ids],
@@ -315,7 +323,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
             ],
             textposition="none",
             marker={"color": FEED_FORWARD},
-            hovertemplate=_("%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>"),
+            hovertemplate=_("%{text}<br>%{x:.4g} per unit of the hidden value<extra></extra>"),
         ),
         alt=_(
             "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
@@ -326,7 +334,8 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
             lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
             value=format_number(hidden),
         ),
-        xaxis={"title": {"text": title}},
+        annotations=note_above(note),
+        xaxis={"title": {"text": _("logit change per unit of the hidden value")}},
         yaxis={
             "tickvals": list(range(len(token_ids))),
             "ticktext": [label(name) for name in names],
@@ -454,7 +463,7 @@ VIEW = View(
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
-    intervention_controls=(NEURON, GATE, HIDDEN),
+    intervention_controls=(NEURON_OFF, NEURON, GATE, HIDDEN),
     code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
     panels=(
         Panel(

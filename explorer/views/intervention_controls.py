@@ -220,6 +220,8 @@ def is_control_applicable(control: InterventionControl, trace: Trace) -> bool:
         control.make_intervention(control.default).check(trace.config, trace.values)
     except UserError:
         return False
+    if issubclass(control.kind, AttentionEdgeIntervention):  # a token that sees nothing else sees itself
+        return control.positions != str(control.amount)
     return not (control.kind is NormReplacement and control.by == trace.config.norm)
 
 
@@ -235,9 +237,11 @@ POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), t
 # work and not the residual stream; a bias of its output stays.
 COMPONENT_SCALE = InterventionControl("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
 HEAD = replace(COMPONENT_SCALE, title=N_("head {head} of layer {layer} ×"), tap="blocks.{layer}.attn.z", index="head")
+HEAD_OFF = replace(HEAD, title=N_("Switch head {head} of layer {layer} off"), kind=ZeroAblation, default=0)
 HEADS = replace(COMPONENT_SCALE, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
 FEED_FORWARD = replace(COMPONENT_SCALE, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
 NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
+NEURON_OFF = replace(NEURON, title=N_("Switch neuron {neuron} of layer {layer} off"), kind=ZeroAblation, default=0)
 MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=MeanAblation, default=0)
 
 # Patches of the chosen component, offered if there is another run.
@@ -258,12 +262,12 @@ PATCH_STREAM = replace(
 PATCH_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
 
 EDGE_SCOPES = (
-    InterventionScope(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
-    InterventionScope(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
-    InterventionScope(N_("with any head of any layer"), "blocks.*.attn.pattern"),
+    InterventionScope(N_("in head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
+    InterventionScope(N_("in all heads of layer {layer}"), "blocks.{layer}.attn.pattern"),
+    InterventionScope(N_("in all heads of all layers"), "blocks.*.attn.pattern"),
 )
 MASK = InterventionControl(
-    N_("position {query} does not see position {key}, and other weights make up for it:"),
+    N_("Block attention from {query} to {key} (other weights grow):"),
     EDGE_SCOPES[0].tap,
     MaskEdge,
     index=EDGE_SCOPES[0].index,
@@ -273,7 +277,7 @@ MASK = InterventionControl(
 )
 DROP = replace(
     MASK,
-    title=N_("position {query} does not see position {key}, and other weights stay:"),
+    title=N_("Block attention from {query} to {key} (other weights stay):"),
     kind=DropEdge,
 )
 GATE = replace(

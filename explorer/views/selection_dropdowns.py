@@ -129,8 +129,8 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
 
 
 def head_score_options(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
-    """Return the head scores as options with label and description."""
-    return [(name, f"{translate(score.label)}: {translate(score.description)}") for name, score in HEAD_SCORES.items()]
+    """Return the head scores as options with their labels."""
+    return [(name, translate(score.label)) for name, score in HEAD_SCORES.items()]
 
 
 HEAD_SCORE_FIELD = SelectionField(

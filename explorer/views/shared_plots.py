@@ -23,6 +23,7 @@ from explorer.views.style import (
     RESIDUAL,
     SELECTED,
     figure,
+    note_above,
     position_labels,
     token_axis,
 )
@@ -151,9 +152,8 @@ def format_percent(share: float) -> str:
     return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
 
 
-def score_term_bars(terms: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
-    """Draw the terms (n,) as bars, with the error of their sum; `hover` is the template of their hover texts."""
-    total = terms.sum()
+def score_term_bars(terms: np.ndarray, hover: str, alt: str, **xaxis) -> go.Figure:
+    """Draw the parts (n,) of a score as bars, with their sum; `hover` is the template of their hover texts."""
     return figure(
         go.Bar(
             x=np.arange(len(terms)),
@@ -163,13 +163,10 @@ def score_term_bars(terms: np.ndarray, score: float, hover: str, alt: str, **xax
         ),
         alt=alt,
         xaxis={"showgrid": False, **xaxis},
-        yaxis={
-            "title": {
-                "text": _(
-                    "sum {total}, off by {error}", total=format_number(total), error=format_number(abs(total - score))
-                )
-            }
-        },
+        yaxis={"title": {"text": _("part of the score")}},
+        annotations=note_above(
+            _("{count} parts sum to {total}, the score.", count=len(terms), total=format_number(terms.sum()))
+        ),
         bargap=0.2,
     )
 

@@ -153,6 +153,12 @@ def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figu
     )
 
 
+def note_above(text: str) -> list[dict]:
+    """Return the annotations of a figure with a sentence above it, on the left."""
+    corner = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 6}
+    return [{"text": text, "showarrow": False, "align": "left", "font": {"size": 12}, **corner}]
+
+
 def head_map_axes() -> dict[str, dict]:
     """Return the axes of a heatmap with a row for each layer, from the top, and a column for each head."""
     return {

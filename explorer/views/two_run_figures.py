@@ -390,6 +390,20 @@ MODELS_WARNING = N_(
 )
 
 
+def unaligned_tokens_note(comparison: Comparison) -> str:
+    """Return what is compared if tokens of A or B have no partner in the other; "" if each has one, or none has."""
+    alignment = comparison.alignment
+    lone = [partners.count(None) for partners in (alignment.partners, alignment.inverse)]
+    if not any(lone) or not comparison.has_aligned_tokens:
+        return ""
+    return _(
+        "Compared are the {count} tokens that stand beside each other; {a} of A and {b} of B have no partner.",
+        count=len(alignment.partners) - lone[0],
+        a=lone[0],
+        b=lone[1],
+    )
+
+
 def different_model_warning(comparison: Comparison) -> str:
     """Return a warning about differences number by number if A and B are of different models; "" otherwise."""
     a, b = comparison.runs

@@ -97,10 +97,12 @@ class HeadTable:
     Attributes:
         columns: all of one shape (L, H).
         alt: what it shows, in a sentence.
+        note: how it was measured, in a sentence above it; "" for none.
     """
 
     columns: tuple[HeadTableColumn, ...]
     alt: str
+    note: str = ""
 
 
 PAGE_KINDS = ("head_table", "model_map", "whole_model")  # kinds of panels that scripts of the page draw, not Plotly
@@ -144,6 +146,7 @@ class Panel:
         min_width: of the figure, in pixels; on a narrower screen it scrolls sideways, except a map of the
             model, which has a portrait layout.
         width: share of the row it takes on a wide screen.
+        chooser: field of the selection whose list stands in the figure's line; "" for none.
     """
 
     name: str
@@ -164,6 +167,7 @@ class Panel:
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
+    chooser: str = ""
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""

@@ -240,7 +240,7 @@ class PageLayout:
         with gr.Row(elem_classes="buttons", elem_id="again"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
             self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
-            self.compare = gr.Button(_("Side by side"), size="sm", min_width=90, elem_id="compare")
+            self.compare = gr.Button(_("Compare methods"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
             PromptAdviceLine(elem_id=shared_constants.ADVICE),
             GeneratedText(elem_id=shared_constants.STORY),
@@ -428,5 +428,9 @@ def panel_widget(view: str, panel: Panel) -> HtmlWidget:
         return WholeModelWidget(**panel_options)
     size = {"height": panel.height, "min_plot_width": panel.min_width}
     return PlotlyFigureWidget(
-        selects=panel.click_selects, to_steps=panel.click_opens_checkpoint, **size, **panel_options
+        selects=panel.click_selects,
+        to_steps=panel.click_opens_checkpoint,
+        chooser=panel.chooser,
+        **size,
+        **panel_options,
     )

@@ -23,6 +23,19 @@ def test_a_clicked_number_tells_how_it_comes_about(person):
     expect(derivation_text).to_be_hidden()
 
 
+def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_closed(visitor):
+    person = visitor("attention", unfolded="")
+    derivation_text = person.page.locator("#attention-pattern .inspection")
+    person.click_cell(person.pattern, 2, 5)
+    expect(derivation_text).to_contain_text("recomputed")
+    expect(derivation_text).to_be_in_viewport(ratio=1)
+    person.page.locator("#attention-row .unfold").click()
+    person.at_rest()
+    expect(derivation_text).to_be_visible()
+    derivation_text.get_by_role("button", name="close").click()
+    expect(derivation_text).to_be_hidden()
+
+
 def test_every_picture_says_what_vouches_for_it(person):
     mark = person.page.locator("#attention-pattern .evidence-mark")
     expect(mark).to_contain_text("recomputed, largest error")

@@ -91,7 +91,7 @@ def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
     stop.click()
     expect(stop).to_be_disabled()
     expect(regenerate).to_be_enabled()
-    person.page.get_by_role("button", name="Side by side").click()
+    person.page.get_by_role("button", name="Compare methods").click()
     expect(stop).to_be_enabled()
     expect(stop).to_be_disabled()  # once they are there
     person.run("The owl said")

@@ -155,6 +155,7 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
     person.generate(3)
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(3)
     expect(person.page.locator("#strip-b .chip.generated")).to_have_count(3)
+    person.page.locator("#runs").get_by_role("button", name="more of the two runs").click()
     person.page.locator("#runs").get_by_role("button", name="swap A and B").click()
     person.expect_selected(checkpoint="gpt-twin")
     expect(person.page.locator("#facts")).to_contain_text("LayerNorm")

@@ -25,30 +25,30 @@ def expect_changes(person: Person, *texts: str):
 def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
     person = visitor("attention", **LOOK)
     person.unfold_changes()
-    edge = person.page.locator(
-        ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
-    )
+    edge = person.page.locator(".what-ifs label:visible", has_text="Block attention from 3 to 1")
     expect(edge.locator("select")).to_have_count(2)
     masked, dropped = edge.locator("select").all()
-    masked.select_option("with head 1 of layer 1")
+    masked.select_option("in head 1 of layer 1")
     expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1")
-    dropped.select_option("with any head of layer 1")
+    dropped.select_option("in all heads of layer 1")
     expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1", "blocks.1.attn.pattern@3*drop*1")
-    masked.select_option("with any head of any layer")  # in the place of the narrower
+    masked.select_option("in all heads of all layers")  # in the place of the narrower
     expect_changes(person, "blocks.1.attn.pattern@3*drop*1", "blocks.*.attn.pattern@3*mask*1")
-    dropped.select_option("nowhere")
+    dropped.select_option("off")
     expect_changes(person, "blocks.*.attn.pattern@3*mask*1")
     person.page.reload()
     person.unfold_changes()
     expect(masked).to_have_value("3")
-    dropped.select_option("with head 1 of layer 1")
+    dropped.select_option("in head 1 of layer 1")
     expect_changes(person, "blocks.*.attn.pattern@3*mask*1", "blocks.1.attn.pattern.1@3*drop*1")
     person.page.locator("#changes button", has_text="with all heads of every layer").click()
     expect_changes(person, "blocks.1.attn.pattern.1@3*drop*1")  # the other stays
     expect(masked).to_have_value("0")
-    masked.select_option("with any head of layer 1")
+    masked.select_option("in all heads of layer 1")
     person.page.locator("#changes button", has_text="take all back").click()
     expect_changes(person, "")
+    expect(dropped).to_be_hidden()  # with the last change goes what made it
+    person.unfold_changes()
     expect(dropped).to_have_value("0")
 
 
@@ -139,3 +139,13 @@ def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor
     expect_changes(person, "")
     expect(scale.first).to_be_focused()
     expect(scale.first).to_have_value("1")
+
+
+def test_a_change_is_told_beside_what_was_before_and_leads_to_what_it_did(visitor):
+    person = visitor("attention", edits="blocks.1.attn.z.1*zero")
+    expect(person.page.locator("#next-token th.before")).to_be_visible()
+    expect(person.page.locator("#next-token td.before").first).not_to_have_text("")
+    person.page.locator("#changes").get_by_text("what it did").click()
+    person.expect_selected(view="experiments")
+    person.page.locator("#changes button").click()
+    expect(person.page.locator("#next-token .before")).to_have_count(0)

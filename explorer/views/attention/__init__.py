@@ -26,7 +26,16 @@ from explorer.views.attention.patterns import (
     query_weight_bars,
     score_by_dimension_bars,
 )
-from explorer.views.intervention_controls import DROP, HEAD, MASK, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN
+from explorer.views.intervention_controls import (
+    DROP,
+    HEAD,
+    HEAD_OFF,
+    MASK,
+    MEAN,
+    PATCH_HEAD,
+    PATCH_MEAN,
+    PATCH_PATTERN,
+)
 from explorer.views.labels import score_inputs_text, shared_kv_head_text
 from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
@@ -136,7 +145,7 @@ VIEW = View(
     required_taps=("blocks.*.attn.pattern",),
     unavailable_message=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
-    intervention_controls=(HEAD, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN, MASK, DROP),
+    intervention_controls=(HEAD_OFF, HEAD, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN, MASK, DROP),
     code=("blocks.{layer}.attn", "model.layers.attention:attention_scores", "model.layers.attention:attention_pattern"),
     panels=(
         Panel(
@@ -207,7 +216,8 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does: choose a head score above"),
+            title=N_("What each head does"),
+            chooser="head_score",
             draw=lambda trace, s: head_score_map(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),

@@ -10,12 +10,13 @@ from explorer.analysis.head_scores import (
     HEAD_SCORES,
     ChanceHeadScores,
     chance_head_scores,
+    count_scored_queries,
     head_score,
     head_scores,
 )
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -30,7 +31,7 @@ from explorer.views.labels import (
     target_and_contrast,
     uniform_score_text,
 )
-from explorer.views.style import figure, frame_head
+from explorer.views.style import figure, frame_head, note_above
 from explorer.views.verification import Verification, verify_derived
 from explorer.views.view import HeadTable, HeadTableColumn
 
@@ -49,7 +50,21 @@ def all_heads_table(trace: Trace, selection: Selection) -> HeadTable:
     if has_contributions(trace):
         columns.append(contribution_column(trace, selection))
     alt = _("{count} scores of each of {heads} heads.", count=len(columns), heads=columns[0].values.size)
-    return HeadTable(tuple(columns), alt)
+    return HeadTable(tuple(columns), alt, measured_queries_text(trace))
+
+
+def measured_queries_text(trace: Trace) -> str:
+    """Return over how many queries of the prompt the scores are means, in a sentence."""
+    counts = {name: count_scored_queries(trace, name) for name in HEAD_SCORES}
+    most = max(counts.values())
+    fewer = [
+        _("{score} over {count}", score=translate(HEAD_SCORES[name].label), count=count)
+        for name, count in counts.items()
+        if count < most
+    ]
+    if not fewer:
+        return _("Measured on this prompt, over {count} queries.", count=most)
+    return _("Measured on this prompt, over {count} queries; {others}.", count=most, others=join_names(fewer))
 
 
 SCORE_DESCRIPTIONS = {  # whether the first token is hidden -> description of a score
@@ -117,7 +132,7 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
             hovertemplate=_("layer %{y} head %{x}<br>score %{z:.3f}<br>%{hovertext}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("head score"), "side": "right"}},
+            colorbar={"title": {"text": translate(HEAD_SCORES[name].title), "side": "right"}},
         ),
         alt=_(
             "The {score} score of {heads} heads, {least} to {most}: how much each {does}. Attention spread evenly "
@@ -132,6 +147,8 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
         )
         if has_chance
         else _("No {score} score: {why}.", score=score_name, why=translate(NO_REPEATED_TOKEN)),
+        annotations=note_above(score_note(name, baseline)),
+        margin={"t": 48},
         xaxis={"title": {"text": head_axis_title(baseline)}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
@@ -141,11 +158,19 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
     return fig
 
 
+def score_note(name: str, baseline: ChanceHeadScores | None) -> str:
+    """Return what the drawn score measures, and what brackets mean."""
+    note = _("how much each head {looks}", looks=translate(HEAD_SCORES[name].description))
+    if baseline is None or baseline.quantiles is None:
+        return note
+    return _("{note}<br>in brackets: no more than by chance", note=note)
+
+
 def head_axis_title(baseline: ChanceHeadScores | None) -> str:
     """Return the title of the axis of heads, with the score that uniform attention would have."""
     if baseline is None:
         return _("head")
-    title = ngettext(
+    return ngettext(
         "head<br>attention spread evenly would<br>have {even} here ({count} query counts,<br>the first token’s never: "
         "it sees itself alone)",
         "head<br>attention spread evenly would<br>have {even} here ({count} queries count,<br>the first token’s "
@@ -153,4 +178,3 @@ def head_axis_title(baseline: ChanceHeadScores | None) -> str:
         baseline.queries,
         even=uniform_score_text(baseline),
     )
-    return title if baseline.quantiles is None else _("{said};<br>in brackets: no more than by chance", said=title)

@@ -8,7 +8,7 @@ from explorer.analysis.attention import PATTERNS, displayed_pattern, query_atten
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
-from explorer.translations import _, ngettext, translate
+from explorer.translations import _, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import masked_keys_text
 from explorer.views.shared_plots import score_term_bars
@@ -17,6 +17,7 @@ from explorer.views.style import (
     MONO,
     RESIDUAL,
     SELECTED,
+    TOKEN_AXIS_KEY,
     figure,
     label,
     numbered_axis,
@@ -235,18 +236,16 @@ def key_hover(position: int, token: str) -> str:
     return _("key {position} {token}", position=position, token=token)
 
 
-MAX_STAGE_KEYS = 12  # keys whose numbers are written out
+MAX_STAGE_KEYS = 12  # keys around the chosen one whose numbers are written out
+BLOCK_GAP = 0.01  # between keys that do not follow one another, as a share of the width
 
 
 def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """Draw the chosen query's numbers from dot products to weights: a row for each stage, a column for each key.
 
-    Colours compare within a row. With many keys, those around the chosen one are drawn.
+    Colours compare within a row. With many keys, those around the chosen one are drawn, the first, and the query.
     """
     steps = query_attention_stages(trace, layer, head, query)
-    start = max(0, min(key - MAX_STAGE_KEYS // 2, len(trace) - MAX_STAGE_KEYS))
-    keys = range(start, min(len(trace), start + MAX_STAGE_KEYS))
-    key_slice = slice(keys.start, keys.stop)
     masked, cap = np.where(steps.allowed, steps.capped, -np.inf), trace.config.score_cap
     softcap_row = {_("capped = {cap}", cap=softcap_formula("score", cap)): steps.capped} if cap else {}
     rows = {
@@ -258,26 +257,15 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
         _("length of Wₒ v"): steps.output_norms,
         _("moved = weight × length"): steps.weights * steps.output_norms,
     }
-    values = np.stack([row[key_slice] for row in rows.values()])  # (6 or 7, n)
+    values = np.stack(list(rows.values()))  # (6 or 7, T)
     finite = np.where(np.isfinite(values), values, np.nan)
-    largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in rows.values()])[:, None]
+    largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in values])[:, None]
+    blocks = stage_key_blocks(len(trace), query, key)
     fig = figure(
-        go.Heatmap(
-            x=list(keys),
-            y=list(rows),
-            z=finite / largest,
-            zmin=-1,
-            zmax=1,
-            autocolorscale=True,
-            showscale=False,
-            text=[["−∞" if v == -np.inf else format_number(v) for v in row] for row in values],
-            texttemplate="%{text}",
-            textfont={"family": MONO, "size": 11},
-            hovertext=[position_labels(trace.tokens)[start : keys.stop]] * len(rows),
-            hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
-            xgap=1,
-            ygap=1,
-        ),
+        [
+            stage_block(trace, list(rows), values[:, block], (finite / largest)[:, block], block, axis)
+            for axis, block in blocks.items()
+        ],
         alt=_(
             "From products to weights: {query} gives {key} a score of {score} and a weight of {weight}.",
             query=quote_token(trace.tokens[query]),
@@ -285,8 +273,8 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
             score=format_number(steps.scores[key]),
             weight=format_number(steps.weights[key]),
         ),
-        xaxis=numbered_axis(trace.tokens, key_axis_title(steps.weights, keys), keys),
-        yaxis={"autorange": "reversed", "showgrid": False},
+        **stage_axes(trace.tokens, blocks, key_axis_title(steps.weights, np.concatenate(list(blocks.values())))),
+        yaxis={"autorange": "reversed", "showgrid": False, "anchor": next(iter(blocks))},
     )
     fig.add_shape(
         type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=len(rows) - 0.5, line={"color": SELECTED, "width": 2}
@@ -294,18 +282,64 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
     return fig
 
 
-def key_axis_title(weights: np.ndarray, keys: range) -> str:
+def stage_key_blocks(num_keys: int, query: int, key: int) -> dict[str, range]:
+    """Return the drawn keys by their axis, from left to right: on "x" those around the chosen one.
+
+    The first key and the query itself have axes of their own where they are not among these. A single key is never
+    left out.
+    """
+    if num_keys <= MAX_STAGE_KEYS + 3:
+        return {"x": range(num_keys)}
+    window = window_around(key, MAX_STAGE_KEYS, num_keys)
+    blocks = {"x2": range(1)} if window.start else {}
+    blocks["x"] = window
+    return blocks | ({"x3": range(query, query + 1)} if query >= window.stop else {})
+
+
+def stage_block(
+    trace: Trace, rows: list[str], values: np.ndarray, shares: np.ndarray, keys: range, axis: str
+) -> go.Trace:
+    """Return the heatmap of some keys' numbers (rows, n), coloured by their shares of the largest in their row."""
+    return go.Heatmap(
+        x=list(keys),
+        y=rows,
+        xaxis=axis,
+        z=shares,
+        zmin=-1,
+        zmax=1,
+        autocolorscale=True,
+        showscale=False,
+        text=[["−∞" if v == -np.inf else format_number(v) for v in row] for row in values],
+        texttemplate="%{text}",
+        textfont={"family": MONO, "size": 11},
+        hovertext=[position_labels(trace.tokens)[keys.start : keys.stop]] * len(rows),
+        hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
+        xgap=1,
+        ygap=1,
+    )
+
+
+def stage_axes(tokens: Sequence[str], blocks: dict[str, range], title: str) -> dict[str, dict]:
+    """Return the settings of the blocks' axes, side by side, as wide as they have keys."""
+    width, left, axes = (1 - BLOCK_GAP * (len(blocks) - 1)) / sum(map(len, blocks.values())), 0.0, {}
+    for axis, keys in blocks.items():
+        right = left + width * len(keys)
+        settings = numbered_axis(tokens, title if axis == "x" else "", keys)
+        if axis != "x":
+            del settings[TOKEN_AXIS_KEY]
+        axes[axis.replace("x", "xaxis")] = settings | {"domain": [left, min(1, right)]}
+        left = right + BLOCK_GAP
+    return axes
+
+
+def key_axis_title(weights: np.ndarray, keys: np.ndarray) -> str:
     """Return the title of the axis of keys, with the share of attention to keys that are not drawn."""
     num_hidden = len(weights) - len(keys)
     if not num_hidden:
         return _("key")
-    return ngettext(
-        "key ({first} to {last} of {total}; the {count} other has {elsewhere} of the weight)",
-        "key ({first} to {last} of {total}; the {count} others have {elsewhere} of the weight together)",
-        num_hidden,
-        first=keys.start,
-        last=keys[-1],
-        total=len(weights),
+    return _(
+        "key (the {count} others have {elsewhere} of the weight together)",
+        count=num_hidden,
         elsewhere=format_number(np.delete(weights, keys).sum(dtype=np.float64)),
     )
 
@@ -316,7 +350,6 @@ def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     return score_term_bars(
         terms,
-        score,
         hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
         alt=_(
             "{count} products of q and k that add up to the score {score}.",

@@ -363,7 +363,7 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
         steps += [
             HeadComputationStep("value", _("× v: norm of the vector"), format_number(moved)),
             HeadComputationStep("norm", _("× W_O: norm that it writes"), format_number(norm)),
-            HeadComputationStep("effect", _("adds to the score of {token}", token=token), format_contribution(effect)),
+            HeadComputationStep("effect", _("adds to the logit of {token}", token=token), format_contribution(effect)),
         ]
     q, keys = query_key_vectors(trace, layer, head)
     return HeadComputation([finite_or_none(x) for x in q[query]], [finite_or_none(x) for x in keys[key]], steps)

@@ -24,6 +24,7 @@ from explorer.views.patching.effect_maps import (
     path_effect_map,
     receiver_label,
     selected_receiver,
+    strongest_patch_sentence,
 )
 from explorer.views.selection_dropdowns import NUM_LISTED
 from explorer.views.style import shorten_token
@@ -45,7 +46,7 @@ def likely_token_options(name: str) -> Callable[[Comparison | Trace, Selection],
             with suppress(NoDifferenceError):
                 prompt_pair = make_prompt_pair(runs, selection.replace(**{name: ""}))
                 token = shorten_token(prompt_pair.clean.vocabulary[getattr(prompt_pair.experiment, name)])
-                proposed = _("{token} (proposed)", token=token)
+                proposed = token
         ranking = ranking_without_interventions(trace, len(trace) - 1)
         tokens = [trace.vocabulary[token_id] for token_id in ranking[:NUM_LISTED]]
         return [("", proposed), *((escape_token(text), shorten_token(text)) for text in tokens)]
@@ -58,7 +59,7 @@ METRIC_LABELS = {
     "log_probability": N_("log-probability"),
     "probability": N_("probability (hides negative effects)"),
 }
-DIRECTIONS = {"denoise": N_("denoising: clean into corrupted"), "noise": N_("noising: corrupted into clean")}
+DIRECTIONS = {"denoise": N_("denoising"), "noise": N_("noising")}
 POSITION_COMPONENTS = {
     "resid_pre": N_("residual stream"),
     "attn.out": N_("attention’s output"),
@@ -79,7 +80,7 @@ RECEIVERS = {
 }
 PATCHING_FIELDS = (
     # which of two runs is the clean one; the other is the corrupted one
-    SelectionField("clean_run", "b", N_("clean"), {"b": N_("B (A is corrupted)"), "a": N_("A (B is corrupted)")}),
+    SelectionField("clean_run", "b", N_("clean prompt"), {"b": "B", "a": "A"}),
     # texts of the right and the wrong next token after the clean one; "" for the proposed ones
     SelectionField("answer", "", N_("answer"), options=likely_token_options("answer"), is_free=True),
     SelectionField("wrong", "", N_("wrong answer"), options=likely_token_options("wrong"), is_free=True),
@@ -133,14 +134,18 @@ def describe_patching(runs: Comparison, selection: Selection) -> str:
     return "\n".join(filter(None, (roles, note, metric_text, none, small, hides, translate(EFFECTS), paths)))
 
 
-def warn_of_small_difference(runs: Comparison, selection: Selection) -> str:
-    """Warn if the difference that the effects are divided by is small; "" otherwise."""
+def summarise_patching(runs: Comparison, selection: Selection) -> str:
+    """Warn if the difference that the effects are divided by is small; otherwise tell the strongest patch."""
     try:
         prompt_pair = make_prompt_pair(runs, selection)
     except NoDifferenceError:
         return ""
     baseline_runs = prompt_pair.clean, prompt_pair.corrupted
-    return small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric"))
+    if warning := small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric")):
+        return warning
+    with suppress(NoDifferenceError):
+        return strongest_patch_sentence(runs, selection)
+    return ""
 
 
 def alignment_note(prompt_pair: CleanAndCorruptedRuns) -> str:
@@ -175,7 +180,7 @@ VIEW = View(
         "Which values carry the answer? Each value of one run is put alone into the other: the map shows how far the "
         "answer follows."
     ),
-    sentence=warn_of_small_difference,
+    sentence=summarise_patching,
     formula=describe_patching,
     is_comparison=True,
     single_run_message=ONE_PROMPT,

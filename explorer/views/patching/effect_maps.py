@@ -17,17 +17,26 @@ from explorer.explain.notation import format_contribution, format_number, quote_
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
-from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, PatchingExperiment, Receiver
+from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment, Receiver
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, position_labels, token_axis
+from explorer.views.shared_plots import format_percent
+from explorer.views.style import (
+    ATTENTION,
+    FEED_FORWARD,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    note_above,
+    position_labels,
+    token_axis,
+)
 from explorer.views.two_run_figures import NoDifferenceError
 
 ONE_PROMPT = N_(
-    "Patching takes two prompts with different answers: begin with one of the pairs above, in one click, or compare "
-    "with another prompt of your own."
+    "Patching takes two prompts with different answers. Choose a pair, or compare with a prompt of your own."
 )
 
 
@@ -170,6 +179,7 @@ def effect_map(
     title: str,
     texts: Sequence[Sequence[str]] | None = None,
     direction: str = "denoise",
+    metric: str = "logit_difference",
 ) -> go.Figure:
     """Draw the effects (L, P) of patching a component: row = layer, column = position or head; the chosen cell framed.
 
@@ -177,6 +187,7 @@ def effect_map(
         title: what the effects are, for the alternative text.
         texts: of each cell the intervention that patches it, for a click.
         direction: decides into which run the click patches.
+        metric: that the effects are on.
     """
     by_position = component in BY_POSITION
     finite = np.isfinite(values)
@@ -201,7 +212,7 @@ def effect_map(
             hoverongaps=False,
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("effect"), "side": "right"}},
+            colorbar={"title": {"text": translate(EFFECT_LABELS[metric]), "side": "right"}},
         ),
         alt=_(
             "{words}: the largest effect is {effect}, of layer {layer}, column {column}.",
@@ -221,7 +232,12 @@ def effect_map(
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     if not finite.any():
         annotate_empty(fig, no_effect_message())
-    elif texts is not None:
+    else:
+        row, column = map(int, max_effect)
+        node = _node_label(prompt_pair, row, column, by_position)
+        strongest = _("strongest: {node}, {effect}", node=node, effect=format_contribution(values[max_effect]))
+        fig.add_annotation(**note_above(strongest)[0])
+    if finite.any() and texts is not None:
         fig.set_click_interventions(texts, prompt_pair.patched_run_field(direction), False, prompt_pair.answer_in_a)
     return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
@@ -267,7 +283,41 @@ def exact_effect_map(runs: Comparison, selection: Selection, component: str, dir
     title = _("{part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
     texts = patch_texts(prompt_pair, component, direction, values.shape)
     return effect_map(
-        prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
+        prompt_pair,
+        component,
+        values,
+        chosen_cell(prompt_pair, component, selection),
+        title,
+        texts,
+        direction,
+        selection.option("metric"),
+    )
+
+
+EFFECT_LABELS = {
+    "logit_difference": N_("effect on the logit difference"),
+    "log_probability": N_("effect on the log-probability"),
+    "probability": N_("effect on the probability"),
+}
+
+
+def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
+    """Return what the strongest denoising patch by position does to the answer's probability; "" if there is none."""
+    component = selection.option("patch_position")
+    prompt_pair = require_patchable_pair(runs, selection, component)
+    effects = np.nan_to_num(np.abs(component_effects(prompt_pair.experiment, component, "logit_difference", "denoise")))
+    if not effects.any():
+        return ""
+    layer, position = map(int, np.unravel_index(effects.argmax(), effects.shape))
+    row = METRICS.index("probability")
+    patched = prompt_pair.experiment.component_metrics()[component][DIRECTIONS.index("denoise"), row, layer, position]
+    return _(
+        "The most comes from {token} in layer {layer}: patched alone, it takes {answer} from {before} to {after}.",
+        token=quote_token(prompt_pair.tokens[position]),
+        layer=layer,
+        answer=prompt_pair.token_text(prompt_pair.experiment.answer),
+        before=format_percent(float(prompt_pair.experiment.unpatched_metrics[1, row])),
+        after=format_percent(float(patched)),
     )
 
 
@@ -297,7 +347,7 @@ def path_effect_map(runs: Comparison, selection: Selection) -> go.Figure:
         receiver=receiver_label(receiver),
         direction=translate(DIRECTION[direction]),
     )
-    fig = effect_map(prompt_pair, "attn.z", values, None, title)
+    fig = effect_map(prompt_pair, "attn.z", values, None, title, metric=selection.option("metric"))
     if receiver != "logits" and receiver[0] == 0:
         annotate_empty(fig, _("no head comes before layer 0: choose a receiver in a later layer"))
     return fig
@@ -350,7 +400,7 @@ def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
             effect=format_number(values[0, order[0]]),
         ),
         xaxis={"title": {"text": _("neuron of layer {layer}", layer=selection.layer)}, "type": "category"},
-        yaxis={"title": {"text": _("effect")}},
+        yaxis={"title": {"text": translate(EFFECT_LABELS[selection.option("metric")])}},
         bargap=0.3,
     )
     if not np.isfinite(values).any():
@@ -368,7 +418,14 @@ def estimated_effect_map(runs: Comparison, selection: Selection, component: str)
     title = _("estimate of {part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
     texts = patch_texts(prompt_pair, component, direction, values.shape)
     return effect_map(
-        prompt_pair, component, values, chosen_cell(prompt_pair, component, selection), title, texts, direction
+        prompt_pair,
+        component,
+        values,
+        chosen_cell(prompt_pair, component, selection),
+        title,
+        texts,
+        direction,
+        selection.option("metric"),
     )
 
 

@@ -135,7 +135,6 @@ def score_by_pair_bars(trace: Trace, layer: int, head: int, query: int, key: int
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     return score_term_bars(
         terms,
-        score,
         hover=_("pair %{x}<br>adds %{y:.4f}<extra></extra>"),
         alt=_(
             "{pairs} pairs add up to the score {score} of {key}.",

@@ -211,7 +211,7 @@ VIEW = View(
         ),
         Panel(
             name="heads",
-            title=N_("The blue bars, head by head"),
+            title=N_("Attention’s part of the logit, head by head"),
             draw=lambda trace, s: head_contribution_map(
                 trace, s.query, *target_and_contrast(trace, s), s.layer, s.head
             ),

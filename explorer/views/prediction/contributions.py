@@ -37,6 +37,8 @@ from explorer.views.style import (
     figure,
     frame_head,
     head_map_axes,
+    label,
+    note_above,
     position_labels,
     token_axis,
 )
@@ -85,15 +87,15 @@ def component_bars(
             "showgrid": False,
             "title": {"text": colour_legend(trace)},
         },
-        yaxis={
-            "title": {
-                "text": _(
-                    "adds; sum {total}, off by {error}",
-                    total=format_number(contributions.total),
-                    error=format_number(contributions.error),
-                )
-            }
-        },
+        yaxis={"title": {"text": _("part of the logit")}},
+        annotations=note_above(
+            _(
+                "{count} parts sum to {total}, {logit}.",
+                count=len(bars),
+                total=format_number(contributions.total),
+                logit=logit_label(trace, token_id, contrast_id, label),
+            )
+        ),
         bargap=0.2,
     )
 
@@ -153,7 +155,7 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
     query, tokens = selection.query, target_and_contrast(trace, selection)
     values = source_totals(trace, query, *tokens)
     rest = contribution_without_source(trace, query, *tokens)
-    total, logit = float(values.sum() + rest), direct_logit_attribution(trace, query, *tokens).logit
+    total = float(values.sum() + rest)
     names = position_labels(trace.tokens)[: query + 1]
     largest_index = int(np.abs(values).argmax())
     bars = [
@@ -191,15 +193,14 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
             "domain": [0, 0.9],
         },
         xaxis2={"domain": [0.92, 1], "showgrid": False},
-        yaxis={
-            "title": {
-                "text": _(
-                    "adds; sum {total}, off by {error}",
-                    total=format_number(total),
-                    error=format_number(abs(total - logit)),
-                )
-            }
-        },
+        yaxis={"title": {"text": _("part of the logit")}},
+        annotations=note_above(
+            _(
+                "With the rest the bars sum to {total}, {logit}.",
+                total=format_number(total),
+                logit=logit_label(trace, *tokens, label),
+            )
+        ),
         showlegend=False,
         bargap=0.15,
         hovermode="x",  # a short bar is hard to hit

@@ -20,12 +20,18 @@ from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, position_labels, token_axis
 
 MAX_POSITIONS = 16  # at once, so that every cell has room for its token
+MAX_WHOLE_POSITIONS = 24  # of a text that is shown whole
 MIN_POSITIONS = 4  # however large the model is
 MAX_CLICK_MACS = 4e9  # of numbers, that a click has time for
 
 
 def visible_positions(trace: Trace, query: int) -> range:
-    """Return the page of positions that contains the query; the last page is full. A click on a cell keeps the page."""
+    """Return the page of positions that contains the query; the last page is full. A click on a cell keeps the page.
+
+    A short text is one page.
+    """
+    if len(trace) <= MAX_WHOLE_POSITIONS and len(trace) * lens_macs_per_position(trace) <= MAX_CLICK_MACS:
+        return range(len(trace))
     size = MIN_POSITIONS
     while size < MAX_POSITIONS and 2 * size * lens_macs_per_position(trace) <= MAX_CLICK_MACS:
         size *= 2
@@ -56,7 +62,12 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
     target_ranks = single_token_ranks(trace, page, token_id) if kind == "rank" else None
     title = _("after this token")
     if len(page) < len(trace):
-        title = _("after this token ({first} to {last} of {total})", first=page.start, last=page[-1], total=len(trace))
+        title = _(
+            "after this token ({first} to {last} of {total}: choose another token above for the others)",
+            first=page.start,
+            last=page[-1],
+            total=len(trace),
+        )
     last = summaries.top[-1, query - page.start, 0]
     fig = figure(
         go.Heatmap(

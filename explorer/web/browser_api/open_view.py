@@ -1,6 +1,7 @@
 """The open view of one or two runs at a selection, and the derivation of a selected number in it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,7 @@ from explorer.views.two_run_figures import (
     different_model_warning,
     draw_two_runs,
     selection_in_other_run,
+    unaligned_tokens_note,
 )
 from explorer.views.user_views import UserViewError
 from explorer.views.verification import Verification, worse_verification
@@ -108,8 +110,10 @@ class OpenView:
         if missing:
             return self.view.unavailable_reason(missing[0])
         subtracts = self.has_other and (self.view.is_comparison or self.visible_run == "difference")
-        bases = different_model_warning(self.comparison) if subtracts else ""
-        return f"{self.sentence or translate(self.view.description)} {bases}".rstrip()
+        texts = [self.sentence or translate(self.view.description)]
+        if subtracts:
+            texts += [different_model_warning(self.comparison), unaligned_tokens_note(self.comparison)]
+        return " ".join(filter(None, texts))
 
     @property
     def sentence(self) -> str:
@@ -117,7 +121,9 @@ class OpenView:
         if not self.view.sentence or self.selection.depth in ("formula", "code"):
             return ""
         if self.view.is_comparison:
-            return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
+            with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
+                return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
+            return ""
         if len(self.visible_runs) > 1:
             return ""
         return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")

@@ -92,6 +92,7 @@ from explorer.web.widgets.view_tools import (
 from model.checkpoint import find_checkpoint, is_gguf
 from model.config import window_start
 from model.describe import describe_model
+from model.generation.sampling import sampling_distribution
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
@@ -202,8 +203,9 @@ class PageContents:
         sampled_id = prediction.sampled_token_id
         before = self.previous_prediction(page_state, position, settings, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
+        unchanged = sampling_distribution(trace.baseline.logits.row(position)) if trace.baseline else None
         contents = {
-            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: NextTokenPreview.pack(

@@ -23,6 +23,8 @@ PAGE_FIELDS = {
     *("view", "depth", "unfolded", "find", "shade", "why", "stand_ins", "guess", "lesson", "step", "reply", "shown"),
 }
 
+NAMED_FIELDS = ("layer", "head", "query", "key", "neuron")
+
 
 def python_script(runs: RunService, page_state: PageState, figure: str = "") -> str:
     """Return a script that shows a figure of the page's state; only what differs from defaults is written.
@@ -124,7 +126,8 @@ class PythonScriptBuilder:
 
     def text(self, last: str) -> str:
         """Return the script, which ends with the line `last`."""
-        return "\n".join([*self.imports, "", *self.lines, last, ""])
+        install = python_comment(_("To install: “pip install .” in a copy of the project."))
+        return "\n".join([install, *self.imports, "", *self.lines, last, ""])
 
 
 def python_comment(words: str) -> str:
@@ -180,6 +183,7 @@ def needed_fields(open_view: OpenView, panel: Panel) -> dict[str, Any]:
     """Return the fields of the selection without which the panel's figure would be another.
 
     First those are left out that the page would choose so by itself, then those that the figure does not depend on.
+    The place in the model and in the text is said wherever the figure depends on it.
     """
     trace, selection = open_view.trace, open_view.selection
     base = {name: getattr(selection, name) for name in ("view", "shown")}
@@ -196,11 +200,16 @@ def needed_fields(open_view: OpenView, panel: Panel) -> dict[str, Any]:
     def draw(fields: Mapping[str, Any]) -> Any:
         return replace(open_view, selection=complete_selection(trace, base | fields)).draw(panel)
 
-    figure = draw(fields) if fields and panel.kind not in PAGE_KINDS else None  # the page shows more than the figure
+    figure = draw(fields) if panel.kind not in PAGE_KINDS else None  # the page shows more than the figure
     if figure is None or isinstance(figure, FigurePlaceholder):
         return fields
     payload = figure_payload(figure)
-    return drop_unneeded_fields(fields, lambda rest: figure_payload(draw(rest)) == payload)
+    fields = drop_unneeded_fields(fields, lambda rest: figure_payload(draw(rest)) == payload)
+
+    def is_shown(name: str) -> bool:
+        return figure_payload(draw(selected | {name: max(0, selected[name] - 1) or 1})) != payload
+
+    return {name: selected[name] for name in NAMED_FIELDS if name in fields or is_shown(name)} | fields
 
 
 def drop_unneeded_fields(fields: Mapping[str, Any], suffices: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
 import { lastViewedFigure, reveal } from "./widget_contents.js";
-import { announce, find, make, say } from "./dom.js";
+import { announce, find, findAll, make, say } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
@@ -129,13 +129,24 @@ export async function copyLink(button) {
   tellCopied(button);
 }
 
-/** Copies a script that shows the figure looked at last, or the view's first; or saves it as a file. @param {HTMLElement} button */
+/** The figure that was looked at last, if at least half of it is in sight; or else the one of which most is. */
+function figureInSight() {
+  const share = (figure) => {
+    const { top, bottom, height } = figure.getBoundingClientRect();
+    return Math.max(0, Math.min(bottom, innerHeight) - Math.max(top, 0)) / height;
+  };
+  const drawn = findAll(document, "#view .panels > .block:not(.folded)").filter(({ clientHeight }) => clientHeight), last = drawn.find(({ id }) => id === lastViewedFigure());
+  return last && share(last) >= 0.5 ? last : drawn.sort((a, b) => share(b) - share(a))[0];
+}
+
+/** Copies a script that shows the figure in sight, and says which; or saves it as a file. @param {HTMLElement} button */
 export async function copyPython(button) {
   closeAround(button);
   try {
-    const script = await call("python_script", [state, lastViewedFigure()]);
+    const figure = figureInSight(), script = await call("python_script", [state, figure?.id ?? ""]), title = figure && find(figure, "h2")?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
+    if (title) announce(_("Python for the figure “{figure}” is copied.", { figure: title }));
   } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
 }
 

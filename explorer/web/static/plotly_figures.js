@@ -116,7 +116,8 @@ export function writeCellTexts(plot) {
 function wordsOf(plot, cells) {
   const { trace, x, y, z } = cells.__data__[0], words = [];
   if (!trace.meta) return {};
-  const { xaxis, yaxis } = plot._fullLayout, across = middles(xaxis, x), down = middles(yaxis, y), ink = inkOf(plot, trace);
+  const axisOf = (letter) => plot._fullLayout[trace[`${letter}axis`].replace(letter, `${letter}axis`)], xaxis = axisOf("x"), yaxis = axisOf("y");
+  const across = middles(xaxis, x), down = middles(yaxis, y), ink = inkOf(plot, trace);
   const { family, size: largest, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
   const size = trace._input.textfont?.size ?? fitting(trace, across, down, largest);
   down.forEach((top, row) => across.forEach((left, column) => {

@@ -374,11 +374,13 @@ export function duration(seconds) {
 
 // Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
 
+const BESIDE = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields that no derivation depends on
+
 /** @typedef {{ label: () => string, act: () => void }} PointAction a button beside a derivation, which stays when it is pressed */
 
 /**
  * Shows both in a picture's widget. Gives the function to call with a clicked point (point_derivation.py), before the click
- * changes the state, and with what can be done with it; its answer stays until the state changes again.
+ * changes the state, and with what can be done with it; its answer stays until what it is about changes, or it is closed.
  * @param {Element} element
  * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}
  */
@@ -392,7 +394,8 @@ export function showEvidence(element) {
   }, MARK);
   const heading = find(element, "h2");
   if (heading) onContent(element, (title) => say(find(heading, ".unfold") ?? heading, title), HEADING);
-  onState(element, () => { words.hidden ||= about !== state; });
+  const isStill = () => about && Object.keys({ ...about, ...state }).every((name) => BESIDE.includes(name) || about[name] === state[name]);
+  onState(element, () => { words.hidden ||= !isStill(); });
   /** @param {PointAction} action */
   function actionButton({ label, act }) {
     const press = button(label(), () => {
@@ -406,9 +409,11 @@ export function showEvidence(element) {
   return async (point, action = null) => {
     queueMicrotask(() => { about = state; });
     const text = await inspect(id, point);
-    if (about !== state) return;
-    words.replaceChildren(text, ...(text && action ? ["\n", actionButton(action)] : []));
+    if (!isStill()) return;
+    const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("close") });
+    words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
+    if (text) words.scrollIntoView({ block: "nearest" });
   };
 }
 

@@ -46,10 +46,11 @@ export async function* contentsOf(about, state) {
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
   const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
   const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
-  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking((await plainRun()).logits), now: ranking(logits) };
+  const unchanged = (await plainRun()).logits;
+  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking(unchanged), now: ranking(logits) };
   const contents = {
     problem: "",
-    "next-token": packTable(prediction, model.vocabulary, state.find ?? ""),
+    "next-token": packTable(prediction, model.vocabulary, state.find ?? "", run.edits.length ? unchanged : null),
     "next-token-words": summariseDistribution(prediction, model.vocabulary, tokens[position], position),
     guess: packGuess(prediction, model.vocabulary, tokens[position], state.guess ?? "", previous),
     brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: model.vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },

@@ -3,7 +3,7 @@
 import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/sampling.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
-import { formatCount, formatGeneral, formatNumber, formatPercent, quoteToken } from "./notation.js";
+import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken } from "./notation.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
 
@@ -50,15 +50,17 @@ const LIMITS = { top_k: "top-k", top_p: "top-p", min_p: "min-p" };
 const subtracted = (value) => (value < 0 ? `(${formatLogit(value)})` : formatLogit(value));
 
 /** The columns that these settings have: name, title, what it is, a row's text, and how that comes about.
- * @param {ReturnType<typeof samplingTable>} table @param {Settings} settings */
-function stageColumns(table, { temperature, top_k, top_p, min_p, repetition_penalty }) {
+ * @param {ReturnType<typeof samplingTable>} table @param {Float64Array | null} before probabilities without the changes @param {Settings} settings */
+function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetition_penalty }) {
   const cutoff = (name, title, about, before, words) => [name, title, about,
     (row) => (before.includes(row.cutBy) ? "" : row.cutBy === name ? _("cut") : "✓"),
     (row) => (before.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : words(row))];
   const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), least = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
   return [
     ["logit", _("logit"), _("The model's score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
-    ["model", _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
+    before && ["before", _("model,\nunchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
+      ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(before[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - before[id])) })],
+    ["model", before ? _("model,\nchanged") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
     repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty}, or multiplied where they are negative.", { penalty }),
       ({ penalised }) => formatLogit(penalised), ({ logit, penalised }) => (logit === penalised ? _("{logit} stays: the token is not in the text so far", { logit: formatLogit(logit) })
         : _("{logit} {sign} {penalty} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],
@@ -89,10 +91,11 @@ function stageColumns(table, { temperature, top_k, top_p, min_p, repetition_pena
   ].filter(Boolean);
 }
 
-/** The table of the next token, and its bar of probability (NextTokenTable.pack). @param {Prediction} prediction @param {string[]} vocabulary @param {string} find */
-export function packTable(prediction, vocabulary, find) {
-  const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), columns = stageColumns(table, settings);
-  const always = new Set(actual === null ? [drawn] : [drawn, actual]), found = findTokens(vocabulary, find, table.order);
+/** The table of the next token, and its bar of probability (NextTokenTable.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without the changes */
+export function packTable(prediction, vocabulary, find, unchanged = null) {
+  const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
+  const always = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [ranking(unchanged)[0]] : [])]), found = findTokens(vocabulary, find, table.order);
   const best = table.order.slice(0, NUM_ROWS).filter((id) => !always.has(id)).slice(0, Math.max(0, NUM_ROWS - always.size));
   const rows = [...new Set([...always, ...best, ...found])].map(table.row).sort((a, b) => a.rank - b.rank);
   const stretches = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (always.has(id) && sampled[id] > 0))

@@ -147,7 +147,7 @@ async function cellNumbers(about) {
     ...(changed ? [["effect", _("a change of the run replaces what this head adds"), formatContribution(changed)]] : [
       ["value", _("× v: norm of the vector"), formatNumber(weight * Math.hypot(...v))],
       ["norm", _("× W_O: norm that it writes"), formatNumber(norm)],
-      ["effect", _("adds to the score of {token}", { token: target }), formatContribution(effect)],
+      ["effect", _("adds to the logit of {token}", { token: target }), formatContribution(effect)],
     ]),
   ].map(([step, name, text]) => ({ kind: step, name, value: text }));
   return { dot: dots[key], score: dots[key] / Math.sqrt(dHead), part: exps[key], total: sum(exps), norm, effect, content: { query: Array.from(q, (x) => finite(x)), key: Array.from(k, (x) => finite(x)), steps } };

@@ -8,7 +8,7 @@ import pytest
 
 from explorer import capture, make_intervention
 from explorer.analysis.residual import residual_norms
-from explorer.analysis.walkthroughs import WALKTHROUGHS, get_walkthrough
+from explorer.analysis.walkthroughs import MAX_KEYS, WALKTHROUGHS, get_walkthrough
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
@@ -53,6 +53,14 @@ def test_attention_goes_from_products_to_what_is_fetched(trace):
         value = trace.head_value(f"blocks.{clamped.layer}.attn.v", clamped.head)[key]
         assert (strip["first"], strip["weight"]) == (format_number(value[0]), format_number(pattern[key]))
         assert np.sign(strip["shares"]).tolist() == np.sign(value[: len(strip["shares"])]).tolist()
+
+
+def test_the_chosen_key_is_shown_and_marked_however_little_it_weighs(trace_of):
+    trace = trace_of("rope", 12)
+    least = int(trace["blocks.1.attn.pattern"][0, 11].argmin())
+    walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=11, key=least))
+    rows = walk.segments[0].frames[-1]["rows"]
+    assert [row["key"] for row in rows if row["chosen"]] == [least] and len(rows) == MAX_KEYS
 
 
 def test_of_a_long_text_the_keys_with_most_weight_are_shown(trace_of):

@@ -16,7 +16,8 @@ def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, na
     trace = trace_of(style, 32)
     figure = head_score_map(trace, name, False, layer=1, head=2)
     assert_allclose(np.asarray(figure.data[0].z, dtype=float), head_scores(trace, name))
-    assert figure.data[0].colorbar.title.text == "head score"
+    assert figure.data[0].colorbar.title.text == HEAD_SCORES[name].title
+    assert figure.layout.annotations[0].text.startswith(f"how much each head {HEAD_SCORES[name].description}")
     (frame,) = figure.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
@@ -51,16 +52,18 @@ def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
 
 def test_where_no_token_repeats_the_map_says_so(trace_of):
     figure = head_score_map(trace_of("rope", 2), "induction", False, 0, 0)
-    assert "no token of this prompt occurs twice" in figure.layout.annotations[0].text
+    assert "no token of this prompt occurs twice" in figure.layout.annotations[-1].text
     assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
 
 def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     trace = trace_of(style, 32)
     query, key = 20, 9
-    heatmap = attention_stages(trace, 1, 0, query, key).data[0]
+    first, heatmap, last = attention_stages(trace, 1, 0, query, key).data
     keys = list(heatmap.x)
     assert len(keys) == MAX_STAGE_KEYS
+    assert (list(first.x), list(last.x)) == ([0], [query])  # where much of the weight often is, and its own
+    assert last.hovertext[0] == [position_labels(trace.tokens)[query]]
     column = keys.index(key)
     assert {row[column] for row in heatmap.hovertext} == {position_labels(trace.tokens)[key]}
     text = [row[column] for row in heatmap.text]
@@ -72,15 +75,15 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     assert (text[1], text[2]) == (format_number(score), "−∞" if hidden else format_number(score))
     weights = trace["blocks.1.attn.pattern"][0, query]
     assert text[3] == format_number(weights[key])
-    rest = sum(float(weights[other]) for other in range(32) if other not in keys)
+    rest = sum(float(weights[other]) for other in range(1, 32) if other not in [*keys, query])
     title = attention_stages(trace, 1, 0, query, key).layout.xaxis.title.text
-    assert title == f"key (3 to 14 of 32; the 20 others have {format_number(rest)} of the weight together)"
+    assert title == f"key (the 18 others have {format_number(rest)} of the weight together)"
 
 
-@pytest.mark.parametrize(("length", "said"), [(12, "key"), (13, "key (0 to 11 of 13; the 1 other has")])
+@pytest.mark.parametrize(("length", "said"), [(15, "key"), (16, "key (the 3 others have")])
 def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
     text = attention_stages(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
-    assert text.startswith(said) and ("(" in text) is (length > 12)
+    assert text.startswith(said) and ("(" in text) is (length > 15)
 
 
 def test_what_the_mask_hides_is_minus_infinity(trace):

@@ -140,9 +140,11 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
 def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
     hidden = rope_trace["blocks.0.ffn.hidden"][2]
     for chosen, is_reversed in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
-        title = promoted_token_bars(rope_trace, 0, chosen, 2).layout.xaxis.title.text
-        assert format_number(hidden[chosen]) in title
-        assert ("turns round" in title) is is_reversed
+        figure = promoted_token_bars(rope_trace, 0, chosen, 2)
+        assert figure.layout.xaxis.title.text == "logit change per unit of the hidden value"
+        (note,) = figure.layout.annotations
+        assert format_number(hidden[chosen]) in note.text
+        assert ("signs reverse" in note.text) is is_reversed
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):

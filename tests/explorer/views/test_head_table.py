@@ -52,6 +52,14 @@ def test_a_clicked_number_is_worked_out(trace, fields):
             inspect_head_number(trace, selection, point)
 
 
+def test_the_table_says_over_how_many_queries_it_was_measured(trace):
+    """The text of 12 tokens repeats some: fewer queries have an earlier occurrence than have a token before."""
+    again = sum(token_id in trace.token_ids[:i] for i, token_id in enumerate(trace.token_ids))
+    note = all_heads_table(trace, Selection().clamp_to_trace(trace)).note
+    assert note.startswith(f"Measured on this prompt, over {len(trace) - 1} queries; ")
+    assert f"duplicate token over {again}" in note
+
+
 def test_without_what_a_logit_needs_there_are_scores_alone(trace):
     unloaded = replace(trace, model=None, weights={})
     assert len(all_heads_table(unloaded, Selection().clamp_to_trace(unloaded)).columns) == len(HEAD_SCORES)

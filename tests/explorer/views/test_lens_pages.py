@@ -16,6 +16,7 @@ def test_many_tokens_are_shown_in_pages(rope_trace):
         return replace(rope_trace, token_ids=(rope_trace.token_ids * 22)[:length])
 
     assert visible_positions(trace_with_length(12), 0) == visible_positions(trace_with_length(12), 11) == range(12)
+    assert visible_positions(trace_with_length(24), 23) == range(24)
     assert visible_positions(trace_with_length(100), 15) == range(16)
     assert visible_positions(trace_with_length(100), 99) == range(84, 100)
     assert visible_positions(trace_with_length(256), 70) == range(64, 80)

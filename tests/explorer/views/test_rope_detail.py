@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from explorer.explain.notation import format_number
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_bars, wavelength_plot
@@ -9,7 +10,9 @@ from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_
 def test_the_bars_add_up_to_the_score_and_say_so(rope_trace):
     figure = score_by_pair_bars(rope_trace, 1, 2, 9, 4)
     assert np.sum(figure.data[0].y) == pytest.approx(rope_trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-5)
-    assert "off by" in figure.layout.yaxis.title.text
+    assert figure.layout.yaxis.title.text == "part of the score"
+    (note,) = figure.layout.annotations
+    assert note.text == f"{len(figure.data[0].y)} parts sum to {format_number(np.sum(figure.data[0].y))}, the score."
 
 
 def test_the_distance_in_the_run_is_marked_on_the_curve(rope_trace):

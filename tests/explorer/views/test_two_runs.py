@@ -20,6 +20,7 @@ from explorer.views.two_run_figures import (
     draw_two_runs,
     head_table_difference,
     selection_in_other_run,
+    unaligned_tokens_note,
 )
 from explorer.views.view import HeadHeatmaps, HeadTable, HeadTableColumn
 from tests.panels import PANELS, shows
@@ -242,3 +243,11 @@ def test_what_only_one_of_two_models_has_is_told():
     assert message in draw_two_runs(panel, first, None, comparison, "difference").message
     assert not isinstance(draw_two_runs(panel, first, None, comparison, "a"), FigurePlaceholder)
     assert draw_two_runs(panel, None, None, comparison, "a") is None
+
+
+def test_tokens_without_a_partner_are_told():
+    edited = make_comparison("rope", "edited")
+    partners = edited.alignment.partners
+    note = unaligned_tokens_note(edited)
+    assert f"the {len(partners) - partners.count(None)} tokens" in note and f"; {partners.count(None)} of A" in note
+    assert unaligned_tokens_note(make_comparison("rope", "same")) == ""

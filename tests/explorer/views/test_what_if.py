@@ -126,7 +126,7 @@ def texts(what_ifs, trace, selection=LOOK, here=False) -> list[str]:
 def test_an_edge_is_that_of_the_chosen_query_and_key(trace):
     edge = "blocks.1.attn.pattern.2@7"
     assert texts([MASK, DROP], trace) == [f"{edge}*mask*3", f"{edge}*drop*3"]
-    assert texts([MASK, DROP], trace, Selection(layer=1, head=2)) == ["blocks.1.attn.pattern.2@0*drop*0"]
+    assert texts([MASK, DROP], trace, Selection(layer=1, head=2, query=2, key=2)) == []  # to itself
 
 
 def test_an_edge_goes_in_one_head_in_its_layer_or_in_all_layers(lms, trace, style):
@@ -134,9 +134,9 @@ def test_an_edge_goes_in_one_head_in_its_layer_or_in_all_layers(lms, trace, styl
     for kind, (offer, amount) in zip(("mask", "drop"), available_controls([MASK, DROP], trace, LOOK), strict=True):
         assert offer.scope_texts() == [f"{scope}*{kind}*3" for scope in scopes]
         assert [scope.title for scope in offer.scopes] == [
-            "with head 2 of layer 1",
-            "with any head of layer 1",
-            "with any head of any layer",
+            "in head 2 of layer 1",
+            "in all heads of layer 1",
+            "in all heads of all layers",
         ]
         assert amount == 0
         for number, text in enumerate(offer.scope_texts(), 1):

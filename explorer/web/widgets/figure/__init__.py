@@ -11,7 +11,7 @@ from plotly.io.json import to_json_plotly
 from explorer.translations import N_, translate
 from explorer.views import graph_objects as go
 from explorer.views.view import HeadHeatmaps, HeadTable
-from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template, json_attribute
+from explorer.web.widgets import EVIDENCE, HtmlWidget, escape_text, fill_template, json_attribute
 
 MAX_CELLS = 1 << 17  # that Plotly draws
 NUM_LEVELS = (1 << 16) - 2  # levels between minimum and maximum; one more encodes NaN
@@ -76,6 +76,7 @@ class PlotlyFigureWidget(HtmlWidget):
         selects: "x", "y" or "customdata" of a clicked point -> the field of the state it sets.
         to_steps: whether "customdata" of its points names the training step that a click selects.
         height, min_plot_width: pixels; a narrower page scrolls sideways.
+        chooser: field of the state whose list stands beside the title; "" for none.
     """
 
     kind = "figure"
@@ -87,12 +88,15 @@ class PlotlyFigureWidget(HtmlWidget):
         to_steps: bool = False,
         height: int = 360,
         min_plot_width: int = 0,
+        chooser: str = "",
         **kwargs,
     ):
         selects = dict(selects or {})
         role = fill_template(CHOOSING, keys=translate(KEYS)) if selects.keys() & {"x", "y"} else GROUP
         html = (
-            f'<div class="plot" {role} data-selects="{json_attribute(selects)}" '
+            f'<span class="holder" data-holds="{escape_text(chooser)}"></span>'
+            * bool(chooser)
+            + f'<div class="plot" {role} data-selects="{json_attribute(selects)}" '
             f"{'data-to-steps ' * to_steps}"
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
@@ -196,6 +200,7 @@ class HeadTableWidget(HtmlWidget):
         return {
             "heads": table.columns[0].values.shape[1],
             "alt": table.alt,
+            "note": table.note,
             "columns": [
                 {
                     "label": column.label,

@@ -3,7 +3,7 @@
 // each head, and the table of their scores.
 import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
+import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { checkpointOfShownRun, changeInA, onState, seen, state } from "../../static/page_state.js";
@@ -431,7 +431,7 @@ function headButton(layer, head) {
 /** A table of all heads; a press on a heading sorts it. @param {HTMLElement} element */
 export function headTable(element) {
   const box = find(element, ".scores"), body = make("tbody"), selects = JSON.parse(box.dataset.selects), inspect = showEvidence(element);
-  /** @type {{ heads: number, alt: string, columns: HeadColumn[] }} */
+  /** @type {{ heads: number, alt: string, note: string, columns: HeadColumn[] }} */
   let value = null;
   let built = ""; // of which heads and columns the elements are
   let rows = [], order = []; // of the heads, and as they are sorted
@@ -448,6 +448,7 @@ export function headTable(element) {
     if (shape !== built) build();
     built = shape;
     find(box, "table").ariaLabel = value.alt;
+    say(find(box, ".measured"), value.note ?? "");
     value.columns.forEach(fill);
     arrange();
     countDraw(box);
@@ -460,7 +461,7 @@ export function headTable(element) {
     const headings = names.map((name, i) => make("th", { scope: "col" }, button(name, () => sortBy(i - 1), { tabIndex: -1 })));
     rows = value.columns[0].values.map((_value, i) => headRow(Math.floor(i / value.heads), i % value.heads, value.columns.length));
     const table = make("table", { role: "grid" }, make("thead", {}, make("tr", {}, ...headings)), body);
-    box.replaceChildren(table);
+    box.replaceChildren(make("p", { className: "measured" }), table);
     markSidewaysScroll(box, table);
   }
 

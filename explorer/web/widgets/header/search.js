@@ -146,6 +146,8 @@ function listItems(index) {
 function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
+  const hook = readHook(query);
+  if (hook && hook.layer < layers) return [item(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => pick(hook), query.trim())];
   return readNumbers(query, words).flatMap(({ kind, layer = state.layer, index }) => {
     if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
     if (kind === "position") return index < chips.length ? [positionItems()[index]] : [];
@@ -423,9 +425,10 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
   const both = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
   /** @type {Place[]} */
   const places = [];
-  const neurons = match(`${neuron} ?${number}${gap}${number}`) ?? match(both(neuron));
+  const inLayer = (kind) => match(`${kind} ?${number} (?:of|in) ${layer} ?${number}`)?.reverse(); // "head 4 of layer 3"
+  const neurons = match(`${neuron} ?${number}${gap}${number}`) ?? match(both(neuron)) ?? inLayer(neuron);
   if (neurons) return [{ kind: "neuron", layer: neurons[0], index: neurons[1] }];
-  const heads = match(two(head)) ?? match(both(head));
+  const heads = match(two(head)) ?? match(both(head)) ?? inLayer(head);
   if (heads) return [{ kind: "head", layer: heads[0], index: heads[1] }];
   for (const [kind, words] of /** @type {["layer" | "head" | "neuron" | "position", string][]} */ ([["layer", layer], ["head", head], ["neuron", neuron], ["position", position]])) {
     const one = match(`${words} ?${number}`);
@@ -434,6 +437,15 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
   const alone = match(number);
   if (alone) places.push({ kind: "layer", layer: alone[0] }, { kind: "position", index: alone[0] }, { kind: "token", index: alone[0] });
   return places;
+}
+
+// TransformerLens' names of what a block computes -> the view that shows it.
+const HOOK_VIEWS = [["attn.hook_rot", "positions"], ["attn.", "attention"], ["mlp.", "feed_forward"], ["hook_mlp_", "feed_forward"], ["hook_", "residual"], ["ln", "residual"]];
+
+/** What a name such as "blocks.4.attn.hook_pattern" is about; null for any other text. @param {string} query */
+export function readHook(query) {
+  const [, layer, rest] = /^blocks\.(\d{1,6})\.((?:(?:attn|mlp|ln\d)\.)?hook_\w+)$/.exec(query.trim()) ?? [];
+  return rest ? { layer: +layer, view: HOOK_VIEWS.find(([begin]) => rest.startsWith(begin))[1] } : null;
 }
 
 const escapeRegExp = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

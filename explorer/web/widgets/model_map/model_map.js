@@ -175,7 +175,7 @@ const LONG_PRESS = 500; // milliseconds
 export function modelMap(element) {
   const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
   const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
-  const inspect = showEvidence(element), working = find(element, ".inspection");
+  const inspect = showEvidence(element);
   const doing = _("Enter opens it, Shift+Enter tells its working"), map = buildMap(sheet, doing);
   let arrived = null, value = null, parts = [], told = null, listening = null; // what came; what is drawn of it
 
@@ -240,7 +240,7 @@ export function modelMap(element) {
     const i = parts.indexOf(node), { selects, box } = value.parts[i], [x, y] = centre(box);
     const opens = "view" in selects && selects.view !== state.view;
     if (opens && !stays) tell(null);
-    else inspect({ x, y, item: i }).then(() => working.scrollIntoView({ block: "nearest" }));
+    else inspect({ x, y, item: i });
     if (!(opens && stays)) pick(selects);
   }
 

@@ -425,7 +425,7 @@ export function wholeModel(element) {
     }
     tell(null);
     const { terms, rest, logit, contrast, answer } = model, [count, others] = rest;
-    const score = contrast ? _("score of {token} less that of {other}", { token: bare(answer), other: bare(contrast) }) : _("score of {token}", { token: bare(answer) });
+    const score = contrast ? _("logit of {token} less that of {other}", { token: bare(answer), other: bare(contrast) }) : _("logit of {token}", { token: bare(answer) });
     const pieces = terms.map(([kind, label, value], i) => {
       const term = span(`summand ${kind}`, make("i"), `${label} `, make("b", {}, i ? signed(value) : (value ?? 0).toFixed(2).replace("-", "−")));
       return term;

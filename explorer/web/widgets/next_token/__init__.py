@@ -20,6 +20,7 @@ from explorer.web.widgets.next_token.table_columns import (
     other_run_summary,
     random_draw_text,
     stage_columns,
+    unchanged_columns,
 )
 
 NUM_ROWS, MAX_MATCHES = 10, 4  # tokens shown, and those shown besides when somebody looks for some
@@ -66,6 +67,7 @@ class NextTokenTable(HtmlWidget):
         settings: GenerationSettings,
         find: str,
         other: SecondRunPrediction | None = None,
+        unchanged: np.ndarray | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -75,14 +77,19 @@ class NextTokenTable(HtmlWidget):
             settings: those of the prediction.
             find: text or id of tokens to show in addition, see `find_tokens`.
             other: prediction of the other run; None without one.
+            unchanged: probabilities (V,) of a changed model without the changes; None for no column of them. The
+                token that was the likeliest is shown.
         """
         table = SamplingTable(prediction.stages)
         sampled_id, actual = prediction.sampled_token_id, prediction.actual
         always = {sampled_id} if actual is None else {sampled_id, actual}
+        always |= set() if unchanged is None else {int(unchanged.argmax())}
         matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
         stages = stage_columns(table, settings)
         if other:  # the sum so far has no room beside it, and the bar below says as much
             stages = [*stages[:2], other_run_column(other.plain), *stages[2:-1]]
+        elif unchanged is not None:
+            stages = unchanged_columns(stages, unchanged)
         rows = [
             {
                 "id": row.token_id,

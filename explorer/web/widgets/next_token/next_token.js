@@ -151,7 +151,8 @@ export function distribution(element) {
 
   // Rows and cells stay while the stages do, and with them the keyboard's focus.
   function build(columns) {
-    find(box, ".table").classList.toggle("two-runs", columns.some(({ name }) => name === "other"));
+    for (const [mark, column] of [["two-runs", "other"], ["changed", "before"]])
+      find(box, ".table").classList.toggle(mark, columns.some(({ name }) => name === column));
     head.replaceChildren(make("tr", {}, cell("th", "token"), ...columns.map(({ name }) => cell("th", name))));
     body.replaceChildren();
   }

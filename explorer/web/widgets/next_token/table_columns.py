@@ -1,7 +1,7 @@
 """Columns of the table of the next token's distribution, and the texts below it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -290,6 +290,24 @@ class SecondRunPrediction:
     def has_common_tokens(self) -> bool:
         """Tell whether the two vocabularies have a token in common."""
         return bool(np.isfinite(self.plain).any())
+
+
+def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndarray) -> list[SamplingStageColumn]:
+    """Return the columns of a changed model, with one of the model's probabilities (V,) without the changes."""
+    before = SamplingStageColumn(
+        "before",
+        _("model,\nunchanged"),
+        _("What the model gives the token without the changes, before temperature and filters."),
+        cell=lambda row: format_number(unchanged[row.token_id]),
+        arithmetic=lambda row: _(
+            "without the changes {before}, with them {after}: {points} percentage points",
+            before=format_number(unchanged[row.token_id]),
+            after=format_number(row.plain),
+            points=format_points(row.plain - unchanged[row.token_id]),
+        ),
+    )
+    logit, model, *rest = columns
+    return [logit, before, replace(model, title=_("model,\nchanged")), *rest]
 
 
 def other_run_column(plain: np.ndarray) -> SamplingStageColumn:

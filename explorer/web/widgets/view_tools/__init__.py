@@ -187,7 +187,9 @@ class PromptPairButtons(HtmlWidget):
             for index, pair in enumerate(pairs)
         )
         begins = fill_template('<details class="menu pairs"><summary>{pairs}</summary>', pairs=_("pairs of prompts"))
-        super().__init__(html=f"{begins}<div>{''.join(buttons)}</div></details>", **kwargs)
+        super().__init__(
+            html=f'{begins}<div>{"".join(buttons)}</div></details><div class="ready" hidden></div>', **kwargs
+        )
 
 
 class PromptAdviceLine(HtmlWidget):

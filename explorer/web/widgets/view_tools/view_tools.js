@@ -4,7 +4,8 @@
 import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span } from "../../static/dom.js";
+import { linkTo } from "../../static/history.js";
+import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, onState, state } from "../../static/page_state.js";
 
@@ -22,13 +23,27 @@ export function choosers(element) {
     const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
     const before = built;
     built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
-    const wanted = [...built.values()];
+    for (const label of before.values()) if (![...built.values()].includes(label)) label.remove();
+    const wanted = [...built.values()].filter((label) => !isHeld(label));
     if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
     follow();
   }
 
+  // The list of a figure that has a place for it stands there, in its line.
+  function isHeld(label) {
+    const holder = find(element.closest(".tabitem"), `[data-holds="${find(label, "[data-field]").dataset.field}"]`);
+    if (holder && label.parentElement !== holder) holder.append(label);
+    return Boolean(holder);
+  }
+  const fields = () => [...built.values()].map((label) => find(label, "[data-field]"));
+
   function listOf({ field, title, options, most, free }) {
-    if (free) return written(field, title, options);
+    const label = free ? written(field, title, options) : listed(field, title, options, most);
+    label.addEventListener("change", choose);
+    return label;
+  }
+
+  function listed(field, title, options, most) {
     const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
     if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
@@ -45,7 +60,7 @@ export function choosers(element) {
   }
 
   function follow() {
-    for (const list of findAll(box, "[data-field]")) {
+    for (const list of fields()) {
       /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
@@ -60,7 +75,7 @@ export function choosers(element) {
     return `${label.firstChild.textContent} ${value}`;
   }
 
-  box.addEventListener("change", ({ target: list }) => {
+  const choose = ({ target: list }) => {
     if (list instanceof HTMLSelectElement) {
       const [{ value, dataset }] = list.selectedOptions;
       return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
@@ -68,7 +83,7 @@ export function choosers(element) {
     const { dataset, value, max, type } = /** @type {HTMLInputElement} */ (list);
     if (type === "text") return pick({ [dataset.field]: value });
     pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
-  });
+  };
   // The first few are in a line; all, at a button.
   const rest = button("⋯", () => { rest.ariaExpanded = String(box.classList.toggle("whole")); });
   Object.assign(rest, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
@@ -115,11 +130,13 @@ export function whatIfs(element) {
     built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
       .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, isHere))]));
     const labels = [...built.values()].map(({ label }) => label);
-    if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
+    if (offers.some(({ here }) => here)) labels.push(onlyHere);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
     if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
     offered = offers;
     showAmounts();
+    if (!state.edits && put && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // taken back elsewhere
+    if (!state.edits) put = "";
     const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
     fold.hidden = !offers.length;
     say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
@@ -130,7 +147,7 @@ export function whatIfs(element) {
 // A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.
 function listOf({ title, scopes }) {
   const texts = scopes.map(([, text]) => text);
-  const list = make("select", {}, new Option(_("nowhere"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
+  const list = make("select", {}, new Option(_("off"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
     const others = edits().filter((edit) => !texts.includes(edit));
     putEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
@@ -172,13 +189,17 @@ function control(offer, isHere) {
 /** @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
+  const whatItDid = linkTo(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
+  onState(element, () => { whatItDid.hidden = state.view === "experiments"; });
   const takeBack = (of, text, label, left) => button(text, () => setEdits(left(), of), { ariaLabel: label });
 
   /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
   function listed(of, made) {
+    /** @type {HTMLElement[]} */
     const buttons = made.map(([edit, words]) =>
       takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit)));
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
+    if (of === "edits" && made.length) buttons.push(whatItDid);
     const told = of === "edits" ? _("The model is changed, and all you see follows: {changes}") : _("B is changed: {changes}");
     return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
@@ -216,8 +237,17 @@ export function promptLists(element) {
 
 /** @param {HTMLElement} element */
 export function promptPairs(element) {
-  const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs"));
+  const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs")), list = find(menu, "div"), ready = find(element, ".ready");
   closeMenu(menu);
+  // Where one prompt is open yet, they stand in the empty place of the figures.
+  function follow() {
+    const prompt = String(state["b.prompt"] ?? ""), isAlone = !state["b.checkpoint"] || !prompt || prompt === String(state.prompt);
+    menu.hidden = isAlone;
+    ready.hidden = !isAlone;
+    (isAlone ? ready : list).append(...findAll(element, "[data-pair]"));
+  }
+  onState(element, follow);
+  follow();
   for (const button of findAll(element, "[data-pair]"))
     button.addEventListener("click", () => {
       menu.open = false;
@@ -400,6 +430,7 @@ export function runs(element) {
     which.ariaLabel = _("which run the figures show");
     which.role = "group";
     const seldom = [
+      button(_("swap A and B"), () => makeMove({ kind: "swap" })),
       anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
       button(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
       span("aligned about-b", _("B: {about}", { about })),
@@ -410,7 +441,6 @@ export function runs(element) {
     queueMicrotask(mark);
     return [
       which,
-      button("⇄", () => makeMove({ kind: "swap" }), { title: _("swap A and B"), ariaLabel: _("swap A and B") }),
       button("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
       more(),
       make("span", { className: "about", title: about }, _("B: {about}", { about })),

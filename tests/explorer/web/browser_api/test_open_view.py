@@ -84,8 +84,8 @@ def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
 @pytest.mark.parametrize(
     ("style", "changes", "words"),
     [
-        ("rope", {"edits": parse_interventions("blocks.0.attn.z.1*zero")}, "begin with one of the pairs above"),
-        ("rope", {"other": ""}, "begin with one of the pairs above"),
+        ("rope", {"edits": parse_interventions("blocks.0.attn.z.1*zero")}, "Choose a pair"),
+        ("rope", {"other": ""}, "Choose a pair"),
         ("gpt", {"other": "the moon asked the owl"}, "A and B are read by different models"),
     ],
     ids=["changed", "same prompt", "other model"],

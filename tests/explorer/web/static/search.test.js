@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalize, rankTokens, readNumbers, score } from "../../../../explorer/web/widgets/header/search.js";
+import { normalize, rankTokens, readHook, readNumbers, score } from "../../../../explorer/web/widgets/header/search.js";
 
 const ranked = (names, query) => names.map((name) => [score(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
@@ -19,7 +19,7 @@ test("of names that fit alike the shortest goes first", () => {
 
 test("numbers name heads, layers, neurons and positions", () => {
   const head = [{ kind: "head", layer: 4, index: 5 }], neuron = [{ kind: "neuron", layer: 3, index: 287 }];
-  for (const query of ["4.5", "L4H5", "head 4 5", "h4.5", "4 5", "layer 4 head 5", " l4 h5 ", "Head 4, 5"]) assert.deepEqual(readNumbers(query), head, query);
+  for (const query of ["4.5", "L4H5", "head 4 5", "h4.5", "4 5", "head 5 of layer 4", "head 5 in block 4", "layer 4 head 5", " l4 h5 ", "Head 4, 5"]) assert.deepEqual(readNumbers(query), head, query);
   for (const query of ["n3.287", "ffn 3 287", "MLP 3.287", "neuron 3 287", "L3N287"]) assert.deepEqual(readNumbers(query), neuron, query);
   assert.deepEqual(readNumbers("L4"), [{ kind: "layer", layer: 4 }]);
   assert.deepEqual(readNumbers("head 5"), [{ kind: "head", index: 5 }]);
@@ -27,6 +27,13 @@ test("numbers name heads, layers, neurons and positions", () => {
   assert.deepEqual(readNumbers("7").map(({ kind }) => kind), ["layer", "position", "token"]);
   for (const query of ["rope", "4.5.6", "head", "step 512", ""]) assert.deepEqual(readNumbers(query), [], query);
   assert.deepEqual(readNumbers("层 4", { layer: ["层"], head: [], neuron: [], position: [] }), [{ kind: "layer", layer: 4 }]);
+});
+
+test("names of TransformerLens lead to what they are about", () => {
+  assert.deepEqual(readHook("blocks.4.attn.hook_pattern"), { layer: 4, view: "attention" });
+  assert.deepEqual(readHook(" blocks.0.mlp.hook_post"), { layer: 0, view: "feed_forward" });
+  assert.deepEqual(readHook("blocks.3.hook_resid_mid"), { layer: 3, view: "residual" });
+  assert.equal(readHook("blocks.4"), null);
 });
 
 test("of tokens the very one goes first, then that with a space, then beginnings", () => {

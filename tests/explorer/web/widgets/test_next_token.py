@@ -92,6 +92,17 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
     assert last in {row["id"] for row in widget_value(2, find=str(last))["rows"]}
 
 
+def test_a_changed_model_shows_each_probability_without_the_change_and_the_token_that_was_first(trace, widget_value):
+    prediction = next_token_distribution(trace, 4, seed=0)
+    last = int(prediction.plain.argmin())
+    unchanged = np.full(len(trace.vocabulary), 0.25)
+    unchanged[last] = 0.5
+    value = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", unchanged=unchanged)
+    assert [column["name"] for column in value["columns"]][:3] == ["logit", "before", "model"]
+    assert {row["id"]: row["cells"][1] for row in value["rows"]}[last] == "0.500"
+    assert value["columns"][0] == widget_value(4)["columns"][0]
+
+
 def test_presets_are_settings_and_travel_to_the_script():
     widget = SamplingPresetButtons(PRESETS)
     preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
