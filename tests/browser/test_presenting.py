@@ -18,6 +18,14 @@ ENLARGED_CELL = """(plot, [x, y]) => {
 }"""
 TELEPHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
+# Numbers of the presented heatmap that reach into the next one's.
+OVERLAPPING_NUMBERS = """() => {
+  const labels = [...document.querySelectorAll(".presented .heatmap-label text")];
+  const boxes = labels.map((label) => label.getBoundingClientRect());
+  const reaches = (one, other) => Math.abs(other.top - one.top) < 4 && other.left > one.left && other.left < one.right;
+  return labels.filter((_label, i) => boxes.some((other) => reaches(boxes[i], other)))
+    .map(({ textContent }) => textContent);
+}"""
 
 
 def presented_panel(page: Page) -> Locator:
@@ -39,8 +47,13 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     assert_accessible(page, "#stage")
     expect(page.locator("#views [role=tab]").first).to_be_hidden()
     assert_legible(page)
-    page.keyboard.press("ArrowLeft")
-    expect(presented_panel(page)).to_have_id("attention-pattern")
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("attention-stages")
+    assert_legible(page)
+    assert page.evaluate(OVERLAPPING_NUMBERS) == []
+    for name in ("attention-row", "attention-pattern"):
+        page.keyboard.press("ArrowLeft")
+        expect(presented_panel(page)).to_have_id(name)
     expect(at).to_have_text(re.compile(r"^2 / \d"))
     assert_legible(page)
     page.mouse.click(*page.locator("#attention-pattern .plot").evaluate(ENLARGED_CELL, [0, 2]))

@@ -78,6 +78,7 @@ export function textRoom(screen, head, isAlone, areMany = false) {
 
 const PRESENTED = "presented";
 let waiting = 0; // until a picture is there
+const redrawn = new MutationObserver(([{ target }]) => shortenNumbers(/** @type {HTMLElement} */ (target)));
 
 /** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {number} [frames] to wait */
 function place(id, frames = 600) {
@@ -91,7 +92,22 @@ function place(id, frames = 600) {
     return;
   }
   picture.classList.add(PRESENTED);
+  redrawn.disconnect();
+  redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
+}
+
+/** Gives numbers in a heatmap's cells as few digits as the cells have room for. @param {HTMLElement} plot */
+function shortenNumbers(plot) {
+  const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
+  const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
+  const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
+  const room = Math.min(...gaps.filter((gap) => gap > LEAST_TYPE)) - 2; // less lies between the middles of a column's numbers
+  for (const label of labels) {
+    const value = Number(label.textContent.replaceAll("−", "-"));
+    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > room; digits--)
+      label.textContent = value.toFixed(digits).replace("-", "−");
+  }
 }
 
 /**
