@@ -12,8 +12,9 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, text, value
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -151,26 +152,35 @@ def format_percent(share: float) -> str:
     return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
 
 
-def score_term_bars(terms: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
-    """Draw the terms (n,) as bars, with the error of their sum; `hover` is the template of their hover texts."""
+def score_term_values(terms: np.ndarray, score: float) -> dict[str, Any]:
+    """Return the values of `score_term_figure`: the terms (n,) of a score, and the error of their sum."""
     total = terms.sum()
-    return figure(
-        go.Bar(
-            x=np.arange(len(terms)),
-            y=terms,
-            marker={"color": ATTENTION},
-            hovertemplate=hover,
-        ),
+    return {
+        "terms": np.arange(len(terms)),
+        "added": terms,
+        "total": format_number(total),
+        "error": format_number(abs(total - score)),
+    }
+
+
+def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
+    """Return the figure of the terms of a score as bars; `hover` is the template of their hover texts."""
+    return FigureTemplate(
         alt=alt,
-        xaxis={"showgrid": False, **xaxis},
-        yaxis={
-            "title": {
-                "text": _(
-                    "sum {total}, off by {error}", total=format_number(total), error=format_number(abs(total - score))
-                )
+        traces=[
+            {
+                "type": "bar",
+                "x": value("terms"),
+                "y": value("added"),
+                "marker": {"color": ATTENTION},
+                "hovertemplate": hover,
             }
+        ],
+        layout={
+            "xaxis": {"showgrid": False, **xaxis},
+            "yaxis": {"title": {"text": text(N_("sum {total}, off by {error}"), "total", "error")}},
+            "bargap": 0.2,
         },
-        bargap=0.2,
     )
 
 

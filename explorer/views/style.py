@@ -167,6 +167,30 @@ def frame_head(fig: go.Figure, layer: int, head: int) -> go.Figure:
     return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
 
 
+def row_band(row: float, width: float = 1, **line: Any) -> dict[str, Any]:
+    """Return the shape of a band around a row, over the whole width."""
+    corners = {"x0": 0, "x1": 1, "xref": "x domain", "y0": row - 0.5, "y1": row + 0.5, "yref": "y"}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width, **line}}
+
+
+def column_band(column: float, width: float = 1) -> dict[str, Any]:
+    """Return the shape of a band around a column, over the whole height."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width}}
+
+
+def cell_frame(row: int, column: int) -> dict[str, Any]:
+    """Return the shape of a frame around a cell."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": 3}}
+
+
+def column_frame(column: int, rows: int) -> dict[str, Any]:
+    """Return the shape of a frame around a column of a heatmap with so many rows."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": -0.5, "y1": rows - 0.5}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": 2}}
+
+
 def shorten_token(token: str, max_chars: int = 14) -> str:
     """Return a token as plain text, at most `max_chars` characters, with visible marks for whitespace and the like.
 
@@ -189,7 +213,7 @@ def position_labels(tokens: Sequence[str]) -> list[str]:
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
 
-def token_axis(tokens: Sequence[str], title: str, max_labels: int = 48, visible: range | None = None) -> dict:
+def token_axis(tokens: Sequence[str], title: str = "", max_labels: int = 48, visible: range | None = None) -> dict:
     """Return the settings of an axis whose values are `positions(tokens)`.
 
     At most `max_labels` of the `visible` positions, all if None, have a label.

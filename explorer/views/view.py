@@ -13,6 +13,7 @@ from explorer.state.selection import Group, Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _, translate
+from explorer.views.figure_template import FigureTemplate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.verification import Inspect, Verifier
 from model.config import ModelConfig
@@ -144,6 +145,7 @@ class Panel:
         min_width: of the figure, in pixels; on a narrower screen it scrolls sideways, except a map of the
             model, which has a portrait layout.
         width: share of the row it takes on a wide screen.
+        template: its figure as data, which the page without a server fills itself.
     """
 
     name: str
@@ -164,6 +166,7 @@ class Panel:
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
+    template: FigureTemplate | None = None
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""
