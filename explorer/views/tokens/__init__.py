@@ -19,7 +19,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.shared_plots import position_vector_map
+from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
 from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import (
     MAX_NEIGHBOURS,
@@ -197,6 +197,7 @@ VIEW = View(
         ),
         Panel(
             name="positions",
+            template=POSITION_VECTORS_FIGURE,
             no_difference_reason=make_no_difference_reason(PLANE),
             title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),

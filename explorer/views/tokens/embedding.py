@@ -38,7 +38,7 @@ def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
             "title": {"text": name},
             "nticks": 5,
         }
-        row_bars = {"name": name, "axis": "y" + str(i + 1) * (i > 0)}
+        row_bars = {"name": name, "axis": f"y{i + 1}" if i else "y"}
         bars.append({"dims": np.arange(len(row)), "values": row, "marker": {"color": EMBEDDING}, **row_bars})
         if has_chosen:
             bars.append({"dims": [dim], "values": [row[dim]], "marker": {"color": SELECTED}, **row_bars})

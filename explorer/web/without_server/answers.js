@@ -4,10 +4,12 @@ import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _ } from "../static/translations.js";
 import { announce } from "../static/dom.js";
+import { describe } from "./interventions.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
+import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";
 
 /** @typedef {Record<string, any>} State the page's */
@@ -56,18 +58,32 @@ export async function* contentsOf(about, state) {
   };
   if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
   if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };
+  if (about === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, aboutView(), ["query", "key", "target", "rival"]);
   if (about === "tune" || about === "token") return yield contents;
   if (about === "show") Object.assign(contents, packAround(state, model));
   const { view } = state, markup = MARKUP[view];
   yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };
-  yield { changes: { edits: editsOf(state).map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : needsPython(view)) };
+  yield { changes: { edits: run.edits.map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : view in DRAWN_VIEWS ? {} : needsPython(view)) };
+  if (view in DRAWN_VIEWS) yield* packView(view, aboutView());
 
   /** The prediction without interventions, by which ranks name tokens. */
   async function plainRun() { return run.edits.length ? ask("prediction", { run: { ...run, edits: [] }, position }) : { logits }; }
+  /** The rank and probability of the explained token in this run. @param {number} tokenId */
+  function standing(tokenId) { return { rank: 1 + shown.now.indexOf(tokenId), probability: prediction.plain[tokenId] }; }
   async function wholeModel() {
     const ids = targetAndContrast(shown.order, state), numbers = await ask("overview", { run, position, ...ids });
-    const rank = 1 + shown.now.indexOf(ids.tokenId), probability = prediction.plain[ids.tokenId];
-    return packWholeModel({ ...shown, rank, probability, numbers, value: (name) => ask("value", { run, name }) });
+    return packWholeModel({ ...shown, ...standing(ids.tokenId), numbers, value: (name) => ask("value", { run, name }) });
+  }
+  /** What the figures of another view are about, the selection as the run has it. @returns {import("./views.js").About} */
+  function aboutView() {
+    const { config } = model, selected = targetAndContrast(shown.order, state), known = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1));
+    const once = (name, work) => { if (!known.has(name)) known.set(name, work()); return known.get(name); };
+    return {
+      ...shown, state: { ...state, dim: clamp(state.dim, config.d_model) }, ...selected, ...standing(selected.tokenId), ids, measures, edits: run.edits, dHead: config.d_model / config.num_heads, once,
+      layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
+      chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
+      value: (name) => once(name, () => ask("value", { run, name })), ask: (name, given) => ask(name, { run, ...given }),
+    };
   }
 }
 
@@ -108,12 +124,3 @@ function packAround({ checkpoint }, { config, parameters }) {
     series: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(step(name)) }), formatCount(step(name))]) : [],
   };
 }
-
-/** An intervention in words. @param {string} text */
-function describe(text) {
-  const [, layer, kind, index, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
-  const values = { layer, index, factor: (factor ?? "").replace("-", "−") };
-  if (kind === "attn.z") return index ? (factor ? _("head {index} of layer {layer} × {factor}", values) : _("head {index} of layer {layer} ablated", values)) : factor ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer} ablated", values);
-  return index ? (factor ? _("neuron {index} of layer {layer} × {factor}", values) : _("neuron {index} of layer {layer} ablated", values)) : factor ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer} ablated", values);
-}
-

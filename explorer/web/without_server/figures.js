@@ -110,6 +110,8 @@ export const smallest = (values) => -largest(Array.from(values, (value) => -valu
 export const length = (values) => Math.sqrt(sum(Array.from(values, (value) => value * value)));
 /** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
 export const product = (a, b) => sum(Array.from(a, (value, i) => value * b[i]));
+/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
+export const cosine = (a, b) => Math.max(-1, Math.min(1, product(a, b) / (length(a) * length(b)) || 0));
 /** The middle number, or the mean of the middle two. @param {ArrayLike<number>} values */
 export function median(values) {
   const sorted = Float64Array.from(values).sort(), middle = sorted.length >> 1;

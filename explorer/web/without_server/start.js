@@ -3,6 +3,7 @@
 import { connectState } from "../static/page_state.js";
 import { controls, merge } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
+import { PLOTLY } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
 import { ask, ToldError } from "./model.js";
@@ -66,6 +67,6 @@ async function keepFiles() {
   const { active } = await navigator.serviceWorker.ready;
   await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
-  active.postMessage([location.href.split(/[?#]/)[0], ...files, ...await ask("fetchedFiles", null)]);
+  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY, ...files, ...await ask("fetchedFiles", null)]);
 }
 if (navigator.serviceWorker) keepFiles().catch(() => {}); // without it the page needs the network, and works as well

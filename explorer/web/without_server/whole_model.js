@@ -36,17 +36,17 @@ export function packChoosers(shown) {
 }
 
 /** @param {string[]} vocabulary @param {{ tokenId: number, contrastId: number | null }} ids */
-function logitLabel(vocabulary, { tokenId, contrastId }) {
+export function logitLabel(vocabulary, { tokenId, contrastId }) {
   const token = quoteToken(vocabulary[tokenId]);
   return contrastId === null ? _("the logit of {token}", { token }) : _("the logit of {token} less that of {rival}", { token, rival: quoteToken(vocabulary[contrastId]) });
 }
 
-/** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Shown} shown */
-function nextTokenOptions({ order, now, state, vocabulary, actual }) {
+/** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Pick<Shown, "order" | "now" | "state" | "vocabulary" | "actual">} shown */
+export function nextTokenOptions({ order, now, state, vocabulary, actual }) {
   const ranks = new Set([...Array(NUM_LISTED).keys()].map((i) => i + 1).concat(Math.max(1, state.target), Math.max(1, state.rival), actual === null ? [] : order.indexOf(actual) + 1));
   return [...ranks].sort((a, b) => a - b).map((rank) => {
     const token = escapeToken(vocabulary[order[rank - 1]]), current = now.indexOf(order[rank - 1]) + 1;
-    return [rank, current === rank ? `${rank}.  ${token}` : _("{rank}.  {token} (now {now}.)", { rank, token, now: formatCount(current) })];
+    return [rank, current === rank ? `${rank}.  ${token}` : _("{rank}.  {token} (now {now:,}.)", { rank, token, now: current })];
   });
 }
 

@@ -6,7 +6,7 @@ import { formatNumber, quoteToken } from "../notation.js";
 
 /** @typedef {import("../views.js").About} About */
 
-const MAX_NEURON_BARS = 20, NEAR_ZERO_RATIO = 0.1, NORMAL_SHARE = 0.07965567455405804, MAX_TOKENS_PER_SIDE = 10, PALE = "rgba(230, 159, 0, 0.45)";
+const MAX_NEURON_BARS = 20, NEAR_ZERO_RATIO = 0.1, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE = "rgba(230, 159, 0, 0.45)";
 
 const isGated = ({ ffn }) => ffn === "swiglu";
 const nameOf = (config) => (isGated(config) ? "SiLU" : "ReLU");
@@ -55,14 +55,28 @@ async function strongest(about) {
 async function curve(about) {
   const { config, tokens, neuron, position } = about, { before, after, norms, up } = await layerNeurons(about), activation = nameOf(config), ends = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
   const line = range(241).map((i) => ends[0] + ((ends[1] - ends[0]) * i) / 240), most = Math.max(largest(norms), 1e-12), size = (id) => 4 + 12 * Math.sqrt(norms[id] / most);
-  const others = range(config.d_ff).filter((id) => id !== neuron), dots = (ids, name, color, sizes, opacity) => ({
+  const others = otherDrawnNeurons(before, norms, neuron), dots = (ids, name, color, sizes, opacity) => ({
     before: ids.map((id) => before[id]), after: ids.map((id) => after[id]), neurons: ids, marker: { color, size: sizes, opacity, line: { width: 0 } }, name, is_chosen: color === SELECTED,
   });
+  const hides = others.length + 1 < config.d_ff ? [_("where dots lie together, the largest is drawn")] : [];
   return {
     line, curve: line.map((x) => activate(config, x)), dots: [dots(others, _("the others"), FEED_FORWARD, others.map(size), 0.5), dots([neuron], _("neuron {neuron}", { neuron }), SELECTED, 13, 1)],
-    title: _("into {activation}: {weights}(x)<br>(larger dots write more)", { activation, weights: up ? "gate_proj" : "up_proj" }), count: config.d_ff, token: quoteToken(tokens[position]), activation,
+    title: [_("into {activation}: {weights}(x)<br>(larger dots write more)", { activation, weights: up ? "gate_proj" : "up_proj" }), ...hides].join("<br>"), count: config.d_ff, token: quoteToken(tokens[position]), activation,
     above: before.filter((x) => x > 0).length / config.d_ff, neuron, neuron_before: formatNumber(before[neuron]), neuron_after: formatNumber(after[neuron]),
   };
+}
+
+/** All but the chosen one or, of very many, the one that writes most in each of as many equal intervals.
+ * @param {Float32Array} before @param {Float64Array} norms @param {number} chosen */
+function otherDrawnNeurons(before, norms, chosen) {
+  const others = range(before.length).filter((id) => id !== chosen);
+  if (others.length <= MAX_DOTS) return others;
+  const values = others.map((id) => before[id]), least = smallest(values), width = Math.max(largest(values) - least, 1e-12), best = new Map();
+  for (const id of others) {
+    const bin = Math.min(MAX_DOTS - 1, Math.floor(((before[id] - least) / width) * MAX_DOTS));
+    if (!best.has(bin) || norms[id] >= norms[best.get(bin)]) best.set(bin, id);
+  }
+  return [...best.values()].sort((a, b) => a - b);
 }
 
 /** @param {About} about */

@@ -1,7 +1,7 @@
 // @ts-check
-// The positions view of models with RoPE, as explorer/views/positions/rope.py draws it.
+// The positions view, as explorer/views/positions/ draws it: of models with RoPE, and of those that add a vector for each position.
 import { _ } from "../../static/translations.js";
-import { KEY, QUERY, argmax, label, largest, length, positionLabels, range, rowBand, rowsOf, sum, tokenAxis } from "../figures.js";
+import { KEY, QUERY, argmax, cellFrame, columnBand, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
 import { formatNumber, quoteToken } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
@@ -23,7 +23,7 @@ async function rotatedPairs(about, vector, at) {
 /** How the chosen query and key are rotated, in numbers. @param {About} about */
 async function formula(about) {
   const { config, tokens, position: query, key, dHead } = about;
-  if (config.position !== "rope") return "";
+  if (config.position === "sinusoidal") return vectorFormula(about);
   const { before, after, angles } = await rotatedPairs(about, "q", query), slow = angles.length - 1, numbers = (pairs) => formatNumber(length(pairs.flat()));
   const error = largest(before.map(([a, b], i) => Math.hypot(a * Math.cos(angles[i]) - b * Math.sin(angles[i]) - after[i][0], a * Math.sin(angles[i]) + b * Math.cos(angles[i]) - after[i][1])));
   const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
@@ -102,5 +102,45 @@ async function wavelengths(about) {
   return { pairs: range(periods.length), periods, context, context_power: Math.log10(context), alt: tokens.length > 1 ? alt : _("One token alone shows no speed: type two.") };
 }
 
-const withRope = (panel) => (/** @type {About} */ about) => (about.config.position === "rope" ? panel(about) : null);
-export default { formula, panels: Object.fromEntries(Object.entries({ clocks, pairs, distances, angles, wavelengths }).map(([name, panel]) => [name, withRope(panel)])) };
+/** What is added at each position, (T, D). @param {About} about @returns {Promise<Float32Array[]>} */
+export const positionVectors = async ({ config, value }) => rowsOf((await value("position_embed")).data, config.d_model);
+/** The norms of each token's own vector, of its position's, and of their sum, (3, T). @param {About} about */
+async function vectorNorms(about) {
+  const { config, value } = about, added = await positionVectors(about), total = rowsOf((await value("embed")).data, config.d_model);
+  return [total.map((vector, at) => length(vector.map((x, dim) => x - added[at][dim]))), added.map(length), total.map(length)];
+}
+/** The vector added at each position, and its effect on the chosen one. @param {About} about */
+async function vectorFormula(about) {
+  const { config, tokens, position: query, key } = about, vectors = await positionVectors(about), [own, added, total] = (await vectorNorms(about)).map((norms) => formatNumber(norms[query])), D = config.d_model, distance = query - key;
+  const waves = sum(range(D / 2).map((i) => Math.cos(distance * 10000 ** ((-2 * i) / D)))) / (D / 2), likeness = _("cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}", { query, key, cosine: formatNumber(cosine(vectors[query], vectors[key])) });
+  return [
+    _("position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {width}", { width: D }),
+    _("{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}", { token: quoteToken(tokens[query]), position: query, total, own, added }),
+    _("{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}", { likeness, distance, cosine: formatNumber(waves) }),
+  ].join("\n");
+}
+
+/** @param {About} about */
+export async function vectors(about) {
+  const { tokens, position, state } = about, values = await positionVectors(about), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
+  return {
+    labels: positionLabels(tokens), values, least_colour: -most, most_colour: most, positions: values.length, dimensions, least: formatNumber(smallest(values.map(smallest))), most: formatNumber(largest(values.map(largest))),
+    tokens: tokenAxis(tokens, { maxLabels: 24 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
+  };
+}
+
+/** @param {About} about */
+async function alike(about) {
+  const { tokens, position: query, key } = about, rows = await positionVectors(about), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
+  return { labels: positionLabels(tokens), cosines, positions: rows.length, cosine: formatNumber(cosines[query][key]), query, key, keys: axis(), queries: axis(), frame: cellFrame(query, key) };
+}
+
+/** @param {About} about */
+async function shares(about) {
+  const { tokens, position } = about, [own, added, total] = await vectorNorms(about), at = (norms) => formatNumber(norms[position]);
+  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: at(own), added_length: at(added), total_length: at(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
+}
+
+/** Panels that a model has whose positions are of a kind. @param {string} kind @param {Record<string, (about: About) => any>} panels */
+const ofKind = (kind, panels) => Object.fromEntries(Object.entries(panels).map(([name, panel]) => [name, (/** @type {About} */ about) => (about.config.position === kind ? panel(about) : null)]));
+export default { formula, panels: { ...ofKind("rope", { clocks, pairs, distances, angles, wavelengths }), ...ofKind("sinusoidal", { vectors, alike, shares }) } };

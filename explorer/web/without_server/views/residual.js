@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the residual stream, as explorer/views/residual/ draws it.
 import { _ } from "../../static/translations.js";
-import { ATTENTION, FEED_FORWARD, argmax, columnBand, label, largest, length, median, positionLabels, product, range, rowsOf, smallest, stageAxis, sublayerAxis, tokenAxis } from "../figures.js";
+import { ATTENTION, FEED_FORWARD, argmax, columnBand, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, tokenAxis } from "../figures.js";
 import { formatNumber, quoteToken } from "../notation.js";
 import { depthNames } from "./prediction.js";
 
@@ -40,8 +40,6 @@ async function sublayerUpdates(about) {
   return { added, before, error, cosines: added.map((update, i) => cosine(update, before[i])) };
 }
 
-/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
-const cosine = (a, b) => Math.max(-1, Math.min(1, product(a, b) / (length(a) * length(b)) || 0));
 const sublayerNames = (config) => depthNames(config).slice(1);
 /** The layer that a click on each cell selects. @param {About["config"]} config @param {number} columns */
 const clickLayers = (config, columns) => [0, ...range(config.num_layers).flatMap((layer) => [layer, layer])].map((layer) => Array(columns).fill(layer));
