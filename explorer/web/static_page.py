@@ -9,7 +9,7 @@ figures' declarations are written as data.
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -22,7 +22,7 @@ from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.selection import find_field
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
-from explorer.translations import ENGLISH
+from explorer.translations import ENGLISH, LANGUAGES, messages_for_js
 from explorer.views import VIEWS, View, style
 from explorer.views.selection_dropdowns import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
@@ -44,7 +44,7 @@ PLOTLY = "plotly.js"  # beside the page
 COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("lessons", "present", "room", "search", "language", "copy-python", "open-file", "glossary", "open-model"),
+    *("lessons", "present", "room", "search", "copy-python", "open-file", "glossary", "open-model"),
     *("runs", "compare", "questions", "branches"),
     *(element_id(view, WALK) for view in WALKS),
 )
@@ -73,17 +73,38 @@ def page_files() -> dict[str, str]:
     }
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
     constants = shared_constants.js_constants() | {
-        "LANGUAGES": {ENGLISH: "English"},
         "PLOTLY_URL": f"../../../docs/try/{PLOTLY}",  # from the script that draws figures
         "THEMES": themes,
     }
+    page, page_data = page_html(catalog), js_constants_module(data)
     return {
-        "index.html": page_html(catalog),
-        "page_data.js": js_constants_module(data),
+        "index.html": page,
+        "page_data.js": page_data,
         "shared_constants.js": js_constants_module(constants),
         "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
+        **message_files(page + page_data),
     }
+
+
+def message_files(page: str) -> dict[str, str]:
+    """Return each language's messages: those that are in the page or in a script of its own or of the served page."""
+    scripts = "".join(path.read_text(encoding="utf-8") for path in sorted(WEB.rglob("*.js")))
+
+    def is_used(message: str) -> bool:
+        written = json.dumps(message)[1:-1], json.dumps(message, ensure_ascii=False)[1:-1], escape(message)
+        return any(form in text for form in written for text in (scripts, page))
+
+    return {
+        f"messages.{language}.js": js_constants_module({"MESSAGES": used_messages(language, is_used)})
+        for language in LANGUAGES
+        if language != ENGLISH
+    }
+
+
+def used_messages(language: str, is_used: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a language's messages that are used, and how it counts."""
+    return {name: text for name, text in messages_for_js(language).items() if not name or is_used(name)}
 
 
 def drawn_part(view: View) -> View:
@@ -129,6 +150,7 @@ def page_html(catalog: ModelCatalog) -> str:
         f"{static}server_connection.js": f"{own}channel.js",
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
+        **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
     }
     sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)

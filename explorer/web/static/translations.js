@@ -79,10 +79,10 @@ function filled(message, values) {
 export const format = (message, values) => message.replace(PLACE, (whole, name, spec) => (name ? String(formatValue(values[name] ?? "", spec)) : whole[0]));
 const PLACE = new RegExp(`{{|}}|${NAME.source}`, "g");
 
-/** A value by a format of Python's: ",", ".2f", ",.0f", ".4g", "g" or ".0%". @param {Value} value @param {string} [spec] */
+/** A number by a format of Python's: ",", ".2f", ",.0f", ".4g", "g" or ".0%"; text stays as it is. @param {Value} value @param {string} [spec] */
 function formatValue(value, spec) {
   const [, comma, digits, kind] = /^(,?)(?:\.(\d+))?([fg%]?)$/.exec(spec ?? "") ?? [], number = +value;
-  if (!spec) return value;
+  if (!spec || typeof value === "string") return value;
   if (kind === "%") return `${(100 * number).toFixed(+digits)}%`;
   if (kind === "g") return String(+number.toPrecision(+(digits ?? 6)));
   const places = kind ? +digits : undefined;

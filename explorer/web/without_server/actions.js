@@ -90,7 +90,7 @@ async function selectPosition(state, query, key = Infinity) {
 async function runText(text, checkpoint, state) {
   const run = { ...(await encode(checkpoint, text)), generated: [], checkpoint, began: 0 }, { config } = await openModel(checkpoint), tokens = run.dropped + run.prompt.length;
   const change = { ...runChange({ ...state, ...run }), ...(await selectPosition({ ...state, ...run }, Infinity)) };
-  const notices = run.dropped ? [_("The prompt has {tokens} tokens; the model sees {context} at once: the last {seen} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
+  const notices = run.dropped ? [_("The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
   return { change, prompt: null, done: true, notices };
 }
 

@@ -5,6 +5,7 @@ import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _ } from "../static/translations.js";
 import { announce } from "../static/dom.js";
 import { describe } from "./interventions.js";
+import { translateMarkup } from "./languages.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";
@@ -61,7 +62,7 @@ export async function* contentsOf(about, state) {
   if (about === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, aboutView(), ["query", "key", "target", "rival"]);
   if (about === "tune" || about === "token") return yield contents;
   if (about === "show") Object.assign(contents, packAround(state, model));
-  const { view } = state, markup = MARKUP[view];
+  const { view } = state, markup = translateMarkup(MARKUP[view]);
   yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };
   yield { changes: { edits: run.edits.map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : view in DRAWN_VIEWS ? {} : needsPython(view)) };
   if (view in DRAWN_VIEWS) yield* packView(view, aboutView());
@@ -101,9 +102,9 @@ async function packTokens({ checkpoint, prompt, generated }, { config }, tokens,
     strip: {
       tokens, num_prompt: Math.max(0, prompt.length - earlier), earlier: before, beginning: ["", true],
       shades: {
-        surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits} bits (probability {probability})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
-        entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits} bits (as open as {choices} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
-        rank: shade(measures.rank, (rank) => Math.log2(rank) / Math.log2(V), (rank) => _("rank {place} of the model's guesses", { place: formatCount(rank) })),
+        surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits:.2f} bits (probability {probability:.2g})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
+        entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits:.2f} bits (as open as {choices:,.1f} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
+        rank: shade(measures.rank, (rank) => Math.log2(rank) / Math.log2(V), (rank) => _("rank {place:,.0f} of the model's guesses", { place: formatCount(rank) })),
       },
     },
     "strip-b": null,
@@ -116,7 +117,7 @@ async function packTokens({ checkpoint, prompt, generated }, { config }, tokens,
 /** What stands around the views. @param {State} state @param {Model} model */
 function packAround({ checkpoint }, { config, parameters }) {
   const names = { rmsnorm: "RMSNorm", layernorm: "LayerNorm", rope: "RoPE", sinusoidal: _("sinusoidal positions"), swiglu: "SwiGLU", relu: "ReLU" };
-  const facts = [names[config.norm], names[config.position], names[config.ffn], _("{millions} M parameters", { millions: (parameters / 1e6).toFixed(1) }), _("{layers} layers × {heads} heads", { layers: config.num_layers, heads: config.num_heads }), _("context {tokens}", { tokens: config.context_length }), _("in this browser")];
+  const facts = [names[config.norm], names[config.position], names[config.ffn], _("{millions:.1f} M parameters", { millions: (parameters / 1e6).toFixed(1) }), _("{layers} layers × {heads} heads", { layers: config.num_layers, heads: config.num_heads }), _("context {tokens}", { tokens: config.context_length }), _("in this browser")];
   const series = Object.values(MODELS).find((checkpoints) => checkpoints.includes(checkpoint)) ?? [], step = (name) => +name.replace(/.*step-/, "");
   return {
     facts: facts.join(" · "), vocabulary: "", advice: { words: "", offer: "" },

@@ -18,6 +18,7 @@ from playwright.sync_api import sync_playwright
 
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
+from explorer.translations import ENGLISH, LANGUAGES, translate, use_locale
 from explorer.views import VIEW_BY_NAME
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.shared_constants import HEADING, element_id
@@ -245,13 +246,11 @@ def unpack_arrays(part: Any) -> Any:
     return float(part) if isinstance(part, int) and not isinstance(part, bool) else part
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_it_says_what_python_says(first_page, endpoints, name):
-    state = make_state(first_page, STATES[name])
-    view, ours = state["view"], json.loads(first_page.evaluate(ASK, state))
-    pythons = json.loads(
-        json.dumps({k: v for i in (0, 1) for k, v in endpoints.answer("show", state, i)["contents"].items()})
-    )
+def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, state: dict[str, Any]) -> list[str]:
+    """Return where the page's contents for a state differ from Python's."""
+    view, ours = state["view"], json.loads(page.evaluate(ASK, state))
+    stages = [endpoints.answer("show", state, stage)["contents"] for stage in (0, 1)]
+    pythons = json.loads(json.dumps(stages[0] | stages[1]))
     assert {"next-token", "strip", "guess", f"{view}-words", f"{view}-formula", f"{view}-choosers"} <= ours.keys()
     drawn = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
     assert drawn <= ours.keys()
@@ -263,7 +262,22 @@ def test_it_says_what_python_says(first_page, endpoints, name):
         keep_common(ours, pythons, f"{view}-{name}")
     common = sorted(ours.keys() & pythons.keys() - missing)
     differences = [difference(*map(unpack, (ours[key], pythons[key])), key) for key in common]
-    assert not list(filter(None, differences))
+    return list(filter(None, differences))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_it_says_what_python_says(first_page, endpoints, name):
+    assert not differences_from_python(first_page, endpoints, make_state(first_page, STATES[name]))
+
+
+@pytest.mark.parametrize("language", [tag for tag in LANGUAGES if tag != ENGLISH])
+def test_it_says_so_in_other_languages(opener, sites, endpoints, language):
+    page = opener(f"{sites['docs/try/']}?lang={language}&depth=numbers&view=overview")
+    with use_locale(language):
+        for name in ("story", "attention", "prediction, later", "feed-forward", "positions of the twin", "tokens"):
+            assert not differences_from_python(page, endpoints, make_state(page, STATES[name]))
+        assert page.text_content("#run") == translate("Run")
+    assert page.evaluate("document.documentElement.lang") == language
 
 
 def settle(page: BrowserPage):
