@@ -26,13 +26,14 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.intervention_controls import GATE, HIDDEN, NEURON, NEURON_OFF
 from explorer.views.style import (
     FEED_FORWARD,
     MONO,
     RESIDUAL,
     SELECTED,
-    figure,
+    column_band,
     label,
     note_above,
     position_labels,
@@ -65,50 +66,75 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
             ("up", all_neurons.up, RESIDUAL),
             (_("hidden = gate × up"), all_neurons.hidden, FEED_FORWARD),
         ]
-    fig = figure(
-        [
-            go.Bar(
-                x=offsets,
-                y=values[neuron_ids],
-                name=step,
-                customdata=neuron_ids,
-                text=[format_number(length) for length in all_neurons.output_norms[neuron_ids]],
-                textposition="none",
-                marker={"color": color},
-                hovertemplate=_("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", step=step)
+    offset = offsets[neuron_ids.index(chosen_neuron)]
+    return STRONGEST_FIGURE.draw(
+        offsets=offsets,
+        neurons=neuron_ids,
+        steps=[
+            {
+                "step": step,
+                "values": values[neuron_ids],
+                "color": color,
+                "hover": _("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", step=step)
                 if values is all_neurons.hidden
                 else f"{step}: %{{y:.4g}}<extra></extra>",
-            )
+            }
             for step, values, color in steps
         ],
-        alt=_(
+        lengths=[format_number(length) for length in all_neurons.output_norms[neuron_ids]],
+        names=[str(n) for n in neuron_ids],
+        layer=layer,
+        count=trace.config.d_ff,
+        token=quote_token(trace.tokens[query]),
+        most=neuron_ids[0],
+        value=format_number(all_neurons.hidden[neuron_ids[0]]),
+        chosen=chosen_neuron,
+        chosen_value=format_number(all_neurons.hidden[chosen_neuron]),
+        frame=column_band(offset, width=2),
+    )
+
+
+STRONGEST_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
             "The neurons of layer {layer}, {count} in all, that write most at {token}: most is neuron {most}, with a "
-            "hidden value of {value}; the chosen neuron {chosen} has {chosen_value}.",
-            layer=layer,
-            count=trace.config.d_ff,
-            token=quote_token(trace.tokens[query]),
-            most=neuron_ids[0],
-            value=format_number(all_neurons.hidden[neuron_ids[0]]),
-            chosen=chosen_neuron,
-            chosen_value=format_number(all_neurons.hidden[chosen_neuron]),
+            "hidden value of {value}; the chosen neuron {chosen} has {chosen_value}."
         ),
-        xaxis={
-            "title": {"text": _("neuron (the one that writes most first)")},
-            "tickvals": offsets,
-            "ticktext": [str(n) for n in neuron_ids],
+        *("layer", "count", "token", "most", "value", "chosen", "chosen_value"),
+    ),
+    traces=[
+        each(
+            "steps",
+            {
+                "type": "bar",
+                "x": value("offsets"),
+                "y": value("values"),
+                "name": value("step"),
+                "customdata": value("neurons"),
+                "text": value("lengths"),
+                "textposition": "none",
+                "marker": {"color": value("color")},
+                "hovertemplate": value("hover"),
+            },
+        )
+    ],
+    layout={
+        "xaxis": {
+            "title": {"text": text(N_("neuron (the one that writes most first)"))},
+            "tickvals": value("offsets"),
+            "ticktext": value("names"),
             "tickfont": {"family": MONO, "size": 11},
             "ticklabeloverflow": "allow",  # each is below its bars
             "showgrid": False,
         },
-        yaxis={"title": {"text": _("value")}},
-        barmode="group",
-        bargap=0.3,
-        hovermode="x",  # a short bar is hard to hit
-        legend={"x": 0, "xanchor": "left"},
-    )
-    offset = offsets[neuron_ids.index(chosen_neuron)]
-    fig.add_vrect(offset - 0.5, offset + 0.5, line={"color": SELECTED, "width": 2})
-    return fig
+        "yaxis": {"title": {"text": text(N_("value"))}},
+        "barmode": "group",
+        "bargap": 0.3,
+        "hovermode": "x",  # a short bar is hard to hit
+        "legend": {"x": 0, "xanchor": "left"},
+        "shapes": [value("frame")],
+    },
+)
 
 
 def bar_neurons_and_offsets(all_neurons: LayerNeurons, chosen_neuron: int) -> tuple[list[int], list[int]]:
@@ -136,42 +162,77 @@ def activation_function_plot(trace: Trace, layer: int, chosen_neuron: int, query
     sizes = 4 + 12 * np.sqrt(write_norms / max(float(write_norms.max()), 1e-12))
     others = other_drawn_neurons(all_neurons, chosen_neuron)
     hides = _("where dots lie together, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
-    hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
-    dots = [
-        go.Scatter(
-            x=all_neurons.pre[ids],
-            y=all_neurons.active[ids],
-            customdata=ids,
-            mode="markers",
-            marker={"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
-            name=trace_name,
-            hovertemplate=hover,
-            showlegend=color == SELECTED,
-        )
-        for ids, trace_name, color, size, opacity in (
-            (others, _("the others"), FEED_FORWARD, sizes[others], 0.5),
-            (np.array([chosen_neuron]), _("neuron {neuron}", neuron=chosen_neuron), SELECTED, 13, 1),
-        )
-    ]
-    curve_trace = go.Scatter(
-        x=line, y=activation(line), mode="lines", line={"color": RESIDUAL, "width": 1.5}, name=name, hoverinfo="skip"
+    dots = (
+        (others, _("the others"), FEED_FORWARD, sizes[others], 0.5),
+        (np.array([chosen_neuron]), _("neuron {neuron}", neuron=chosen_neuron), SELECTED, 13, 1),
     )
-    return figure(
-        [curve_trace, *dots],
-        alt=_(
+    return CURVE_FIGURE.draw(
+        line=line,
+        curve=activation(line),
+        dots=[
+            {
+                "before": all_neurons.pre[ids],
+                "after": all_neurons.active[ids],
+                "neurons": ids,
+                "marker": {"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
+                "name": name,
+                "is_chosen": color == SELECTED,
+            }
+            for ids, name, color, size, opacity in dots
+        ],
+        title="<br>".join(filter(None, [into, hides])),
+        count=trace.config.d_ff,
+        token=quote_token(trace.tokens[query]),
+        activation=name,
+        above=(all_neurons.pre > 0).mean(),
+        neuron=chosen_neuron,
+        neuron_before=format_number(all_neurons.pre[chosen_neuron]),
+        neuron_after=format_number(all_neurons.active[chosen_neuron]),
+    )
+
+
+CURVE_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
             "{count} neurons at {token} on the curve of {activation}: {above:.0%} of them above 0; neuron {neuron} "
-            "goes in as {before} and comes out as {after}.",
-            count=trace.config.d_ff,
-            token=quote_token(trace.tokens[query]),
-            activation=name,
-            above=(all_neurons.pre > 0).mean(),
-            neuron=chosen_neuron,
-            before=format_number(all_neurons.pre[chosen_neuron]),
-            after=format_number(all_neurons.active[chosen_neuron]),
+            "goes in as {before} and comes out as {after}."
         ),
-        xaxis={"title": {"text": "<br>".join(filter(None, [into, hides]))}, "zeroline": True},
-        yaxis={"title": {"text": _("out of {activation}", activation=name)}, "zeroline": True},
-    )
+        *("count", "token", "activation", "above", "neuron"),
+        before="neuron_before",
+        after="neuron_after",
+    ),
+    traces=[
+        {
+            "type": "scatter",
+            "x": value("line"),
+            "y": value("curve"),
+            "mode": "lines",
+            "line": {"color": RESIDUAL, "width": 1.5},
+            "name": value("activation"),
+            "hoverinfo": "skip",
+        },
+        each(
+            "dots",
+            {
+                "type": "scatter",
+                "x": value("before"),
+                "y": value("after"),
+                "customdata": value("neurons"),
+                "mode": "markers",
+                "marker": value("marker"),
+                "name": value("name"),
+                "hovertemplate": text(
+                    N_("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>"), "activation"
+                ),
+                "showlegend": value("is_chosen"),
+            },
+        ),
+    ],
+    layout={
+        "xaxis": {"title": {"text": value("title")}, "zeroline": True},
+        "yaxis": {"title": {"text": text(N_("out of {activation}"), "activation")}, "zeroline": True},
+    },
+)
 
 
 def other_drawn_neurons(all_neurons: LayerNeurons, chosen_neuron: int) -> np.ndarray:
@@ -200,32 +261,47 @@ def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, qu
     values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen_neuron]  # (T,)
     labels = position_labels(trace.tokens)
     largest_position = int(np.abs(values).argmax())
-    fig = figure(
-        go.Bar(
-            x=labels,
-            y=values,
-            marker={"color": [SELECTED if i == query else FEED_FORWARD for i in range(len(values))]},
-            hovertext=labels,
-            hovertemplate=_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>"),
-        ),
-        alt=_(
-            "Hidden value of layer {layer}'s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}.",
-            layer=layer,
-            neuron=chosen_neuron,
-            tokens=len(values),
-            value=format_number(values[largest_position]),
-            token=quote_token(trace.tokens[largest_position]),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
-        yaxis={"title": {"text": _("hidden value of neuron {neuron}", neuron=chosen_neuron)}},
-        bargap=0.15,
-        hovermode="x",
+    note = {"text": _("0 at every token: dead in this run"), "yref": "paper", "y": 0.75}
+    return TOKENS_FIGURE.draw(
+        labels=labels,
+        values=values,
+        colours=[SELECTED if i == query else FEED_FORWARD for i in range(len(values))],
+        layer=layer,
+        neuron=chosen_neuron,
+        num_tokens=len(values),
+        value=format_number(values[largest_position]),
+        token=quote_token(trace.tokens[largest_position]),
+        tokens=token_axis(trace.tokens, max_labels=24),
+        frame=column_band(query),
+        notes=[] if values.any() else [{"xref": "paper", "x": 0.5, "showarrow": False, **note}],
     )
-    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    if not values.any():
-        note = {"text": _("0 at every token: dead in this run"), "yref": "paper", "y": 0.75}
-        fig.add_annotation(xref="paper", x=0.5, showarrow=False, **note)
-    return fig
+
+
+TOKENS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Hidden value of layer {layer}'s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}."),
+        *("layer", "neuron", "value", "token"),
+        tokens="num_tokens",
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("labels"),
+            "y": value("values"),
+            "marker": {"color": value("colours")},
+            "hovertext": value("labels"),
+            "hovertemplate": text(N_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"), "neuron")}},
+        "bargap": 0.15,
+        "hovermode": "x",
+        "shapes": [value("frame")],
+        "annotations": value("notes"),
+    },
+)
 
 
 # Labels of the values and of the neurons, and the alternative text.
@@ -259,35 +335,46 @@ def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
             near=NEAR_ZERO_RATIO,
             bell=NORMAL_SHARE,
         )
-    layers = np.arange(trace.config.num_layers)
-    fig = figure(
-        [
-            go.Bar(
-                x=layers,
-                y=values,
-                name=name,
-                marker={"color": color},
-                hovertemplate=_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>", name=name),
-            )
-            for name, values, color in bars
-        ],
+    share_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": NORMAL_SHARE, "y1": NORMAL_SHARE}
+    dotted = {**share_line, "yref": "y", "line": {"color": RESIDUAL, "dash": "dot", "width": 1}}
+    return SPARSITY_FIGURE.draw(
+        layers=np.arange(trace.config.num_layers),
+        bars=[{"shares": values, "name": name, "color": color} for name, values, color in bars],
         alt=translate(
             alt,
             values=", ".join(f"{share:.0%}" for share in shares.near_zero),
             tokens=len(trace),
             neurons=", ".join(f"{share:.0%}" for share in shares.inactive),
         ),
-        xaxis={"title": {"text": title}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("share")}, "range": [0, 1], "tickformat": ".0%"},
-        barmode="group",
-        bargap=0.3,
-        hovermode="x",
+        title=title,
+        shapes=[*([] if exact else [dotted]), *([] if layer is None else [column_band(layer, width=2)])],
     )
-    if not exact:
-        fig.add_hline(NORMAL_SHARE, line={"color": RESIDUAL, "dash": "dot", "width": 1})
-    if layer is not None:
-        fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
-    return fig
+
+
+SPARSITY_FIGURE = FigureTemplate(
+    alt=value("alt"),
+    traces=[
+        each(
+            "bars",
+            {
+                "type": "bar",
+                "x": value("layers"),
+                "y": value("shares"),
+                "name": value("name"),
+                "marker": {"color": value("color")},
+                "hovertemplate": text(N_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>"), "name"),
+            },
+        )
+    ],
+    layout={
+        "xaxis": {"title": {"text": value("title")}, "dtick": 1, "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("share"))}, "range": [0, 1], "tickformat": ".0%"},
+        "barmode": "group",
+        "bargap": 0.3,
+        "hovermode": "x",
+        "shapes": value("shapes"),
+    },
+)
 
 
 MAX_TOKENS_PER_SIDE = 10  # each way
@@ -312,42 +399,61 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     note = _("Hidden value here: {hidden}.", hidden=format_number(hidden))
     if hidden < 0:
         note = _("Hidden value here: {hidden}, so signs reverse.", hidden=format_number(hidden))
-    fig = figure(
-        go.Bar(
-            x=logit_effects[token_ids],
-            y=np.arange(len(token_ids)),
-            orientation="h",
-            text=[
-                _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
-                for name, effect in zip(names, logit_effects[token_ids], strict=True)
-            ],
-            textposition="none",
-            marker={"color": FEED_FORWARD},
-            hovertemplate=_("%{text}<br>%{x:.4g} per unit of the hidden value<extra></extra>"),
-        ),
-        alt=_(
+    divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
+    return PROMOTED_FIGURE.draw(
+        effects=logit_effects[token_ids],
+        rows=np.arange(len(token_ids)),
+        hover=[
+            _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
+            for name, effect in zip(names, logit_effects[token_ids], strict=True)
+        ],
+        labels=[label(name) for name in names],
+        range=[len(token_ids) - 0.4, -0.6],
+        note=note,
+        neuron=chosen_neuron,
+        layer=layer,
+        raised=", ".join(quote_token(name) for name in names[:3]),
+        lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
+        value=format_number(hidden),
+        divider={**divider, "yref": "y", "line": {"color": RESIDUAL, "width": 1, "dash": "dot"}},
+    )
+
+
+PROMOTED_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
             "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
-            "{value}.",
-            neuron=chosen_neuron,
-            layer=layer,
-            raised=", ".join(quote_token(name) for name in names[:3]),
-            lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
-            value=format_number(hidden),
+            "{value}."
         ),
-        annotations=note_above(note),
-        xaxis={"title": {"text": _("logit change per unit of the hidden value")}},
-        yaxis={
-            "tickvals": list(range(len(token_ids))),
-            "ticktext": [label(name) for name in names],
+        *("neuron", "layer", "raised", "lowered", "value"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("effects"),
+            "y": value("rows"),
+            "orientation": "h",
+            "text": value("hover"),
+            "textposition": "none",
+            "marker": {"color": FEED_FORWARD},
+            "hovertemplate": text(N_("%{text}<br>%{x:.4g} per unit of the hidden value<extra></extra>")),
+        }
+    ],
+    layout={
+        "annotations": note_above(value("note")),
+        "xaxis": {"title": {"text": text(N_("logit change per unit of the hidden value"))}},
+        "yaxis": {
+            "tickvals": value("rows"),
+            "ticktext": value("labels"),
             "tickfont": {"family": MONO, "size": 11},
-            "range": [len(token_ids) - 0.4, -0.6],
+            "range": value("range"),
             "showgrid": False,
             "zeroline": False,
         },
-        bargap=0.25,
-    )
-    fig.add_hline(num_raised - 0.5, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
-    return fig
+        "bargap": 0.25,
+        "shapes": [value("divider")],
+    },
+)
 
 
 PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
@@ -468,6 +574,7 @@ VIEW = View(
     panels=(
         Panel(
             name="strongest",
+            template=STRONGEST_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The neurons that write most at the chosen token"),
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
@@ -479,6 +586,7 @@ VIEW = View(
         ),
         Panel(
             name="curve",
+            template=CURVE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
@@ -490,6 +598,7 @@ VIEW = View(
         ),
         Panel(
             name="promoted",
+            template=PROMOTED_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),
@@ -500,6 +609,7 @@ VIEW = View(
         ),
         Panel(
             name="tokens",
+            template=TOKENS_FIGURE,
             title=N_("The chosen neuron at every token"),
             draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
@@ -510,6 +620,7 @@ VIEW = View(
         ),
         Panel(
             name="layers",
+            template=SPARSITY_FIGURE,
             title=N_("Sparsity: how many hidden values do next to nothing"),
             draw=lambda trace, s: sparsity_by_layer_plot(trace, s.layer),
             inspect=lambda trace, s, point: share_near_zero(

@@ -12,8 +12,9 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
 from explorer.explain.notation import format_number
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -22,9 +23,11 @@ from explorer.views.style import (
     NORM,
     RESIDUAL,
     SELECTED,
+    cell_frame,
     figure,
     note_above,
     position_labels,
+    row_band,
     token_axis,
 )
 
@@ -152,22 +155,35 @@ def format_percent(share: float) -> str:
     return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
 
 
-def score_term_bars(terms: np.ndarray, hover: str, alt: str, **xaxis) -> go.Figure:
-    """Draw the parts (n,) of a score as bars, with their sum; `hover` is the template of their hover texts."""
-    return figure(
-        go.Bar(
-            x=np.arange(len(terms)),
-            y=terms,
-            marker={"color": ATTENTION},
-            hovertemplate=hover,
-        ),
+def score_term_values(terms: np.ndarray) -> dict[str, Any]:
+    """Return the values of `score_term_figure`: the parts (n,) of a score, and their sum."""
+    return {
+        "terms": np.arange(len(terms)),
+        "added": terms,
+        "parts": len(terms),
+        "total": format_number(terms.sum()),
+    }
+
+
+def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
+    """Return the figure of the parts of a score as bars, and their sum; `hover` is the template of hover texts."""
+    return FigureTemplate(
         alt=alt,
-        xaxis={"showgrid": False, **xaxis},
-        yaxis={"title": {"text": _("part of the score")}},
-        annotations=note_above(
-            _("{count} parts sum to {total}, the score.", count=len(terms), total=format_number(terms.sum()))
-        ),
-        bargap=0.2,
+        traces=[
+            {
+                "type": "bar",
+                "x": value("terms"),
+                "y": value("added"),
+                "marker": {"color": ATTENTION},
+                "hovertemplate": hover,
+            }
+        ],
+        layout={
+            "xaxis": {"showgrid": False, **xaxis},
+            "yaxis": {"title": {"text": text(N_("part of the score"))}},
+            "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), "total", count="parts")),
+            "bargap": 0.2,
+        },
     )
 
 
@@ -175,27 +191,40 @@ def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.
     """Draw the vector added at every position of the run."""
     values = trace["position_embed"]  # (T, D)
     largest = float(np.abs(values).max()) or 1.0
-    fig = figure(
-        go.Heatmap(
-            y=position_labels(trace.tokens),
-            z=values,
-            zmin=-largest,
-            zmax=largest,
-            autocolorscale=True,
-            hovertemplate=_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
-        ),
-        alt=_(
-            "What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}.",
-            positions=len(values),
-            dimensions=values.shape[1],
-            least=format_number(values.min()),
-            most=format_number(values.max()),
-        ),
-        xaxis={"title": {"text": _("dimension")}, "showgrid": False},
-        yaxis={**token_axis(trace.tokens, _("position"), max_labels=24), "autorange": "reversed"},
+    has_dim = dim is not None and dim < values.shape[1]
+    return POSITION_VECTORS_FIGURE.draw(
+        labels=position_labels(trace.tokens),
+        values=values,
+        least_colour=-largest,
+        most_colour=largest,
+        positions=len(values),
+        dimensions=values.shape[1],
+        least=format_number(values.min()),
+        most=format_number(values.max()),
+        tokens=token_axis(trace.tokens, max_labels=24),
+        frames=[row_band(query), *([cell_frame(query, dim)] if has_dim else [])],
     )
-    fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    if dim is not None and dim < values.shape[1]:
-        corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
-    return fig
+
+
+POSITION_VECTORS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}."),
+        *("positions", "dimensions", "least", "most"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "y": value("labels"),
+            "z": value("values"),
+            "zmin": value("least_colour"),
+            "zmax": value("most_colour"),
+            "autocolorscale": True,
+            "hovertemplate": text(N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("dimension"))}, "showgrid": False},
+        "yaxis": extend("tokens", title={"text": text(N_("position"))}, autorange="reversed"),
+        "shapes": value("frames"),
+    },
+)

@@ -153,7 +153,7 @@ def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figu
     )
 
 
-def note_above(text: str) -> list[dict]:
+def note_above(text: Any) -> list[dict]:
     """Return the annotations of a figure with a sentence above it, on the left."""
     corner = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 6}
     return [{"text": text, "showarrow": False, "align": "left", "font": {"size": 12}, **corner}]
@@ -171,6 +171,30 @@ def frame_head(fig: go.Figure, layer: int, head: int) -> go.Figure:
     """Frame a head's cell in a heatmap of layers and heads; return the figure."""
     corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
     return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+
+
+def row_band(row: float, width: float = 1, **line: Any) -> dict[str, Any]:
+    """Return the shape of a band around a row, over the whole width."""
+    corners = {"x0": 0, "x1": 1, "xref": "x domain", "y0": row - 0.5, "y1": row + 0.5, "yref": "y"}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width, **line}}
+
+
+def column_band(column: float, width: float = 1) -> dict[str, Any]:
+    """Return the shape of a band around a column, over the whole height."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width}}
+
+
+def cell_frame(row: int, column: int) -> dict[str, Any]:
+    """Return the shape of a frame around a cell."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": 3}}
+
+
+def column_frame(column: int, rows: int) -> dict[str, Any]:
+    """Return the shape of a frame around a column of a heatmap with so many rows."""
+    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": -0.5, "y1": rows - 0.5}
+    return {"type": "rect", **corners, "line": {"color": SELECTED, "width": 2}}
 
 
 def shorten_token(token: str, max_chars: int = 14) -> str:
@@ -195,7 +219,7 @@ def position_labels(tokens: Sequence[str]) -> list[str]:
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
 
-def token_axis(tokens: Sequence[str], title: str, max_labels: int = 48, visible: range | None = None) -> dict:
+def token_axis(tokens: Sequence[str], title: str = "", max_labels: int = 48, visible: range | None = None) -> dict:
     """Return the settings of an axis whose values are `positions(tokens)`.
 
     At most `max_labels` of the `visible` positions, all if None, have a label.

@@ -13,6 +13,7 @@ from explorer.state.selection import Group, Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _, translate
+from explorer.views.figure_template import FigureTemplate
 from explorer.views.intervention_controls import InterventionControl
 from explorer.views.verification import Inspect, Verifier
 from model.config import ModelConfig
@@ -147,6 +148,7 @@ class Panel:
             model, which has a portrait layout.
         width: share of the row it takes on a wide screen.
         chooser: field of the selection whose list stands in the figure's line; "" for none.
+        template: its figure as data, which the page without a server fills itself.
     """
 
     name: str
@@ -168,6 +170,7 @@ class Panel:
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
     chooser: str = ""
+    template: FigureTemplate | None = None
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""

@@ -75,9 +75,13 @@ def write_plotly(target: Path):
     functions that wrap it in the file, so that the browser need not parse it once for each of them.
     """
     source = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    (target / PLOTLY).write_text(unwrap_plotly(source), encoding="utf-8")
+
+
+def unwrap_plotly(source: str) -> str:
+    """Return plotly.js as a classic script without its wrapping functions, under the name `ExplorerPlotly`."""
     licence, library = source[: source.index("*/") + 2], source[source.index(PLOTLY_START) : source.rindex(PLOTLY_END)]
-    text = f"{licence}\n{library.replace(PLOTLY_START, 'window.ExplorerPlotly=', 1)}"
-    (target / PLOTLY).write_text(text, encoding="utf-8")
+    return f"{licence}\n{library.replace(PLOTLY_START, 'window.ExplorerPlotly=', 1)}"
 
 
 PLOTLY_START, PLOTLY_END = "var Plotly=", "window.Plotly = Plotly;"

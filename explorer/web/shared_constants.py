@@ -71,7 +71,7 @@ def js_constants() -> dict[str, Any]:
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
         "FORMULA": FORMULA,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
-        "HAS_PLOTLY": True,
+        "PLOTLY_URL": "../plotly.js",  # from the script that draws figures
         "LESSON": LESSON,
         "MARK": MARK,
         "HEADING": HEADING,

@@ -1,11 +1,15 @@
-"""The page without a server: `python -m explorer.web.static_page` writes docs/try/ from the served page's parts.
+"""The page without a server, docs/try/, written from the served page's parts.
+
+`python -m explorer.web.static_page` writes it; with the path of a new plotly.js bundle as argument, that too.
 
 The served page's scripts and styles run there as they are. Only the channel differs: an import map puts
-`without_server/channel.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones.
+`without_server/channel.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones. The
+figures' declarations are written as data.
 """
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -15,26 +19,34 @@ import gradio as gr
 
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
+from explorer.state.selection import find_field
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
-from explorer.translations import ENGLISH
-from explorer.views import VIEWS, View
+from explorer.translations import ENGLISH, LANGUAGES, messages_for_js
+from explorer.views import VIEWS, View, style
+from explorer.views.selection_dropdowns import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.web import shared_constants
-from explorer.web.assets import WEB, figure_theme, js_constants_module
+from explorer.web.assets import WEB, figure_theme, js_constants_module, unwrap_plotly
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
+from explorer.web.shared_constants import WALK, WALKS, element_id
 from explorer.web.widgets.header import ModelPicker
 
 ROOT = WEB.parents[1]
 TARGET = ROOT / "docs" / "try"
 UP = "../../"  # from there to the repository
 FIELDS = THEME_FIELDS | {"border_color_primary": "faint", "input_background_fill": "background"}
-DRAWN = ("whole_model",)  # kinds of panels
+# The views that it draws besides the whole model: those panels whose figures are declared, and the grid of heads
+DRAWN_VIEWS = ("tokens", "attention", "positions", "feed_forward", "residual", "prediction")
+DRAWN_KINDS = ("whole_model", "head_grid")
+PLOTLY = "plotly.js"  # beside the page
+COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("lessons", "present", "room", "search", "language", "copy-python", "open-file", "glossary", "open-model"),
+    *("lessons", "present", "room", "search", "copy-python", "open-file", "glossary", "open-model"),
     *("runs", "compare", "questions", "branches"),
+    *(element_id(view, WALK) for view in WALKS),
 )
 
 
@@ -53,26 +65,82 @@ def page_files() -> dict[str, str]:
         "FIRST_PROMPT": next(iter(EXAMPLES.values())),
         "MODELS": models,
         "RANGES": RANGES,
-        "MARKUP": {view.name: view_markup(without_plotly(view)) for view in VIEWS},
+        "MARKUP": {view.name: view_markup(drawn_part(view)) for view in VIEWS},
+        "VIEWS": {view.name: pack_view(drawn_part(view)) for view in VIEWS if view.name in DRAWN_VIEWS},
+        "FIGURES": figure_templates(),
+        "CHOICES": {name: pack_choice(name) for view in VIEWS for name in drawn_part(view).select_controls},
+        "COLOURS": {name: getattr(style, name) for name in COLOURS},
     }
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
     constants = shared_constants.js_constants() | {
-        "LANGUAGES": {ENGLISH: "English"},
-        "HAS_PLOTLY": False,
+        "PLOTLY_URL": f"../../../docs/try/{PLOTLY}",  # from the script that draws figures
         "THEMES": themes,
     }
+    page, page_data = page_html(catalog), js_constants_module(data)
     return {
-        "index.html": page_html(catalog),
-        "page_data.js": js_constants_module(data),
+        "index.html": page,
+        "page_data.js": page_data,
         "shared_constants.js": js_constants_module(constants),
         "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
+        **message_files(page + page_data),
     }
 
 
-def without_plotly(view: View) -> View:
-    """Return the view with those panels that the page without a server draws."""
-    return replace(view, panels=tuple(panel for panel in view.panels if panel.kind in DRAWN))
+def message_files(page: str) -> dict[str, str]:
+    """Return each language's messages: those that are in the page or in a script of its own or of the served page."""
+    scripts = "".join(path.read_text(encoding="utf-8") for path in sorted(WEB.rglob("*.js")))
+
+    def is_used(message: str) -> bool:
+        written = json.dumps(message)[1:-1], json.dumps(message, ensure_ascii=False)[1:-1], escape(message)
+        return any(form in text for form in written for text in (scripts, page))
+
+    return {
+        f"messages.{language}.js": js_constants_module({"MESSAGES": used_messages(language, is_used)})
+        for language in LANGUAGES
+        if language != ENGLISH
+    }
+
+
+def used_messages(language: str, is_used: Callable[[str], bool]) -> dict[str, Any]:
+    """Return a language's messages that are used, and how it counts."""
+    return {name: text for name, text in messages_for_js(language).items() if not name or is_used(name)}
+
+
+def drawn_part(view: View) -> View:
+    """Return the view with those panels that the page without a server draws, and the lists that these follow."""
+    if view.name not in (*DRAWN_VIEWS, "overview"):
+        return replace(view, panels=(), fields=(), controls=())
+    panels = tuple(panel for panel in view.panels if panel.template or panel.kind in DRAWN_KINDS)
+    fields, controls = (
+        tuple(f for f in names if getattr(f, "name", f) not in UNUSED) for names in (view.fields, view.controls)
+    )
+    return replace(view, panels=panels, fields=fields, controls=controls)
+
+
+UNUSED = ("head_score", "first_token", "residual_depth")  # fields of panels that it does not draw
+
+
+def figure_templates() -> dict[str, dict[str, Any]]:
+    """Return the declared figures of the views, by element id."""
+    panels = [(view, panel) for view in VIEWS if view.name in DRAWN_VIEWS for panel in view.panels if panel.template]
+    return {element_id(view.name, panel.name): panel.template.as_dict() for view, panel in panels}
+
+
+def pack_view(view: View) -> dict[str, Any]:
+    """Return what the page needs to know of a view: its description, its lists, and its panels with their widths."""
+    return {
+        "description": view.description,
+        "controls": view.select_controls,
+        "panels": [{"name": panel.name, "width": panel.width} for panel in view.panels],
+    }
+
+
+def pack_choice(name: str) -> dict[str, Any]:
+    """Return a list's title and, where they are always the same, its options."""
+    if name in TITLES:
+        return {"title": TITLES[name], "options": []}
+    return {"title": find_field(name).label, "options": list(find_field(name).texts.items())}
 
 
 def page_html(catalog: ModelCatalog) -> str:
@@ -82,6 +150,7 @@ def page_html(catalog: ModelCatalog) -> str:
         f"{static}server_connection.js": f"{own}channel.js",
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
+        **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
     }
     sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)
@@ -202,5 +271,12 @@ def component_html(kind: str, props: dict[str, Any], setting: str | None, inner:
     return f'<div{elem_id} class="control {kind}"><span>{label}</span>{info}{boxes[kind]}</div>'
 
 
+def write_plotly(bundle: Path, target: Path = TARGET):
+    """Write plotly.js beside the page, from its bundle of bars, lines and heatmaps (plotly.js-cartesian-dist-min)."""
+    (target / PLOTLY).write_text(unwrap_plotly(bundle.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 if __name__ == "__main__":
     write_static_page()
+    for path in sys.argv[1:]:
+        write_plotly(Path(path))

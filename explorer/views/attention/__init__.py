@@ -19,6 +19,10 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.attention.head_scores import all_heads_table, head_score_map, inspect_head_number, verify_head_table
 from explorer.views.attention.patterns import (
+    DIMENSIONS_FIGURE,
+    PATTERN_FIGURE,
+    ROW_FIGURE,
+    STAGES_FIGURE,
     all_head_patterns,
     attention_lines,
     attention_stages,
@@ -161,6 +165,7 @@ VIEW = View(
         ),
         Panel(
             name="pattern",
+            template=PATTERN_FIGURE,
             title=N_("The chosen head: who looks at whom"),
             draw=lambda trace, s: pattern_heatmap(
                 trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
@@ -175,6 +180,7 @@ VIEW = View(
         ),
         Panel(
             name="row",
+            template=ROW_FIGURE,
             title=N_("The chosen query’s weights"),
             draw=lambda trace, s: query_weight_bars(trace, s.layer, s.head, s.query, s.key),
             click_selects={"x": "key"},
@@ -184,6 +190,7 @@ VIEW = View(
         ),
         Panel(
             name="stages",
+            template=STAGES_FIGURE,
             no_difference_reason=make_no_difference_reason(ROWS),
             title=N_("The chosen query's numbers, from products to what is fetched"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
@@ -196,6 +203,7 @@ VIEW = View(
         ),
         Panel(
             name="dimensions",
+            template=DIMENSIONS_FIGURE,
             title=N_("The chosen cell's score, dimension by dimension"),
             draw=lambda trace, s: score_by_dimension_bars(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.q", "blocks.*.attn.k"),

@@ -8,20 +8,24 @@ from explorer.analysis.attention import PATTERNS, displayed_pattern, query_atten
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
-from explorer.translations import _, translate
+from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.labels import masked_keys_text
-from explorer.views.shared_plots import score_term_bars
+from explorer.views.shared_plots import score_term_figure, score_term_values
 from explorer.views.style import (
     ATTENTION,
     MONO,
     RESIDUAL,
     SELECTED,
     TOKEN_AXIS_KEY,
+    cell_frame,
+    column_frame,
     figure,
     label,
     numbered_axis,
     position_labels,
+    row_band,
     token_axis,
     window_around,
 )
@@ -55,52 +59,54 @@ def pattern_heatmap(
         chosen_heads: (layer, head) of the heads that the kinds "chosen_mean" and "chosen_max" aggregate.
     """
     values = displayed_pattern(trace, layer, head, kind, chosen_heads)  # (T, T)
-    labels = position_labels(trace.tokens)
     queries, keys = (window_around(position or 0, window, len(trace)) for position in (query, key))
-    measure = _("weight × length") if kind == "moved" else _("weight")
     if kind in ("layer_mean", "layer_max"):
         whose = _("layer {layer}", layer=layer)
     else:
         heads = (chosen_heads if kind in ("chosen_mean", "chosen_max") else ()) or ((layer, head),)
         whose = ", ".join(_("layer {layer} head {head}", layer=i, head=j) for i, j in heads)
-    fig = figure(
-        go.Heatmap(
-            x=labels,
-            y=labels,
-            z=np.where(np.tri(len(trace), dtype=bool), values, np.nan),
-            zmin=0,
-            zmax=float(values.max()) or 1.0 if kind == "moved" else 1,
-            autocolorscale=True,
-            hovertemplate=_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>", measure=measure),
-            hoverongaps=False,
-            xgap=0.5 if len(keys) <= 48 else 0,
-            ygap=0.5 if len(keys) <= 48 else 0,
-            colorbar={"title": {"text": measure, "side": "right"}},
-        ),
-        alt=_(
-            "Attention pattern of {whose}, {tokens} queries by {tokens} keys: {kind}.",
-            whose=whose,
-            tokens=len(trace),
-            kind=translate(PATTERNS[kind]),
-        ),
-        xaxis={
-            **token_axis(trace.tokens, _("key (looked at)"), max_labels=24, visible=keys),
-            "range": [keys[0] - 0.5, keys[-1] + 0.5],
-        },
-        yaxis={
-            **token_axis(trace.tokens, _("query (looks back)"), visible=queries),
-            "range": [queries[-1] + 0.5, queries[0] - 0.5],
-        },
+    row = [] if query is None else [row_band(query)]
+    return PATTERN_FIGURE.draw(
+        labels=position_labels(trace.tokens),
+        weights=np.where(np.tri(len(trace), dtype=bool), values, np.nan),
+        most=float(values.max()) or 1.0 if kind == "moved" else 1,
+        measure=_("weight × length") if kind == "moved" else _("weight"),
+        gap=0.5 if len(keys) <= 48 else 0,
+        whose=whose,
+        tokens=len(trace),
+        kind=translate(PATTERNS[kind]),
+        keys=token_axis(trace.tokens, max_labels=24, visible=keys),
+        key_range=[keys[0] - 0.5, keys[-1] + 0.5],
+        queries=token_axis(trace.tokens, visible=queries),
+        query_range=[queries[-1] + 0.5, queries[0] - 0.5],
+        frames=row if key is None else [*row, cell_frame(query, key)],
     )
-    if query is not None:
-        fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    if key is not None:
-        fig.add_shape(
-            type="rect",
-            **{"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5},
-            line={"color": SELECTED, "width": 3},
-        )
-    return fig
+
+
+PATTERN_FIGURE = FigureTemplate(
+    alt=text(N_("Attention pattern of {whose}, {tokens} queries by {tokens} keys: {kind}."), "whose", "tokens", "kind"),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("labels"),
+            "y": value("labels"),
+            "z": value("weights"),
+            "zmin": 0,
+            "zmax": value("most"),
+            "autocolorscale": True,
+            "hovertemplate": text(N_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>"), "measure"),
+            "hoverongaps": False,
+            "xgap": value("gap"),
+            "ygap": value("gap"),
+            "colorbar": {"title": {"text": value("measure"), "side": "right"}},
+        }
+    ],
+    layout={
+        "xaxis": extend("keys", title={"text": text(N_("key (looked at)"))}, range=value("key_range")),
+        "yaxis": extend("queries", title={"text": text(N_("query (looks back)"))}, range=value("query_range")),
+        "shapes": value("frames"),
+    },
+)
 
 
 def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int | None = None) -> go.Figure:
@@ -109,35 +115,54 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
     strongest, finite = int(weights.argmax()), np.nan_to_num(weights)
     tokens = trace.tokens[: query + 1]
     labels = position_labels(tokens)
-    hover = _("key %{hovertext}<br>weight %{y:.3f}<extra></extra>")
-    bars = [go.Bar(x=labels, y=weights, hovertext=labels, hovertemplate=hover)]
-    if key is not None:
-        selected_label = [labels[key]]
-        bars.append(
-            go.Bar(
-                x=selected_label,
-                y=[weights[key]],
-                hovertext=selected_label,
-                hovertemplate=hover,
-                marker={"color": SELECTED},
-            )
-        )
-    return figure(
-        bars,
-        alt=_(
-            "Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}.",
-            token=quote_token(trace.tokens[query]),
-            position=query,
-            weight=format_number(weights[strongest]),
-            key=quote_token(tokens[strongest]),
-            strongest=strongest,
-        ),
-        xaxis={**token_axis(tokens, _("key"))},
-        yaxis={"range": [min(0, finite.min()), max(1, finite.max())], "title": {"text": _("weight")}},
-        bargap=0.15,
-        barmode="overlay",
-        showlegend=False,
+    return ROW_FIGURE.draw(
+        labels=labels,
+        weights=weights,
+        chosen=[] if key is None else [{"chosen_label": [labels[key]], "chosen_weight": [weights[key]]}],
+        token=quote_token(trace.tokens[query]),
+        position=query,
+        weight=format_number(weights[strongest]),
+        key=quote_token(tokens[strongest]),
+        strongest=strongest,
+        keys=token_axis(tokens),
+        range=[min(0, finite.min()), max(1, finite.max())],
     )
+
+
+HOVER_KEY_WEIGHT = text(N_("key %{hovertext}<br>weight %{y:.3f}<extra></extra>"))
+ROW_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}."),
+        *("token", "position", "weight", "key", "strongest"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("labels"),
+            "y": value("weights"),
+            "hovertext": value("labels"),
+            "hovertemplate": HOVER_KEY_WEIGHT,
+        },
+        each(
+            "chosen",
+            {
+                "type": "bar",
+                "x": value("chosen_label"),
+                "y": value("chosen_weight"),
+                "hovertext": value("chosen_label"),
+                "hovertemplate": HOVER_KEY_WEIGHT,
+                "marker": {"color": SELECTED},
+            },
+        ),
+    ],
+    layout={
+        "xaxis": extend("keys", title={"text": text(N_("key"))}),
+        "yaxis": {"range": value("range"), "title": {"text": text(N_("weight"))}},
+        "bargap": 0.15,
+        "barmode": "overlay",
+        "showlegend": False,
+    },
+)
 
 
 MAX_LINE_TOKENS = 48  # tokens between which lines are drawn
@@ -261,25 +286,62 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
     finite = np.where(np.isfinite(values), values, np.nan)
     largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in values])[:, None]
     blocks = stage_key_blocks(len(trace), query, key)
-    fig = figure(
-        [
-            stage_block(trace, list(rows), values[:, block], (finite / largest)[:, block], block, axis)
-            for axis, block in blocks.items()
+    return STAGES_FIGURE.draw(
+        blocks=[
+            {
+                "axis": axis,
+                "keys": list(keys),
+                "shades": (finite / largest)[:, keys],
+                "numbers": [["−∞" if v == -np.inf else format_number(v) for v in row] for row in values[:, keys]],
+                "labels": [position_labels(trace.tokens)[keys.start : keys.stop]] * len(rows),
+            }
+            for axis, keys in blocks.items()
         ],
-        alt=_(
-            "From products to weights: {query} gives {key} a score of {score} and a weight of {weight}.",
-            query=quote_token(trace.tokens[query]),
-            key=quote_token(trace.tokens[key]),
-            score=format_number(steps.scores[key]),
-            weight=format_number(steps.weights[key]),
-        ),
-        **stage_axes(trace.tokens, blocks, key_axis_title(steps.weights, np.concatenate(list(blocks.values())))),
-        yaxis={"autorange": "reversed", "showgrid": False, "anchor": next(iter(blocks))},
+        rows=list(rows),
+        axes=stage_axes(trace.tokens, blocks, key_axis_title(steps.weights, np.concatenate(list(blocks.values())))),
+        anchor=next(iter(blocks)),
+        query=quote_token(trace.tokens[query]),
+        key=quote_token(trace.tokens[key]),
+        score=format_number(steps.scores[key]),
+        weight=format_number(steps.weights[key]),
+        frame=column_frame(key, len(rows)),
     )
-    fig.add_shape(
-        type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=len(rows) - 0.5, line={"color": SELECTED, "width": 2}
-    )
-    return fig
+
+
+STAGES_FIGURE = FigureTemplate(
+    alt=text(
+        N_("From products to weights: {query} gives {key} a score of {score} and a weight of {weight}."),
+        *("query", "key", "score", "weight"),
+    ),
+    traces=[
+        each(
+            "blocks",
+            {
+                "type": "heatmap",
+                "x": value("keys"),
+                "y": value("rows"),
+                "xaxis": value("axis"),
+                "z": value("shades"),
+                "zmin": -1,
+                "zmax": 1,
+                "autocolorscale": True,
+                "showscale": False,
+                "text": value("numbers"),
+                "texttemplate": "%{text}",
+                "textfont": {"family": MONO, "size": 11},
+                "hovertext": value("labels"),
+                "hovertemplate": text(N_("%{y}<br>key %{hovertext}: %{text}<extra></extra>")),
+                "xgap": 1,
+                "ygap": 1,
+            },
+        )
+    ],
+    layout=extend(
+        "axes",
+        yaxis={"autorange": "reversed", "showgrid": False, "anchor": value("anchor")},
+        shapes=[value("frame")],
+    ),
+)
 
 
 def stage_key_blocks(num_keys: int, query: int, key: int) -> dict[str, range]:
@@ -294,29 +356,6 @@ def stage_key_blocks(num_keys: int, query: int, key: int) -> dict[str, range]:
     blocks = {"x2": range(1)} if window.start else {}
     blocks["x"] = window
     return blocks | ({"x3": range(query, query + 1)} if query >= window.stop else {})
-
-
-def stage_block(
-    trace: Trace, rows: list[str], values: np.ndarray, shares: np.ndarray, keys: range, axis: str
-) -> go.Trace:
-    """Return the heatmap of some keys' numbers (rows, n), coloured by their shares of the largest in their row."""
-    return go.Heatmap(
-        x=list(keys),
-        y=rows,
-        xaxis=axis,
-        z=shares,
-        zmin=-1,
-        zmax=1,
-        autocolorscale=True,
-        showscale=False,
-        text=[["−∞" if v == -np.inf else format_number(v) for v in row] for row in values],
-        texttemplate="%{text}",
-        textfont={"family": MONO, "size": 11},
-        hovertext=[position_labels(trace.tokens)[keys.start : keys.stop]] * len(rows),
-        hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
-        xgap=1,
-        ygap=1,
-    )
 
 
 def stage_axes(tokens: Sequence[str], blocks: dict[str, range], title: str) -> dict[str, dict]:
@@ -348,17 +387,16 @@ def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key
     """Draw qᵢ kᵢ / √d as a bar for each dimension; they add up to the score of the chosen cell."""
     terms = score_by_dimension(trace, layer, head, query, key)
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
-    return score_term_bars(
-        terms,
-        hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
-        alt=_(
-            "{count} products of q and k that add up to the score {score}.",
-            count=len(terms),
-            score=format_number(score),
-        ),
-        title={
-            "text": _(
-                "dimension i of q and k, which adds qᵢ kᵢ / {divisor}", divisor=score_divisor_formula(trace.config)
-            )
-        },
+    return DIMENSIONS_FIGURE.draw(
+        **score_term_values(terms),
+        count=len(terms),
+        score=format_number(score),
+        divisor=score_divisor_formula(trace.config),
     )
+
+
+DIMENSIONS_FIGURE = score_term_figure(
+    hover=text(N_("dimension %{x}<br>adds %{y:.4f}<extra></extra>")),
+    alt=text(N_("{count} products of q and k that add up to the score {score}."), "count", "score"),
+    title={"text": text(N_("dimension i of q and k, which adds qᵢ kᵢ / {divisor}"), "divisor")},
+)

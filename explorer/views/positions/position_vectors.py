@@ -1,5 +1,7 @@
 """The Positions view of models that add a vector for each position, sinusoidal or learned."""
 
+from typing import Any
+
 import numpy as np
 
 from explorer.analysis.positions import (
@@ -23,8 +25,18 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.shared_plots import position_vector_map
-from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, position_labels, token_axis
+from explorer.views.figure_template import FigureTemplate, extend, text, value
+from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
+from explorer.views.style import (
+    EMBEDDING,
+    RESIDUAL,
+    SELECTED,
+    cell_frame,
+    column_band,
+    figure,
+    position_labels,
+    token_axis,
+)
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import Panel
 
@@ -34,30 +46,43 @@ FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
 def position_cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
     """Draw the cosine of the position vectors of any two positions; the chosen pair framed."""
     values, labels = position_cosines(trace), position_labels(trace.tokens)
-    fig = figure(
-        go.Heatmap(
-            x=labels,
-            y=labels,
-            z=values,
-            zmin=-1,
-            zmax=1,
-            autocolorscale=True,
-            hovertemplate=_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>"),
-            colorbar={"title": {"text": _("cosine"), "side": "right"}},
-        ),
-        alt=_(
-            "Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}.",
-            positions=len(values),
-            cosine=format_number(values[query, key]),
-            query=query,
-            key=key,
-        ),
-        xaxis={**token_axis(trace.tokens, _("key’s position"), max_labels=24)},
-        yaxis={**token_axis(trace.tokens, _("query’s position"), max_labels=24), "autorange": "reversed"},
+    return ALIKE_FIGURE.draw(
+        labels=labels,
+        cosines=values,
+        positions=len(values),
+        cosine=format_number(values[query, key]),
+        query=query,
+        key=key,
+        keys=token_axis(trace.tokens, max_labels=24),
+        queries=token_axis(trace.tokens, max_labels=24),
+        frame=cell_frame(query, key),
     )
-    corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
-    fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
-    return fig
+
+
+ALIKE_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}."),
+        *("positions", "cosine", "query", "key"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("labels"),
+            "y": value("labels"),
+            "z": value("cosines"),
+            "zmin": -1,
+            "zmax": 1,
+            "autocolorscale": True,
+            "hovertemplate": text(N_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>")),
+            "colorbar": {"title": {"text": text(N_("cosine")), "side": "right"}},
+        }
+    ],
+    layout={
+        "xaxis": extend("keys", title={"text": text(N_("key’s position"))}),
+        "yaxis": extend("queries", title={"text": text(N_("query’s position"))}, autorange="reversed"),
+        "shapes": [value("frame")],
+    },
+)
 
 
 def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
@@ -118,42 +143,57 @@ def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
 def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
     """Draw the norms of each token's own vector, of its position's vector, and of their sum."""
     norms, labels = token_and_position_norms(trace), position_labels(trace.tokens)
-    fig = figure(
-        [
-            go.Bar(
-                x=labels,
-                y=values,
-                name=translate(NAMES[kind]),
-                marker={"color": color},
-                hovertemplate=translate(HOVER[kind]),
-            )
-            for kind, values, color in zip(VECTOR_KINDS, norms, (EMBEDDING, FAINT, RESIDUAL), strict=True)
-        ],
-        alt=_(
-            "Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum.",
-            token=quote_token(trace.tokens[query]),
-            own=format_number(norms[0, query]),
-            position=format_number(norms[1, query]),
-            sum=format_number(norms[2, query]),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
-        yaxis={"title": {"text": _("length ‖x‖₂")}, "rangemode": "tozero"},
-        barmode="group",
-        bargap=0.3,
-        hovermode="x",  # a short bar is hard to hit
+    return SHARES_FIGURE.draw(
+        labels=labels,
+        own=norms[0],
+        added=norms[1],
+        total=norms[2],
+        token=quote_token(trace.tokens[query]),
+        own_length=format_number(norms[0, query]),
+        added_length=format_number(norms[1, query]),
+        total_length=format_number(norms[2, query]),
+        tokens=token_axis(trace.tokens, max_labels=24),
+        frame=column_band(query),
     )
-    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    return fig
 
 
-NAMES = {"token": N_("the token’s own vector"), "position": N_("the position’s"), "sum": N_("their sum")}
+def length_bars(name: str, lengths: str, color: str, hover: str) -> dict[str, Any]:
+    """Return the bars of one kind of vector, with a hole for their lengths."""
+    bars = {"type": "bar", "x": value("labels"), "y": value(lengths), "name": text(name), "marker": {"color": color}}
+    return {**bars, "hovertemplate": text(hover)}
 
 
-HOVER = {
-    "token": N_("token %{x}<br>length of the token’s own vector %{y:.4g}<extra></extra>"),
-    "position": N_("token %{x}<br>length of the position’s %{y:.4g}<extra></extra>"),
-    "sum": N_("token %{x}<br>length of their sum %{y:.4g}<extra></extra>"),
-}
+SHARES_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum."),
+        "token",
+        own="own_length",
+        position="added_length",
+        sum="total_length",
+    ),
+    traces=[
+        length_bars(
+            N_("the token’s own vector"),
+            "own",
+            EMBEDDING,
+            N_("token %{x}<br>length of the token’s own vector %{y:.4g}<extra></extra>"),
+        ),
+        length_bars(
+            N_("the position’s"), "added", FAINT, N_("token %{x}<br>length of the position’s %{y:.4g}<extra></extra>")
+        ),
+        length_bars(
+            N_("their sum"), "total", RESIDUAL, N_("token %{x}<br>length of their sum %{y:.4g}<extra></extra>")
+        ),
+    ],
+    layout={
+        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "yaxis": {"title": {"text": text(N_("length ‖x‖₂"))}, "rangemode": "tozero"},
+        "barmode": "group",
+        "bargap": 0.3,
+        "hovermode": "x",  # a short bar is hard to hit
+        "shapes": [value("frame")],
+    },
+)
 
 
 INITIAL_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
@@ -279,6 +319,7 @@ POSITION_TAPS = ("position_embed",)
 PANELS = (
     Panel(
         name="vectors",
+        template=POSITION_VECTORS_FIGURE,
         title=N_("The vector that is added for each position"),
         draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),
         required_taps=POSITION_TAPS,
@@ -301,6 +342,7 @@ PANELS = (
     ),
     Panel(
         name="alike",
+        template=ALIKE_FIGURE,
         title=N_("How alike the vectors of two positions are"),
         draw=lambda trace, s: position_cosine_map(trace, s.query, s.key),
         required_taps=POSITION_TAPS,
@@ -322,6 +364,7 @@ PANELS = (
     ),
     Panel(
         name="shares",
+        template=SHARES_FIGURE,
         title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
         draw=lambda trace, s: token_and_position_norm_bars(trace, s.query),
         required_taps=POSITION_TAPS,

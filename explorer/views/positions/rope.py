@@ -29,9 +29,20 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.labels import pair_dimensions_text, rope_scaling_text, shared_kv_head_text
-from explorer.views.shared_plots import score_term_bars
-from explorer.views.style import ATTENTION, KEY, QUERY, RESIDUAL, SELECTED, figure, label, position_labels, token_axis
+from explorer.views.shared_plots import score_term_figure, score_term_values
+from explorer.views.style import (
+    ATTENTION,
+    KEY,
+    QUERY,
+    RESIDUAL,
+    SELECTED,
+    label,
+    position_labels,
+    row_band,
+    token_axis,
+)
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
 from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
 
@@ -68,9 +79,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
     centres = SPACING * np.stack([pair % columns, -(pair // columns)], axis=1)  # (F, 2)
     turn = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
-    traces = [
-        strokes_as_trace([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)
-    ]
+    hands = []
     for name, (pairs, color) in vectors.items():
         max_norm = max(np.hypot(*pairs.before.T).max(), np.hypot(*pairs.after.T).max(), 1e-12)
         for stage, values, width, opacity in ((BEFORE, pairs.before, 1.5, 0.4), (AFTER, pairs.after, 3, 1.0)):
@@ -86,65 +95,123 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
                 )
                 for i, ((a, b), angle) in enumerate(zip(values, pairs.angles, strict=True))
             ]
-            arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
-            group = {"legendgroup": f"{name} {stage.name}", "opacity": opacity}
-            traces.append(
-                strokes_as_trace(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group)
-            )
-            traces.append(
-                go.Scatter(
-                    x=tips[:, 0],
-                    y=tips[:, 1],
-                    mode="markers",
-                    marker={"color": color, "size": 5 if stage is BEFORE else 8},
-                    name=f"{name}, {translate(stage.name)}",
-                    text=hover,
-                    hovertemplate="%{text}<extra></extra>",
-                    **group,
-                )
+            across, up = join_strokes([np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)])
+            hands.append(
+                {
+                    "across": across,
+                    "up": up,
+                    "tips_across": tips[:, 0],
+                    "tips_up": tips[:, 1],
+                    "line": {"color": color, "width": width},
+                    "marker": {"color": color, "size": 5 if stage is BEFORE else 8},
+                    "name": f"{name}, {translate(stage.name)}",
+                    "hover": hover,
+                    "group": f"{name} {stage.name}",
+                    "opacity": opacity,
+                }
             )
     rows = -(-num_pairs // columns)
-    return figure(
-        traces,
-        alt=_(
-            "{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
-            pairs=num_pairs,
-            layer=layer,
-            head=head,
-        ),
-        xaxis={"visible": False, "range": [-1.3, SPACING * (columns - 1) + 1.3]},
-        yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
-        legend={"y": 1.02},
-        annotations=[
-            {"x": x, "y": y + 1.2, "text": _("pair {pair}", pair=i), "showarrow": False, "font": {"size": 10}}
-            for i, (x, y) in enumerate(centres)
-        ],
+    circles_across, circles_up = join_strokes([c + circle for c in centres])
+    return CLOCKS_FIGURE.draw(
+        circles_across=circles_across,
+        circles_up=circles_up,
+        hands=hands,
+        num_pairs=num_pairs,
+        layer=layer,
+        head=head,
+        columns=[-1.3, SPACING * (columns - 1) + 1.3],
+        rows=[-SPACING * (rows - 1) - 1.4, 1.6],
+        pairs=[{"pair": i, "x": x, "y": y + 1.2} for i, (x, y) in enumerate(centres)],
     )
 
 
-def strokes_as_trace(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
-    """Return several strokes, each (n, 2), as one trace."""
+def join_strokes(strokes: list[np.ndarray]) -> np.ndarray:
+    """Return the coordinates (2, n) of several strokes, each (m, 2), with a gap after each."""
     gap = [[np.nan, np.nan]]
-    points = np.concatenate([segment for stroke in strokes for segment in (stroke, gap)])
-    return go.Scatter(x=points[:, 0], y=points[:, 1], mode="lines", line={"color": color, "width": width}, **kwargs)
+    return np.concatenate([segment for stroke in strokes for segment in (stroke, gap)]).T
+
+
+CLOCKS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation."),
+        *("layer", "head"),
+        pairs="num_pairs",
+    ),
+    traces=[
+        {
+            "type": "scatter",
+            "x": value("circles_across"),
+            "y": value("circles_up"),
+            "mode": "lines",
+            "line": {"color": RESIDUAL, "width": 0.6},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        },
+        each(
+            "hands",
+            {
+                "type": "scatter",
+                "x": value("across"),
+                "y": value("up"),
+                "mode": "lines",
+                "line": value("line"),
+                "hoverinfo": "skip",
+                "showlegend": False,
+                "legendgroup": value("group"),
+                "opacity": value("opacity"),
+            },
+            {
+                "type": "scatter",
+                "x": value("tips_across"),
+                "y": value("tips_up"),
+                "mode": "markers",
+                "marker": value("marker"),
+                "name": value("name"),
+                "text": value("hover"),
+                "hovertemplate": "%{text}<extra></extra>",
+                "legendgroup": value("group"),
+                "opacity": value("opacity"),
+            },
+        ),
+    ],
+    layout={
+        "xaxis": {"visible": False, "range": value("columns")},
+        "yaxis": {"visible": False, "range": value("rows"), "scaleanchor": "x"},
+        "legend": {"y": 1.02},
+        "annotations": [
+            each(
+                "pairs",
+                {
+                    "x": value("x"),
+                    "y": value("y"),
+                    "text": text(N_("pair {pair}"), "pair"),
+                    "showarrow": False,
+                    "font": {"size": 10},
+                },
+            )
+        ],
+    },
+)
 
 
 def score_by_pair_bars(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """Draw |q||k| cos(φ + Δω) / √d as a bar for each pair; they add up to the score of the chosen cell."""
     terms = score_by_pair(trace, layer, head, query, key)
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
-    return score_term_bars(
-        terms,
-        hover=_("pair %{x}<br>adds %{y:.4f}<extra></extra>"),
-        alt=_(
-            "{pairs} pairs add up to the score {score} of {key}.",
-            pairs=len(terms),
-            score=format_number(score),
-            key=quote_token(trace.tokens[key]),
-        ),
-        title={"text": _("pair of dimensions (fast → slow)")},
-        dtick=1,
+    return PAIRS_FIGURE.draw(
+        **score_term_values(terms),
+        pairs=len(terms),
+        score=format_number(score),
+        key=quote_token(trace.tokens[key]),
     )
+
+
+PAIRS_FIGURE = score_term_figure(
+    hover=text(N_("pair %{x}<br>adds %{y:.4f}<extra></extra>")),
+    alt=text(N_("{pairs} pairs add up to the score {score} of {key}."), "pairs", "score", "key"),
+    title={"text": text(N_("pair of dimensions (fast → slow)"))},
+    dtick=1,
+)
 
 
 def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -152,38 +219,54 @@ def score_by_distance_plot(trace: Trace, layer: int, head: int, query: int, key:
     distances = np.arange(trace.config.context_length if len(trace) > 1 else 1)
     scores = score_by_distance(trace, layer, head, query, key, distances)
     here = query - key
-    return figure(
-        [
-            go.Scatter(
-                x=distances,
-                y=scores,
-                mode="lines",
-                line={"color": ATTENTION},
-                hovertemplate=_("distance %{x}<br>score %{y:.3f}<extra></extra>"),
-                showlegend=False,
-            ),
-            go.Scatter(
-                x=[here],
-                y=[scores[here]],
-                mode="markers",
-                marker={"color": SELECTED, "size": 10},
-                hovertemplate=_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>"),
-                showlegend=False,
-            ),
-        ],
-        alt=_(
-            "The score of {query} and {key} by their distance: {score} at {distance}, as in this run; at most {most} "
-            "at {furthest}.",
-            query=quote_token(trace.tokens[query]),
-            key=quote_token(trace.tokens[key]),
-            score=format_number(scores[here]),
-            distance=here,
-            most=format_number(scores.max()),
-            furthest=scores.argmax(),
-        ),
-        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
-        yaxis={"title": {"text": _("score q·k / {divisor}", divisor=score_divisor_formula(trace.config))}},
+    return DISTANCES_FIGURE.draw(
+        distances=distances,
+        scores=scores,
+        here=[here],
+        score_here=[scores[here]],
+        query=quote_token(trace.tokens[query]),
+        key=quote_token(trace.tokens[key]),
+        score=format_number(scores[here]),
+        distance=here,
+        most=format_number(scores.max()),
+        furthest=scores.argmax(),
+        divisor=score_divisor_formula(trace.config),
     )
+
+
+DISTANCES_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
+            "The score of {query} and {key} by their distance: {score} at {distance}, as in this run; at most {most} "
+            "at {furthest}."
+        ),
+        *("query", "key", "score", "distance", "most", "furthest"),
+    ),
+    traces=[
+        {
+            "type": "scatter",
+            "x": value("distances"),
+            "y": value("scores"),
+            "mode": "lines",
+            "line": {"color": ATTENTION},
+            "hovertemplate": text(N_("distance %{x}<br>score %{y:.3f}<extra></extra>")),
+            "showlegend": False,
+        },
+        {
+            "type": "scatter",
+            "x": value("here"),
+            "y": value("score_here"),
+            "mode": "markers",
+            "marker": {"color": SELECTED, "size": 10},
+            "hovertemplate": text(N_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>")),
+            "showlegend": False,
+        },
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("distance in tokens"))}, "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("score q·k / {divisor}"), "divisor")}},
+    },
+)
 
 
 def wavelength_plot(trace: Trace, layer: int = 0) -> go.Figure:
@@ -193,67 +276,100 @@ def wavelength_plot(trace: Trace, layer: int = 0) -> go.Figure:
         2 * np.pi / np.where(frequencies_by_pair > 0, frequencies_by_pair, np.nan)
     )  # a pair that was kept from turning has no bar
     context = trace.config.context_length
-    fig = figure(
-        go.Bar(
-            x=np.arange(len(periods)),
-            y=periods,
-            marker={"color": RESIDUAL},
-            hovertemplate=_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>"),
-        ),
-        alt=_(
+    alt = _("One token alone shows no speed: type two.")
+    if len(trace) > 1:
+        alt = _(
             "{turning} of {pairs} pairs make a whole turn within the context of {context}.",
             turning=int((periods <= context).sum()),
             pairs=len(periods),
             context=context,
         )
-        if len(trace) > 1
-        else _("One token alone shows no speed: type two."),
-        xaxis={"title": {"text": _("pair of dimensions (fast → slow)")}, "showgrid": False, "dtick": 1},
-        yaxis={"title": {"text": _("positions a turn")}, "type": "log", "dtick": 1},
-        bargap=0.2,
+    return WAVELENGTHS_FIGURE.draw(
+        pairs=np.arange(len(periods)), periods=periods, alt=alt, context=context, context_power=np.log10(context)
     )
-    fig.add_hline(context, line={"color": SELECTED, "dash": "dot"})
-    label = _("context {tokens}", tokens=context)
-    fig.add_annotation(text=label, xref="paper", x=0, y=np.log10(context), yshift=8, showarrow=False, xanchor="left")
-    return fig
+
+
+WAVELENGTHS_FIGURE = FigureTemplate(
+    alt=value("alt"),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("pairs"),
+            "y": value("periods"),
+            "marker": {"color": RESIDUAL},
+            "hovertemplate": text(N_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("pair of dimensions (fast → slow)"))}, "showgrid": False, "dtick": 1},
+        "yaxis": {"title": {"text": text(N_("positions a turn"))}, "type": "log", "dtick": 1},
+        "bargap": 0.2,
+        "shapes": [
+            {
+                "type": "line",
+                **{"x0": 0, "x1": 1, "xref": "x domain", "y0": value("context"), "y1": value("context"), "yref": "y"},
+                "line": {"color": SELECTED, "dash": "dot"},
+            }
+        ],
+        "annotations": [
+            {
+                "text": text(N_("context {tokens}"), tokens="context"),
+                **{"xref": "paper", "x": 0, "y": value("context_power"), "yshift": 8},
+                "showarrow": False,
+                "xanchor": "left",
+            }
+        ],
+    },
+)
 
 
 def rotation_angle_map(trace: Trace, query: int | None = None, key: int | None = None, layer: int = 0) -> go.Figure:
     """Draw the rotation angle by position and pair, modulo one turn; hover texts have the full angle."""
     radians = trace[angles_tap(trace.config, layer)]  # (T, F)
-    pairs = radians.shape[1]
-    fig = figure(
-        go.Heatmap(
-            y=position_labels(trace.tokens),
-            z=wrap_angles(radians),
-            customdata=radians,
-            zmin=-np.pi,
-            zmax=np.pi,
-            autocolorscale=True,
-            hovertemplate=_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>"),
-            colorbar={
-                "title": {"text": _("angle within a turn"), "side": "right"},
-                "tickvals": [-np.pi, 0, np.pi],
+    marks = ((query, "solid"), (key, "dot"))
+    return ANGLES_FIGURE.draw(
+        labels=position_labels(trace.tokens),
+        wrapped=wrap_angles(radians),
+        radians=radians,
+        positions=len(trace),
+        pairs=radians.shape[1],
+        tokens=token_axis(trace.tokens),
+        bands=[row_band(position, 1.5, dash=dash) for position, dash in marks if position is not None],
+    )
+
+
+ANGLES_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left."),
+        *("positions", "pairs"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "y": value("labels"),
+            "z": value("wrapped"),
+            "customdata": value("radians"),
+            "zmin": -math.pi,
+            "zmax": math.pi,
+            "autocolorscale": True,
+            "hovertemplate": text(N_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>")),
+            "colorbar": {
+                "title": {"text": text(N_("angle within a turn")), "side": "right"},
+                "tickvals": [-math.pi, 0, math.pi],
                 "ticktext": ["−π", "0", "π"],
             },
-        ),
-        alt=_(
-            "Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left.",
-            positions=len(trace),
-            pairs=pairs,
-        ),
-        xaxis={
-            "title": {"text": _("pair of dimensions (fast → slow)")},
+        }
+    ],
+    layout={
+        "xaxis": {
+            "title": {"text": text(N_("pair of dimensions (fast → slow)"))},
             "showgrid": False,
             "tickangle": 0,
         },
-        yaxis={**token_axis(trace.tokens, _("position")), "autorange": "reversed"},
-    )
-    for position, dash in ((query, "solid"), (key, "dot")):
-        if position is not None:
-            line = {"color": SELECTED, "width": 1.5, "dash": dash}
-            fig.add_hrect(position - 0.5, position + 0.5, line=line)
-    return fig
+        "yaxis": extend("tokens", title={"text": text(N_("position"))}, autorange="reversed"),
+        "shapes": value("bands"),
+    },
+)
 
 
 def describe_rotation(trace: Trace, selection: Selection) -> str:
@@ -375,6 +491,7 @@ ANGLE_TAPS = (ANGLES,)
 PANELS = (
     Panel(
         name="clocks",
+        template=CLOCKS_FIGURE,
         no_difference_reason=make_no_difference_reason(CLOCKS),
         title=N_("The chosen head's q and k, pair by pair, before (faint) and after rotation"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
@@ -389,6 +506,7 @@ PANELS = (
     ),
     Panel(
         name="pairs",
+        template=PAIRS_FIGURE,
         title=N_("What each pair adds to the score of the chosen query and key"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
         inspect=lambda trace, s, point: pair_contribution(
@@ -401,6 +519,7 @@ PANELS = (
     ),
     Panel(
         name="distances",
+        template=DISTANCES_FIGURE,
         title=N_("The same q and k at other distances"),
         draw=lambda trace, s: score_by_distance_plot(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_score_by_distance,
@@ -411,6 +530,7 @@ PANELS = (
     ),
     Panel(
         name="angles",
+        template=ANGLES_FIGURE,
         title=N_("Angle by position and pair"),
         draw=lambda trace, s: rotation_angle_map(trace, s.query, s.key, s.layer),
         click_selects={"y": "query"},
@@ -422,6 +542,7 @@ PANELS = (
     ),
     Panel(
         name="wavelengths",
+        template=WAVELENGTHS_FIGURE,
         title=N_("How far a pair goes for a whole turn"),
         draw=lambda trace, s: wavelength_plot(trace, s.layer),
         inspect=lambda trace, s, point: wavelength(trace, s.layer, point.coordinate("item")),

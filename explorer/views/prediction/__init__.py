@@ -33,6 +33,8 @@ from explorer.views.labels import (
     target_token,
 )
 from explorer.views.prediction.contributions import (
+    HEADS_FIGURE,
+    PARTS_FIGURE,
     VERIFY_CONTRIBUTIONS,
     component_bars,
     head_contribution_map,
@@ -41,7 +43,15 @@ from explorer.views.prediction.contributions import (
     source_bars,
     token_contribution_bars,
 )
-from explorer.views.prediction.logit_lens import actual_token_plot, lens_map, rollout_bars, token_trajectory
+from explorer.views.prediction.logit_lens import (
+    LENS_FIGURE,
+    PATH_FIGURE,
+    ROLLOUT_FIGURE,
+    actual_token_plot,
+    lens_map,
+    rollout_bars,
+    token_trajectory,
+)
 from explorer.views.shared_plots import component_keys
 from explorer.views.verification import verify_derived, verify_lens
 from explorer.views.view import Panel, View, no_rank_difference_reason
@@ -171,6 +181,7 @@ VIEW = View(
     panels=(
         Panel(
             name="lens",
+            template=LENS_FIGURE,
             no_difference_reason=no_rank_difference_reason,
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
@@ -182,6 +193,7 @@ VIEW = View(
         ),
         Panel(
             name="path",
+            template=PATH_FIGURE,
             title=N_("The explained token's probability, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
             inspect=inspect_trajectory,
@@ -191,6 +203,7 @@ VIEW = View(
         ),
         Panel(
             name="rollout",
+            template=ROLLOUT_FIGURE,
             title=N_("Where it came from, by attention alone (attention rollout)"),
             draw=lambda trace, s: rollout_bars(trace, s.query, s.key),
             inspect=inspect_rollout,
@@ -201,6 +214,7 @@ VIEW = View(
         ),
         Panel(
             name="parts",
+            template=PARTS_FIGURE,
             title=N_("What each part added to the logit (direct logit attribution)"),
             draw=lambda trace, s: component_bars(trace, s.query, *target_and_contrast(trace, s), s.layer),
             inspect=inspect_component,
@@ -211,6 +225,7 @@ VIEW = View(
         ),
         Panel(
             name="heads",
+            template=HEADS_FIGURE,
             title=N_("Attention’s part of the logit, head by head"),
             draw=lambda trace, s: head_contribution_map(
                 trace, s.query, *target_and_contrast(trace, s), s.layer, s.head

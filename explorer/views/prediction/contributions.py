@@ -27,6 +27,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, text, value
 from explorer.views.labels import logit_label, target_and_contrast
 from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
@@ -34,9 +35,8 @@ from explorer.views.style import (
     EMBEDDING,
     RESIDUAL,
     SELECTED,
+    cell_frame,
     figure,
-    frame_head,
-    head_map_axes,
     label,
     note_above,
     position_labels,
@@ -59,45 +59,57 @@ def component_bars(
     bars = list(component_bar_data(trace, contributions))
     names, values, colours, descriptions, layers = zip(*bars, strict=True)
     largest_index = int(np.argmax(np.abs(values)))
-    return figure(
-        go.Bar(
-            x=np.arange(len(bars)),
-            y=values,
-            marker={"color": colours},
-            text=[
-                f"{description}<br>{contribution_phrase(value)}"
-                for description, value in zip(descriptions, values, strict=True)
-            ],
-            textposition="none",
-            customdata=[layer if bar_layer is None else bar_layer for bar_layer in layers],
-            hovertemplate="%{text}<extra></extra>",
-        ),
-        alt=_(
-            "{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}.",
-            count=len(bars),
-            logit=logit_label(trace, token_id, contrast_id),
-            token=quote_token(trace.tokens[query]),
-            value=format_number(contributions.logit),
-            part=descriptions[largest_index],
-            adds=contribution_phrase(values[largest_index]),
-        ),
-        xaxis={
-            "tickvals": np.arange(len(bars)),
-            "ticktext": names,
-            "showgrid": False,
-            "title": {"text": colour_legend(trace)},
-        },
-        yaxis={"title": {"text": _("part of the logit")}},
-        annotations=note_above(
-            _(
-                "{count} parts sum to {total}, {logit}.",
-                count=len(bars),
-                total=format_number(contributions.total),
-                logit=logit_label(trace, token_id, contrast_id, label),
-            )
-        ),
-        bargap=0.2,
+    return PARTS_FIGURE.draw(
+        bars=np.arange(len(bars)),
+        values=values,
+        colours=colours,
+        hover=[
+            f"{description}<br>{contribution_phrase(value)}"
+            for description, value in zip(descriptions, values, strict=True)
+        ],
+        layers=[layer if bar_layer is None else bar_layer for bar_layer in layers],
+        names=names,
+        colour_legend=colour_legend(trace),
+        count=len(bars),
+        logit=logit_label(trace, token_id, contrast_id),
+        token=quote_token(trace.tokens[query]),
+        value=format_number(contributions.logit),
+        part=descriptions[largest_index],
+        adds=contribution_phrase(values[largest_index]),
+        total=format_number(contributions.total),
+        label=logit_label(trace, token_id, contrast_id, label),
     )
+
+
+PARTS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}."),
+        *("count", "logit", "token", "value", "part", "adds"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("bars"),
+            "y": value("values"),
+            "marker": {"color": value("colours")},
+            "text": value("hover"),
+            "textposition": "none",
+            "customdata": value("layers"),
+            "hovertemplate": "%{text}<extra></extra>",
+        }
+    ],
+    layout={
+        "xaxis": {
+            "tickvals": value("bars"),
+            "ticktext": value("names"),
+            "showgrid": False,
+            "title": {"text": value("colour_legend")},
+        },
+        "yaxis": {"title": {"text": text(N_("part of the logit"))}},
+        "annotations": note_above(text(N_("{count} parts sum to {total}, {logit}."), "count", "total", logit="label")),
+        "bargap": 0.2,
+    },
+)
 
 
 def colour_legend(trace: Trace) -> str:
@@ -118,33 +130,48 @@ def head_contribution_map(
     values = direct_logit_attribution(trace, query, token_id, contrast_id).heads  # (L, H)
     largest = float(np.abs(values).max()) or 1.0
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
-    fig = figure(
-        go.Heatmap(
-            z=values,
-            zmin=-largest,
-            zmax=largest,
-            autocolorscale=True,
-            text=[[format_contribution(value) for value in row] for row in values],
-            texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>"),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": {"text": _("adds"), "side": "right"}},
-        ),
-        alt=_(
-            "What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}.",
-            heads=values.size,
-            logit=logit_label(trace, token_id, contrast_id),
-            token=quote_token(trace.tokens[query]),
-            adds=contribution_phrase(values[largest_index]),
-            layer=largest_index[0],
-            head=largest_index[1],
-        ),
-        **head_map_axes(),
+    return HEADS_FIGURE.draw(
+        values=values,
+        least=-largest,
+        most=largest,
+        numbers=[[format_contribution(value) for value in row] for row in values],
+        written="%{text}" if values.shape[1] <= 12 else None,
+        heads=values.size,
+        logit=logit_label(trace, token_id, contrast_id),
+        token=quote_token(trace.tokens[query]),
+        adds=contribution_phrase(values[largest_index]),
+        layer=largest_index[0],
+        head=largest_index[1],
+        frames=[] if layer is None else [cell_frame(layer, head)],
     )
-    if layer is not None:
-        frame_head(fig, layer, head)
-    return fig
+
+
+HEADS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}."),
+        *("heads", "logit", "token", "adds", "layer", "head"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "z": value("values"),
+            "zmin": value("least"),
+            "zmax": value("most"),
+            "autocolorscale": True,
+            "text": value("numbers"),
+            "texttemplate": value("written"),
+            "hovertemplate": text(N_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>")),
+            "xgap": 1,
+            "ygap": 1,
+            "colorbar": {"title": {"text": text(N_("adds")), "side": "right"}},
+        }
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("head"))}, "dtick": 1, "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("layer"))}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        "shapes": value("frames"),
+    },
+)
 
 
 def source_bars(trace: Trace, selection: Selection) -> go.Figure:

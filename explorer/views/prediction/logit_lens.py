@@ -17,7 +17,18 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, position_labels, token_axis
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
+from explorer.views.style import (
+    MONO,
+    RESIDUAL,
+    SELECTED,
+    column_frame,
+    figure,
+    label,
+    numbered_axis,
+    position_labels,
+    token_axis,
+)
 
 MAX_POSITIONS = 16  # at once, so that every cell has room for its token
 MAX_WHOLE_POSITIONS = 24  # of a text that is shown whole
@@ -68,45 +79,62 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
             last=page[-1],
             total=len(trace),
         )
-    last = summaries.top[-1, query - page.start, 0]
-    fig = figure(
-        go.Heatmap(
-            x=list(page),
-            y=names,
-            **lens_heatmap_colours(trace, kind, summaries, target_probs, target_ranks),
-            autocolorscale=True,
-            text=format_tokens(trace, summaries.top[..., 0], MAX_ROW_CHARS // len(page)),
-            texttemplate="%{text}",
-            textfont={"family": MONO, "size": 11, "weight": 600},
-            hovertext=lens_cell_hover(trace, page, token_id, summaries, target_probs, target_ranks),
-            hovertemplate="%{hovertext}<extra></extra>",
-            xgap=1,
-            ygap=1,
-        ),
-        alt=_(
+    return LENS_FIGURE.draw(
+        **lens_heatmap_colours(trace, kind, summaries, target_probs, target_ranks),
+        page=list(page),
+        names=names,
+        likeliest=format_tokens(trace, summaries.top[..., 0], MAX_ROW_CHARS // len(page)),
+        hover=lens_cell_hover(trace, page, token_id, summaries, target_probs, target_ranks),
+        depths=len(names),
+        positions=len(page),
+        colour=translate(LENSES[kind]),
+        token=quote_token(trace.tokens[query]),
+        last=quote_token(trace.vocabulary[summaries.top[-1, query - page.start, 0]]),
+        tokens=numbered_axis(trace.tokens, title, page),
+        range=[page.start - 0.5, page.stop - 0.5],
+        frame=column_frame(query, len(names)),
+    )
+
+
+LENS_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
             "Logit lens: the likeliest next token at {depths} depths after {positions} positions, coloured by "
-            "{colour}. After {token} it is {last} in the end.",
-            depths=len(names),
-            positions=len(page),
-            colour=translate(LENSES[kind]),
-            token=quote_token(trace.tokens[query]),
-            last=quote_token(trace.vocabulary[last]),
+            "{colour}. After {token} it is {last} in the end."
         ),
-        xaxis={
-            **numbered_axis(trace.tokens, title, page),
-            "range": [page.start - 0.5, page.stop - 0.5],
-        },
-        yaxis={
+        *("depths", "positions", "colour", "token", "last"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("page"),
+            "y": value("names"),
+            "z": value("shades"),
+            "zmin": 0,
+            "zmax": value("most"),
+            "colorbar": value("colorbar"),
+            "autocolorscale": True,
+            "text": value("likeliest"),
+            "texttemplate": "%{text}",
+            "textfont": {"family": MONO, "size": 11, "weight": 600},
+            "hovertext": value("hover"),
+            "hovertemplate": "%{hovertext}<extra></extra>",
+            "xgap": 1,
+            "ygap": 1,
+        }
+    ],
+    layout={
+        "xaxis": extend("tokens", range=value("range")),
+        "yaxis": {
             "type": "category",
             "autorange": "reversed",
             "showgrid": False,
-            "title": {"text": _("depth")},
+            "title": {"text": text(N_("depth"))},
             "dtick": 1,
         },
-    )
-    column = {"x0": query - 0.5, "x1": query + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
-    fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 2})
-    return fig
+        "shapes": [value("frame")],
+    },
+)
 
 
 def lens_heatmap_colours(
@@ -118,15 +146,11 @@ def lens_heatmap_colours(
     if kind == "rank":  # its logarithm, from the last to the first
         tick_ranks = [10**power for power in range(len(str(size)))]
         ticks = {"tickvals": np.log(size / np.array(tick_ranks)), "ticktext": [f"{rank:,}" for rank in tick_ranks]}
-        return {"z": np.log(size / target_ranks), "zmin": 0, "zmax": np.log(size), "colorbar": bar | ticks}
+        return {"shades": np.log(size / target_ranks), "most": np.log(size), "colorbar": bar | ticks}
     if kind == "entropy":
-        return {"z": summaries.entropy, "zmin": 0, "zmax": np.log2(size), "colorbar": bar}
-    return {
-        "z": target_probs if kind == "target" else summaries.probabilities[..., 0],
-        "zmin": 0,
-        "zmax": 1,
-        "colorbar": bar,
-    }
+        return {"shades": summaries.entropy, "most": np.log2(size), "colorbar": bar}
+    shades = target_probs if kind == "target" else summaries.probabilities[..., 0]
+    return {"shades": shades, "most": 1, "colorbar": bar}
 
 
 def format_tokens(trace: Trace, ids: np.ndarray, max_chars: int) -> list[list[str]]:
@@ -189,60 +213,80 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
         i: token_probabilities(trace, page, i)[:, query - page.start] for i in ids
     }  # the lens above has read that page
     depth_ranks = dict(zip(ids, token_ranks(trace, query_range, ids)[..., 0], strict=True))
-    traces = []
+    lines = []
     for i, color, dash in ((token_id, SELECTED, "solid"), (contrast_id, RESIDUAL, "dash")):
         if i is None:
             continue
         points = zip(depth_labels(trace), depth_ranks[i], token_probs[i], strict=True)
-        traces.append(
-            go.Scatter(
-                x=indices,
-                y=np.maximum(token_probs[i], MIN_DRAWN_PROBABILITY),
-                mode="lines+markers",
-                line={"color": color, "dash": dash},
-                name=f"“{label(trace.vocabulary[i])}”",
-                text=[
-                    _(
-                        "{depth}<br>probability {probability}, rank {rank:,}",
-                        depth=depth_label,
-                        probability=format_number(p),
-                        rank=rank,
-                    )
-                    for depth_label, rank, p in points
-                ],
-                hovertemplate="%{text}<extra></extra>",
-                showlegend=True,
+        hover = [
+            _(
+                "{depth}<br>probability {probability}, rank {rank:,}",
+                depth=depth_label,
+                probability=format_number(p),
+                rank=rank,
             )
-        )
+            for depth_label, rank, p in points
+        ]
+        drawn = np.maximum(token_probs[i], MIN_DRAWN_PROBABILITY)
+        name = f"“{label(trace.vocabulary[i])}”"
+        lines.append({"drawn": drawn, "line": {"color": color, "dash": dash}, "name": name, "hover": hover})
     size = trace.config.vocab_size
-    uniform_line = {
-        "x": [0, len(names) - 1],
-        "y": [1 / size, 1 / size],
-        "name": _("all {size:,} tokens alike", size=size),
-    }
-    traces.append(
-        go.Scatter(**uniform_line, mode="lines", line={"color": RESIDUAL, "width": 1, "dash": "dot"}, hoverinfo="skip")
-    )
     is_clipped = min(chance.min() for chance in token_probs.values()) < MIN_DRAWN_PROBABILITY
-    title = _("probability<br>(what is less is drawn at 10⁻⁹)") if is_clipped else _("probability")
-    ends = (token_probs[token_id][0], token_probs[token_id][-1])
-    return figure(
-        traces,
-        alt=_(
-            "Probability of {token} after {query} by depth: {first} at the embedding, {last} at the end.",
-            token=quote_token(trace.vocabulary[token_id]),
-            query=quote_token(trace.tokens[query]),
-            first=format_number(ends[0]),
-            last=format_number(ends[1]),
+    return PATH_FIGURE.draw(
+        depths=indices,
+        names=names,
+        lines=lines,
+        ends=[0, len(names) - 1],
+        uniform=[1 / size, 1 / size],
+        size=size,
+        title=_("probability<br>(what is less is drawn at 10⁻⁹)") if is_clipped else _("probability"),
+        token=quote_token(trace.vocabulary[token_id]),
+        query=quote_token(trace.tokens[query]),
+        first=format_number(token_probs[token_id][0]),
+        last=format_number(token_probs[token_id][-1]),
+    )
+
+
+PATH_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Probability of {token} after {query} by depth: {first} at the embedding, {last} at the end."),
+        *("token", "query", "first", "last"),
+    ),
+    traces=[
+        each(
+            "lines",
+            {
+                "type": "scatter",
+                "x": value("depths"),
+                "y": value("drawn"),
+                "mode": "lines+markers",
+                "line": value("line"),
+                "name": value("name"),
+                "text": value("hover"),
+                "hovertemplate": "%{text}<extra></extra>",
+                "showlegend": True,
+            },
         ),
-        xaxis={
-            "tickvals": indices,
-            "ticktext": names,
-            "title": {"text": _("depth")},
+        {
+            "type": "scatter",
+            "x": value("ends"),
+            "y": value("uniform"),
+            "name": text(N_("all {size:,} tokens alike"), "size"),
+            "mode": "lines",
+            "line": {"color": RESIDUAL, "width": 1, "dash": "dot"},
+            "hoverinfo": "skip",
+        },
+    ],
+    layout={
+        "xaxis": {
+            "tickvals": value("depths"),
+            "ticktext": value("names"),
+            "title": {"text": text(N_("depth"))},
             "showgrid": False,
         },
-        yaxis={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": title}},
-    )
+        "yaxis": {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": value("title")}},
+    },
+)
 
 
 MIN_DRAWN_PROBABILITY = 1e-9  # probability that is drawn
@@ -312,23 +356,47 @@ def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:
     weights = attention_rollout(trace, query)[: query + 1]
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
-    colors = [SELECTED if i == key else RESIDUAL for i in range(len(tokens))]
-    labels, hover = position_labels(tokens), _("from %{hovertext}<br>share %{y:.3f}<extra></extra>")
-    title = _(
-        "token<br>(assumed of every layer: half stays, along the stream,<br>half comes from where its heads look on "
-        "average)"
+    return ROLLOUT_FIGURE.draw(
+        labels=position_labels(tokens),
+        weights=weights,
+        colors=[SELECTED if i == key else RESIDUAL for i in range(len(tokens))],
+        token=quote_token(trace.tokens[query]),
+        position=query,
+        share=format_number(weights[strongest]),
+        origin=quote_token(tokens[strongest]),
+        strongest=strongest,
+        tokens=token_axis(tokens, max_labels=24),
     )
-    return figure(
-        go.Bar(x=labels, y=weights, marker={"color": colors}, hovertext=labels, hovertemplate=hover),
-        alt=_(
-            "Attention rollout of {token} at position {position}: most, {share}, from {origin} at {strongest}.",
-            token=quote_token(trace.tokens[query]),
-            position=query,
-            share=format_number(weights[strongest]),
-            origin=quote_token(tokens[strongest]),
-            strongest=strongest,
+
+
+ROLLOUT_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Attention rollout of {token} at position {position}: most, {share}, from {origin} at {strongest}."),
+        *("token", "position", "share", "origin", "strongest"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("labels"),
+            "y": value("weights"),
+            "marker": {"color": value("colors")},
+            "hovertext": value("labels"),
+            "hovertemplate": text(N_("from %{hovertext}<br>share %{y:.3f}<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": extend(
+            "tokens",
+            title={
+                "text": text(
+                    N_(
+                        "token<br>(assumed of every layer: half stays, along the stream,<br>half comes from where its "
+                        "heads look on average)"
+                    )
+                )
+            },
         ),
-        xaxis={**token_axis(tokens, title, max_labels=24)},
-        yaxis={"rangemode": "tozero", "title": {"text": _("share, of 1")}},
-        bargap=0.15,
-    )
+        "yaxis": {"rangemode": "tozero", "title": {"text": text(N_("share, of 1"))}},
+        "bargap": 0.15,
+    },
+)

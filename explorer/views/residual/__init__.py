@@ -31,6 +31,10 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 from explorer.views.residual.stream_plots import (
+    DIRECTIONS_FIGURE,
+    LENGTHS_FIGURE,
+    NORMS_FIGURE,
+    SIMILARITY_FIGURE,
     divisor_line_specs,
     norm_divisor_plot,
     norm_gain_lines,
@@ -177,6 +181,7 @@ VIEW = View(
     panels=(
         Panel(
             name="lengths",
+            template=LENGTHS_FIGURE,
             title=N_("How long the stream is: stage by stage down the model, token by token across"),
             draw=lambda trace, s: stream_norm_map(trace, s.query),
             click_selects={"x": "query", "customdata": "layer"},
@@ -186,6 +191,7 @@ VIEW = View(
         ),
         Panel(
             name="norms",
+            template=NORMS_FIGURE,
             title=N_("The chosen token: its length, and what each sublayer adds"),
             draw=lambda trace, s: stream_norm_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
@@ -196,6 +202,7 @@ VIEW = View(
         ),
         Panel(
             name="directions",
+            template=DIRECTIONS_FIGURE,
             title=N_("Which way it adds: along the stream, across it or against it"),
             draw=lambda trace, s: update_cosine_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
@@ -237,6 +244,7 @@ VIEW = View(
         ),
         Panel(
             name="similarity",
+            template=SIMILARITY_FIGURE,
             title=N_("How the chosen token's direction changes: cosines between stages"),
             draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},

@@ -18,6 +18,7 @@ from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
@@ -25,6 +26,7 @@ from explorer.views.style import (
     RESIDUAL,
     SELECTED,
     click_layers,
+    column_band,
     figure,
     label,
     position_labels,
@@ -47,40 +49,60 @@ def stream_norm_map(trace: Trace, query: int | None = None) -> go.Figure:
     max_norm = MAX_RELATIVE_NORM * float(np.median(values, axis=1).max())
     largest_norm = float(values.max())
     measure = _("length ‖x‖₂ (longer ones alike)") if largest_norm > max_norm else _("length ‖x‖₂")
-    fig = figure(
-        go.Heatmap(
-            x=position_labels(trace.tokens),
-            y=[stage.name for stage in stage_list],
-            z=values,
-            zmin=0,
-            zmax=min(max_norm, largest_norm) or 1.0,
-            autocolorscale=True,
-            customdata=click_layers(stage_list, len(trace)),
-            hovertemplate=_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>"),
-            colorbar={"title": {"text": measure, "side": "right"}},
-        ),
-        alt=_(
-            "Length of the residual stream of {tokens} tokens at {stages} stages, {least} to {most}; in the end "
-            "longest at {token}.",
-            tokens=len(trace),
-            stages=len(stage_list),
-            least=format_number(values.min()),
-            most=format_number(largest_norm),
-            token=quote_token(trace.tokens[values[-1].argmax()]),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token"))},
-        yaxis=stage_axis(stage_list),
+    return LENGTHS_FIGURE.draw(
+        labels=position_labels(trace.tokens),
+        stages=[stage.name for stage in stage_list],
+        lengths=values,
+        colour_end=min(max_norm, largest_norm) or 1.0,
+        layers=click_layers(stage_list, len(trace)),
+        measure=measure,
+        num_tokens=len(trace),
+        num_stages=len(stage_list),
+        least=format_number(values.min()),
+        most=format_number(largest_norm),
+        token=quote_token(trace.tokens[values[-1].argmax()]),
+        tokens=token_axis(trace.tokens),
+        depths=stage_axis(stage_list),
+        frames=[] if query is None else [column_band(query, width=2)],
     )
-    if query is not None:
-        fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
-    return fig
+
+
+LENGTHS_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
+            "Length of the residual stream of {tokens} tokens at {stages} stages, {least} to {most}; in the "
+            "end longest at {token}."
+        ),
+        *("least", "most", "token"),
+        tokens="num_tokens",
+        stages="num_stages",
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("labels"),
+            "y": value("stages"),
+            "z": value("lengths"),
+            "zmin": 0,
+            "zmax": value("colour_end"),
+            "autocolorscale": True,
+            "customdata": value("layers"),
+            "hovertemplate": text(N_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>")),
+            "colorbar": {"title": {"text": value("measure"), "side": "right"}},
+        }
+    ],
+    layout={
+        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "yaxis": value("depths"),
+        "shapes": value("frames"),
+    },
+)
 
 
 def stream_norm_plot(trace: Trace, query: int = 0) -> go.Figure:
     """Draw the norm of the stream after each sublayer, at the query and at the median token, and of each update."""
     norms_by_stage = residual_norms(trace)
     indices = np.arange(len(norms_by_stage.stages))
-    hover = "%{text}<br>%{y:.4g}<extra></extra>"
     measure = _("length ‖x‖₂ before its norm") if norms_on_residual_stream(trace.config) else _("length ‖x‖₂")
     is_first_of_pair = norms_by_stage.stage_indices == np.roll(
         norms_by_stage.stage_indices, -1
@@ -90,86 +112,124 @@ def stream_norm_plot(trace: Trace, query: int = 0) -> go.Figure:
         * (is_first_of_pair | (norms_by_stage.stage_indices == np.roll(norms_by_stage.stage_indices, 1)))
         * np.where(is_first_of_pair, -1, 1)
     )
-    traces = [
-        go.Scatter(
-            x=indices,
-            y=norms_by_stage.median,
-            text=norms_by_stage.stages,
-            name=_("stream, median token"),
-            mode="lines",
-            line={"color": RESIDUAL, "dash": "dot"},
-            hovertemplate=hover,
-        ),
-        go.Scatter(
-            x=indices,
-            y=norms_by_stage.stream[:, query],
-            text=norms_by_stage.stages,
-            name=_("stream at {token}", token=label(trace.tokens[query])),
-            mode="lines+markers",
-            line={"color": SELECTED},
-            hovertemplate=hover,
-        ),
-        go.Bar(
-            x=norms_by_stage.stage_indices + bar_offsets,
-            width=0.7 if not bar_offsets.any() else 0.35,
-            y=norms_by_stage.updates[:, query],
-            text=norms_by_stage.names,
-            textposition="none",
-            name=_("added by attention (blue), feed-forward (orange)"),
-            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
-            hovertemplate=_("%{text} adds a vector of length %{y:.4g}<extra></extra>"),
-            showlegend=False,
-        ),
-    ]
-    return figure(
-        traces,
-        alt=_(
-            "Length of the residual stream at {token}: {first} at the embedding, {last} after the last block.",
-            token=quote_token(trace.tokens[query]),
-            first=format_number(norms_by_stage.stream[0, query]),
-            last=format_number(norms_by_stage.stream[-1, query]),
-        ),
-        xaxis=sublayer_axis(norms_by_stage.stages),
-        yaxis={"title": {"text": measure}, "rangemode": "tozero"},
-        bargap=0.3,
+    return NORMS_FIGURE.draw(
+        indices=indices,
+        stages=norms_by_stage.stages,
+        median=norms_by_stage.median,
+        stream=norms_by_stage.stream[:, query],
+        name=label(trace.tokens[query]),
+        bars=norms_by_stage.stage_indices + bar_offsets,
+        bar_width=0.7 if not bar_offsets.any() else 0.35,
+        updates=norms_by_stage.updates[:, query],
+        sublayers=norms_by_stage.names,
+        colours=[ATTENTION, FEED_FORWARD] * trace.config.num_layers,
+        token=quote_token(trace.tokens[query]),
+        first=format_number(norms_by_stage.stream[0, query]),
+        last=format_number(norms_by_stage.stream[-1, query]),
+        axis=sublayer_axis(norms_by_stage.stages),
+        measure=measure,
     )
+
+
+HOVER_LENGTH = "%{text}<br>%{y:.4g}<extra></extra>"
+NORMS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Length of the residual stream at {token}: {first} at the embedding, {last} after the last block."),
+        *("token", "first", "last"),
+    ),
+    traces=[
+        {
+            "type": "scatter",
+            "x": value("indices"),
+            "y": value("median"),
+            "text": value("stages"),
+            "name": text(N_("stream, median token")),
+            "mode": "lines",
+            "line": {"color": RESIDUAL, "dash": "dot"},
+            "hovertemplate": HOVER_LENGTH,
+        },
+        {
+            "type": "scatter",
+            "x": value("indices"),
+            "y": value("stream"),
+            "text": value("stages"),
+            "name": text(N_("stream at {token}"), token="name"),
+            "mode": "lines+markers",
+            "line": {"color": SELECTED},
+            "hovertemplate": HOVER_LENGTH,
+        },
+        {
+            "type": "bar",
+            "x": value("bars"),
+            "width": value("bar_width"),
+            "y": value("updates"),
+            "text": value("sublayers"),
+            "textposition": "none",
+            "name": text(N_("added by attention (blue), feed-forward (orange)")),
+            "marker": {"color": value("colours")},
+            "hovertemplate": text(N_("%{text} adds a vector of length %{y:.4g}<extra></extra>")),
+            "showlegend": False,
+        },
+    ],
+    layout={
+        "xaxis": value("axis"),
+        "yaxis": {"title": {"text": value("measure")}, "rangemode": "tozero"},
+        "bargap": 0.3,
+    },
+)
 
 
 def update_cosine_plot(trace: Trace, query: int = 0) -> go.Figure:
     """Draw the cosine of each sublayer's update with the stream that it is added to."""
     stream_updates = sublayer_updates(trace, query)
     largest_index = int(np.abs(stream_updates.cosines).argmax())
-    return figure(
-        go.Bar(
-            x=np.arange(len(stream_updates.names)),
-            y=stream_updates.cosines,
-            customdata=np.arange(len(stream_updates.names)) // 2,
-            text=[
-                _(
-                    "{name}: length {length} onto a stream of {before}",
-                    name=name,
-                    length=format_number(length),
-                    before=format_number(before),
-                )
-                for name, length, before in zip(
-                    stream_updates.names, stream_updates.norms, stream_updates.before, strict=True
-                )
-            ],
-            textposition="none",
-            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
-            hovertemplate=_("%{text}<br>cosine %{y:.3f}<extra></extra>"),
-        ),
-        alt=_(
-            "Cosine of each sublayer's update with the stream at {token}: furthest from 0 is {name} with {cosine}.",
-            token=quote_token(trace.tokens[query]),
-            name=stream_updates.names[largest_index],
-            cosine=format_number(stream_updates.cosines[largest_index]),
-        ),
-        xaxis=sublayer_axis(stream_updates.names),
-        yaxis={"title": {"text": _("cosine (against ← 0 → along)")}, "range": [-1, 1]},
-        bargap=0.3,
-        hovermode="x",  # a short bar is hard to hit
+    return DIRECTIONS_FIGURE.draw(
+        bars=np.arange(len(stream_updates.names)),
+        cosines=stream_updates.cosines,
+        layers=np.arange(len(stream_updates.names)) // 2,
+        hover=[
+            _(
+                "{name}: length {length} onto a stream of {before}",
+                name=name,
+                length=format_number(length),
+                before=format_number(before),
+            )
+            for name, length, before in zip(
+                stream_updates.names, stream_updates.norms, stream_updates.before, strict=True
+            )
+        ],
+        colours=[ATTENTION, FEED_FORWARD] * trace.config.num_layers,
+        token=quote_token(trace.tokens[query]),
+        name=stream_updates.names[largest_index],
+        cosine=format_number(stream_updates.cosines[largest_index]),
+        axis=sublayer_axis(stream_updates.names),
     )
+
+
+DIRECTIONS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Cosine of each sublayer's update with the stream at {token}: furthest from 0 is {name} with {cosine}."),
+        *("token", "name", "cosine"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("bars"),
+            "y": value("cosines"),
+            "customdata": value("layers"),
+            "text": value("hover"),
+            "textposition": "none",
+            "marker": {"color": value("colours")},
+            "hovertemplate": text(N_("%{text}<br>cosine %{y:.3f}<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": value("axis"),
+        "yaxis": {"title": {"text": text(N_("cosine (against ← 0 → along)"))}, "range": [-1, 1]},
+        "bargap": 0.3,
+        "hovermode": "x",  # a short bar is hard to hit
+    },
+)
 
 
 def stage_cosine_map(trace: Trace, query: int = 0) -> go.Figure:
@@ -178,27 +238,39 @@ def stage_cosine_map(trace: Trace, query: int = 0) -> go.Figure:
     names = [stage.name for stage in labels]
     cosines = stage_similarities(trace, query)
     axis = stage_axis(labels, max_labels=26)
-    return figure(
-        go.Heatmap(
-            x=names,
-            y=names,
-            z=cosines,
-            zmin=-1,
-            zmax=1,
-            autocolorscale=True,
-            customdata=click_layers(labels, len(labels)),
-            hovertemplate=_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>"),
-            colorbar={"title": {"text": _("cosine"), "side": "right"}},
-        ),
-        alt=_(
-            "Cosines between {stages} stages of the stream at {token}: {cosine} between the embedding and the last.",
-            stages=len(labels),
-            token=quote_token(trace.tokens[query]),
-            cosine=format_number(cosines[0, -1]),
-        ),
-        xaxis={**axis, "autorange": True},
-        yaxis=axis,
+    return SIMILARITY_FIGURE.draw(
+        stages=names,
+        cosines=cosines,
+        layers=click_layers(labels, len(labels)),
+        num_stages=len(labels),
+        token=quote_token(trace.tokens[query]),
+        cosine=format_number(cosines[0, -1]),
+        axis=axis,
     )
+
+
+SIMILARITY_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Cosines between {stages} stages of the stream at {token}: {cosine} between the embedding and the last."),
+        *("token", "cosine"),
+        stages="num_stages",
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("stages"),
+            "y": value("stages"),
+            "z": value("cosines"),
+            "zmin": -1,
+            "zmax": 1,
+            "autocolorscale": True,
+            "customdata": value("layers"),
+            "hovertemplate": text(N_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>")),
+            "colorbar": {"title": {"text": text(N_("cosine")), "side": "right"}},
+        }
+    ],
+    layout={"xaxis": extend("axis", autorange=True), "yaxis": value("axis")},
+)
 
 
 def outlier_dimension_plot(trace: Trace) -> go.Figure:

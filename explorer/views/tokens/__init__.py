@@ -19,10 +19,17 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from explorer.views.shared_plots import position_vector_map
+from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
 from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
-from explorer.views.tokens.embedding import MAX_NEIGHBOURS, nearest_tokens_bars, pca_plot, vector_bars
-from explorer.views.tokens.token_table import column_by_x, draw_token_table
+from explorer.views.tokens.embedding import (
+    MAX_NEIGHBOURS,
+    NEAREST_FIGURE,
+    VECTOR_FIGURE,
+    nearest_tokens_bars,
+    pca_plot,
+    vector_bars,
+)
+from explorer.views.tokens.token_table import TABLE_FIGURE, column_by_x, draw_token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 
@@ -134,6 +141,7 @@ VIEW = View(
     panels=(
         Panel(
             name="table",
+            template=TABLE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
             draw=lambda trace, s: draw_token_table(trace, s.query),
@@ -155,6 +163,7 @@ VIEW = View(
         ),
         Panel(
             name="nearest",
+            template=NEAREST_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest_tokens_bars(trace, s.query),
@@ -167,6 +176,7 @@ VIEW = View(
         ),
         Panel(
             name="vector",
+            template=VECTOR_FIGURE,
             title=N_("The chosen token’s vector, dimension by dimension"),
             draw=lambda trace, s: vector_bars(trace, s.query, s.dim),
             inspect=inspect_vector,
@@ -187,6 +197,7 @@ VIEW = View(
         ),
         Panel(
             name="positions",
+            template=POSITION_VECTORS_FIGURE,
             no_difference_reason=make_no_difference_reason(PLANE),
             title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),

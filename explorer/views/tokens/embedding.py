@@ -10,6 +10,7 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, position_labels
 
@@ -28,14 +29,8 @@ def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     if parts.position is not None:
         rows |= {_("position"): parts.position, _("their sum"): parts.total}
     largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0
-    bars, axes = [], {}
+    bars, axes, has_chosen = [], {}, dim is not None and dim < trace.config.d_model
     for i, (name, row) in enumerate(rows.items()):
-        across, axis = np.arange(len(row)), "y" + str(i + 1) * (i > 0)
-        hover = _("{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>", name=name)
-        bars.append(go.Bar(x=across, y=row, yaxis=axis, marker={"color": EMBEDDING}, hovertemplate=hover))
-        if dim is not None and dim < len(row):
-            chosen = {"x": [dim], "y": [row[dim]], "marker": {"color": SELECTED}}
-            bars.append(go.Bar(yaxis=axis, hovertemplate=hover, **chosen))
         top, share = 1 - i / len(rows), 1 / len(rows)
         axes[f"yaxis{i + 1}" if i else "yaxis"] = {
             "domain": [max(0.0, top - share + 0.03), top],
@@ -43,30 +38,58 @@ def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
             "title": {"text": name},
             "nticks": 5,
         }
-    return figure(
-        bars,
-        alt=_(
-            "Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}.",
-            token=quote_token(trace.tokens[query]),
-            position=query,
-            dimensions=trace.config.d_model,
-            least=format_number(parts.total.min()),
-            most=format_number(parts.total.max()),
-            parts=", ".join(rows),
-        ),
+        row_bars = {"name": name, "axis": f"y{i + 1}" if i else "y"}
+        bars.append({"dims": np.arange(len(row)), "values": row, "marker": {"color": EMBEDDING}, **row_bars})
+        if has_chosen:
+            bars.append({"dims": [dim], "values": [row[dim]], "marker": {"color": SELECTED}, **row_bars})
+    return VECTOR_FIGURE.draw(
+        bars=bars,
+        axes=axes,
+        token=quote_token(trace.tokens[query]),
+        position=query,
+        dimensions=trace.config.d_model,
+        least=format_number(parts.total.min()),
+        most=format_number(parts.total.max()),
+        parts=", ".join(rows),
+        anchor=f"y{len(rows)}" if len(rows) > 1 else "y",
+        range=[-1, trace.config.d_model],
+        gap=0.15 if trace.config.d_model <= 256 else 0,
+    )
+
+
+VECTOR_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}."),
+        *("token", "position", "dimensions", "least", "most", "parts"),
+    ),
+    traces=[
+        each(
+            "bars",
+            {
+                "type": "bar",
+                "x": value("dims"),
+                "y": value("values"),
+                "yaxis": value("axis"),
+                "marker": value("marker"),
+                "hovertemplate": text(N_("{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>"), "name"),
+            },
+        )
+    ],
+    layout=extend(
+        "axes",
         xaxis={
-            "title": {"text": _("dimension")},
+            "title": {"text": text(N_("dimension"))},
             "showgrid": False,
-            "anchor": f"y{len(rows)}" if len(rows) > 1 else "y",
-            "range": [-1, trace.config.d_model],
+            "anchor": value("anchor"),
+            "range": value("range"),
         },
-        **axes,
         margin=MARGIN,
         barmode="overlay",
-        bargap=0.15 if trace.config.d_model <= 256 else 0,
+        bargap=value("gap"),
         hovermode="x",  # a thin bar is hard to hit
         showlegend=False,
-    )
+    ),
+)
 
 
 def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
@@ -78,36 +101,50 @@ def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
     few = ", ".join(
         f"{quote_token(trace.vocabulary[i])} {format_number(c)}" for i, c in list(zip(ids, cosines, strict=True))[:3]
     )
-    return figure(
-        go.Bar(
-            orientation="h",
-            x=cosines,
-            y=rows,
-            text=[_("{token}, id {id}", token=text, id=i) for text, i in zip(texts, ids, strict=True)],
-            textposition="none",
-            marker={"color": EMBEDDING},
-            hovertemplate=_("%{text}<br>cosine %{x:.3f}<extra></extra>"),
-        ),
-        alt=_(
-            "Tokens nearest to {token} by the cosine of their embeddings: {nearest}.",
-            token=quote_token(token),
-            nearest=few,
-        ),
-        xaxis={
-            "title": {"text": _("cosine similarity with {token}", token=label(token))},
-            "range": [min(0.0, float(cosines.min())), 1],
+    return NEAREST_FIGURE.draw(
+        cosines=cosines,
+        rows=rows,
+        hover=[_("{token}, id {id}", token=text, id=i) for text, i in zip(texts, ids, strict=True)],
+        labels=texts,
+        token=quote_token(token),
+        name=label(token),
+        nearest=few,
+        range=[min(0.0, float(cosines.min())), 1],
+        rows_range=[len(ids) - 0.4, -0.6],
+    )
+
+
+NEAREST_FIGURE = FigureTemplate(
+    alt=text(N_("Tokens nearest to {token} by the cosine of their embeddings: {nearest}."), "token", "nearest"),
+    traces=[
+        {
+            "type": "bar",
+            "orientation": "h",
+            "x": value("cosines"),
+            "y": value("rows"),
+            "text": value("hover"),
+            "textposition": "none",
+            "marker": {"color": EMBEDDING},
+            "hovertemplate": text(N_("%{text}<br>cosine %{x:.3f}<extra></extra>")),
+        }
+    ],
+    layout={
+        "xaxis": {
+            "title": {"text": text(N_("cosine similarity with {token}"), token="name")},
+            "range": value("range"),
         },
-        yaxis={
-            "tickvals": rows,
-            "ticktext": texts,
+        "yaxis": {
+            "tickvals": value("rows"),
+            "ticktext": value("labels"),
             "tickfont": {"family": MONO, "size": 11},
-            "range": [len(ids) - 0.4, -0.6],
+            "range": value("rows_range"),
             "showgrid": False,
             "zeroline": False,
         },
-        margin=MARGIN,
-        bargap=0.25,
-    )
+        "margin": MARGIN,
+        "bargap": 0.25,
+    },
+)
 
 
 AFTER_BLOCK = N_(

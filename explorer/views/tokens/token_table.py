@@ -8,7 +8,8 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import MONO, SELECTED, figure, label
+from explorer.views.figure_template import FigureTemplate, text, value
+from explorer.views.style import MONO, label, row_band
 from explorer.views.tokens.byte_pair_merges import format_hex
 
 MAX_ROWS = 20  # of the table
@@ -70,49 +71,68 @@ def draw_token_table(trace: Trace, query: int) -> go.Figure:
         [format_row(trace, i, *numbers)] * len(WIDTHS)
         for i, *numbers in zip(rows, bits, entropies, token_ranks, strict=True)
     ]
-    fig = figure(
-        go.Heatmap(
-            x=edges,
-            y=np.array(rows),
-            z=shade,
-            zmin=0,
-            zmax=2 * float(np.log2(trace.config.vocab_size)),
-            autocolorscale=True,
-            text=[list(row) for row in zip(*columns, strict=True)],
-            texttemplate="%{text}",
-            textfont={"family": MONO, "size": 12},
-            hovertext=hover,
-            hovertemplate="%{hovertext}<extra></extra>",
-            customdata=np.repeat(np.array(rows)[:, None], len(WIDTHS), axis=1),
-            showscale=False,
-            ygap=1,
-        ),
-        alt=_(
+    return TABLE_FIGURE.draw(
+        edges=edges,
+        rows=np.array(rows),
+        shades=shade,
+        most=2 * float(np.log2(trace.config.vocab_size)),
+        cells=[list(row) for row in zip(*columns, strict=True)],
+        hover=hover,
+        positions=np.repeat(np.array(rows)[:, None], len(WIDTHS), axis=1),
+        first=rows[0],
+        last=rows[-1],
+        total=len(trace),
+        token=quote_token(trace.tokens[query]),
+        fact=describe_token(trace, query),
+        middles=(edges[:-1] + edges[1:]) / 2,
+        titles=[translate(TITLES[name]) for name in WIDTHS],
+        column_range=[0, edges[-1]],
+        row_range=[rows[0] + max(len(rows), 8) - 0.4, rows[0] - 0.6],
+        band=row_band(query, 2),
+    )
+
+
+TABLE_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
             "Table of positions {first} to {last} of {total}: token, id, bytes, surprisal, entropy and rank. Chosen: "
-            "{token}, {fact}.",
-            first=rows[0],
-            last=rows[-1],
-            total=len(trace),
-            token=quote_token(trace.tokens[query]),
-            fact=describe_token(trace, query),
+            "{token}, {fact}."
         ),
-        xaxis={
+        *("first", "last", "total", "token", "fact"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("edges"),
+            "y": value("rows"),
+            "z": value("shades"),
+            "zmin": 0,
+            "zmax": value("most"),
+            "autocolorscale": True,
+            "text": value("cells"),
+            "texttemplate": "%{text}",
+            "textfont": {"family": MONO, "size": 12},
+            "hovertext": value("hover"),
+            "hovertemplate": "%{hovertext}<extra></extra>",
+            "customdata": value("positions"),
+            "showscale": False,
+            "ygap": 1,
+        }
+    ],
+    layout={
+        "xaxis": {
             "side": "top",
-            "tickvals": (edges[:-1] + edges[1:]) / 2,
-            "ticktext": [translate(TITLES[name]) for name in WIDTHS],
-            "range": [0, edges[-1]],
+            "tickvals": value("middles"),
+            "ticktext": value("titles"),
+            "range": value("column_range"),
             "showgrid": False,
             "zeroline": False,
             "fixedrange": True,
         },
-        yaxis={
-            "range": [rows[0] + max(len(rows), 8) - 0.4, rows[0] - 0.6],
-            "visible": False,
-            "fixedrange": True,
-        },
-    )
-    fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
-    return fig
+        "yaxis": {"range": value("row_range"), "visible": False, "fixedrange": True},
+        "shapes": [value("band")],
+    },
+)
 
 
 def format_row(trace: Trace, position: int, bits: float, expected_bits: float, token_rank: float) -> str:

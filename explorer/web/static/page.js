@@ -8,7 +8,7 @@ import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, 
 import { copyLink, copyPython, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
-import { HAS_PLOTLY, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
+import { SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { bus, applyDepth, onEveryState, onState, ready, setState, initialView, state } from "./page_state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./page_actions.js";
@@ -329,7 +329,7 @@ window.explorer = Object.freeze({
 function settled() { return whenAllDrawn(() => isBusy() || isWriting() || isPlotlyLoading || !state.checkpoint); }
 
 addBaseElement();
-if (HAS_PLOTLY && initialView().view !== STORY_TABS[0]) fetchPlotly();
+if (initialView().view !== STORY_TABS[0]) fetchPlotly();
 followTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();

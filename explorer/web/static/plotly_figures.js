@@ -5,6 +5,7 @@ import { widgetBlock, reportBroken } from "./widget_contents.js";
 import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, set, theme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
+import { PLOTLY_URL } from "./shared_constants.js";
 
 /** @typedef {import("./dom.js").Channels} Channels */
 
@@ -312,7 +313,8 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUpMessa
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-const PLOTLY = new URL("../plotly.js", import.meta.url).href;
+/** The address of its script. */
+export const PLOTLY = new URL(PLOTLY_URL, import.meta.url).href;
 
 /** Has the browser fetch that script, for a view that begins with a figure. */
 export const fetchPlotly = () => document.head.append(make("link", { rel: "preload", as: "script", href: PLOTLY }));

@@ -12,7 +12,7 @@ export const DEEPER_VIEWS: Record<string, string[]>;
 export const FORMULA: string;
 export const FULL_TABS: string[];
 /** Whether figures are drawn by Plotly, which the page without a server lacks. */
-export const HAS_PLOTLY: boolean;
+export const PLOTLY_URL: string;
 export const HEADING: string;
 export const LESSON: string;
 export const MARK: string;

@@ -25,7 +25,7 @@ export const MESSAGES = language === "en" ? {} : (await import(`./messages.${lan
  * @param {string} tag */
 export const rememberLanguage = (tag) => { document.cookie = `lang=${tag}; max-age=31536000; samesite=lax`; };
 
-const NAME = /{(\w+)}/; // of a value, in a message
+const NAME = /{(\w+)(?::([^}]+))?}/; // of a value in a message, and its format in Python's terms
 
 /** @typedef {string | number} Value */
 
@@ -63,10 +63,28 @@ export function ngettext(singular, plural, count, values) {
  * @returns {(string | Node)[]}
  */
 export function messagePieces(template, values) {
-  const pieces = template.split(NAME).flatMap((piece, i) => (i % 2 ? values[piece] : piece));
+  const pieces = template.split(NAME).flatMap((piece, i) => (i % 3 === 1 ? values[piece] : i % 3 ? [] : piece));
   return pieces.filter((piece) => piece !== "").map((piece) => (typeof piece === "number" ? String(piece) : piece));
 }
 
 function filled(message, values) {
-  return values ? message.split(NAME).map((piece, i) => (i % 2 ? values[piece] : piece)).join("") : message;
+  return values ? format(message, values) : message;
+}
+
+/**
+ * A message with values in the place of their names, as Python's `str.format`: two braces stand for one.
+ * @param {string} message
+ * @param {Record<string, Value>} values
+ */
+export const format = (message, values) => message.replace(PLACE, (whole, name, spec) => (name ? String(formatValue(values[name] ?? "", spec)) : whole[0]));
+const PLACE = new RegExp(`{{|}}|${NAME.source}`, "g");
+
+/** A number by a format of Python's: ",", ".2f", ",.0f", ".4g", "g" or ".0%"; text stays as it is. @param {Value} value @param {string} [spec] */
+function formatValue(value, spec) {
+  const [, comma, digits, kind] = /^(,?)(?:\.(\d+))?([fg%]?)$/.exec(spec ?? "") ?? [], number = +value;
+  if (!spec || typeof value === "string") return value;
+  if (kind === "%") return `${(100 * number).toFixed(+digits)}%`;
+  if (kind === "g") return String(+number.toPrecision(+(digits ?? 6)));
+  const places = kind ? +digits : undefined;
+  return comma ? number.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }) : number.toFixed(places);
 }

@@ -3,6 +3,7 @@
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { editsOf, openModel, visibleIds } from "./answers.js";
+import { argmax } from "./figures.js";
 import { ask, ToldError } from "./model.js";
 import { ranking } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
@@ -34,13 +35,13 @@ const ACTIONS = {
     const run = ids("prompt").length ? { prompt: ids("prompt").slice(0, MAX_TOKENS), generated: ids("generated").slice(0, MAX_TOKENS), dropped: fields.dropped } : { ...(await encode(checkpoint, query.text || FIRST_PROMPT)), generated: [] };
     const change = /** @type {State} */ ({ ...fields, ...OTHER_RUN, ...run, checkpoint, branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "", layer: +query.layer || 0, head: +query.head || 0 });
     Object.assign(change, await selectPosition(change, "query" in query ? change.query : Infinity, "query" in query ? change.key : Infinity));
-    if (!("layer" in query || "head" in query)) Object.assign(change, await strongestHead(change));
+    Object.assign(change, await selectStrongest(change, query));
     return { change, prompt: await ask("decode", { checkpoint, ids: run.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),
   async example(action, state) {
     const update = await runText(action.text, state.checkpoint, { ...state, target: 1, rival: 0 });
-    Object.assign(update.change, { target: 1, rival: 0 }, await strongestHead({ ...state, ...update.change, target: 1, rival: 0 }));
+    Object.assign(update.change, { target: 1, rival: 0 }, await selectStrongest({ ...state, ...update.change, target: 1, rival: 0 }, {}));
     return update;
   },
   /** The same text with another model, which has the same tokens. */
@@ -89,7 +90,7 @@ async function selectPosition(state, query, key = Infinity) {
 async function runText(text, checkpoint, state) {
   const run = { ...(await encode(checkpoint, text)), generated: [], checkpoint, began: 0 }, { config } = await openModel(checkpoint), tokens = run.dropped + run.prompt.length;
   const change = { ...runChange({ ...state, ...run }), ...(await selectPosition({ ...state, ...run }, Infinity)) };
-  const notices = run.dropped ? [_("The prompt has {tokens} tokens; the model sees {context} at once: the last {seen} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
+  const notices = run.dropped ? [_("The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
   return { change, prompt: null, done: true, notices };
 }
 
@@ -100,13 +101,18 @@ async function moved(state, change) {
   return { change: { ...runChange({ ...after, began: after.generated.length }), ...(await selectPosition(after, Infinity)) }, prompt, done: true };
 }
 
-/** The head with the largest effect on the likeliest token's logit. @param {State} state */
-async function strongestHead(state) {
-  const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) };
-  const { logits } = await ask("prediction", { run, position: state.query }), order = ranking(logits);
-  const { attribution: { heads } } = await ask("overview", { run, position: state.query, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
-  const best = heads.reduce((top, value, i) => (Math.abs(value) > Math.abs(heads[top]) ? i : top), 0), { num_heads: H } = model.config;
-  return { layer: Math.floor(best / H), head: best % H };
+/** The head with the largest effect on the explained token's logit, and the neuron of its layer that writes most; of those that are named neither.
+ * @param {State} state @param {State} named fields that are chosen already */
+async function selectStrongest(state, named) {
+  const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) }, position = state.query, change = /** @type {State} */ ({});
+  if (!("layer" in named || "head" in named)) {
+    const { logits } = await ask("prediction", { run, position }), order = ranking(logits), { num_heads: H } = model.config;
+    const { heads } = await ask("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
+    const best = argmax(heads, Math.abs);
+    Object.assign(change, { layer: Math.floor(best / H), head: best % H });
+  }
+  if (!("neuron" in named)) change.neuron = argmax(await ask("neuronNorms", { run, layer: change.layer ?? state.layer, position }));
+  return change;
 }
 
 /** Continues the run, telling the page of every token (Generation.generation_steps).

@@ -65,7 +65,7 @@ export function headSources(trace, position, attribution) {
   for (let layer = 0; layer < L; layer++) {
     const { data: pattern } = trace.get(`blocks.${layer}.attn.pattern`), { data: values } = trace.get(`blocks.${layer}.attn.v`), output = weights[`blocks.${layer}.attn.o_proj.weight`];
     for (let head = 0; head < H; head++) {
-      const isChanged = interventions.some(({ tap, index }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head);
+      const isChanged = interventions.some(({ tap, index, position: changed }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (changed ?? position) === position);
       if (isChanged) changed[layer * H + head] = attribution.heads[layer * H + head];
       for (let key = 0; key <= position && !isChanged; key++) {
         const weight = pattern[(head * T + position) * T + key], v = (head * T + key) * dHead;

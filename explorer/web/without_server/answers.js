@@ -4,10 +4,13 @@ import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _ } from "../static/translations.js";
 import { announce } from "../static/dom.js";
+import { describe } from "./interventions.js";
+import { translateMarkup } from "./languages.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
+import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";
 
 /** @typedef {Record<string, any>} State the page's */
@@ -57,18 +60,32 @@ export async function* contentsOf(about, state) {
   };
   if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
   if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };
+  if (about === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, aboutView(), ["query", "key", "target", "rival"]);
   if (about === "tune" || about === "token") return yield contents;
   if (about === "show") Object.assign(contents, packAround(state, model));
-  const { view } = state, markup = MARKUP[view];
+  const { view } = state, markup = translateMarkup(MARKUP[view]);
   yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };
-  yield { changes: { edits: editsOf(state).map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : needsPython(view)) };
+  yield { changes: { edits: run.edits.map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : view in DRAWN_VIEWS ? {} : needsPython(view)) };
+  if (view in DRAWN_VIEWS) yield* packView(view, aboutView());
 
   /** The prediction without interventions, by which ranks name tokens. */
   async function plainRun() { return run.edits.length ? ask("prediction", { run: { ...run, edits: [] }, position }) : { logits }; }
+  /** The rank and probability of the explained token in this run. @param {number} tokenId */
+  function standing(tokenId) { return { rank: 1 + shown.now.indexOf(tokenId), probability: prediction.plain[tokenId] }; }
   async function wholeModel() {
     const ids = targetAndContrast(shown.order, state), numbers = await ask("overview", { run, position, ...ids });
-    const rank = 1 + shown.now.indexOf(ids.tokenId), probability = prediction.plain[ids.tokenId];
-    return packWholeModel({ ...shown, rank, probability, numbers, value: (name) => ask("value", { run, name }) });
+    return packWholeModel({ ...shown, ...standing(ids.tokenId), numbers, value: (name) => ask("value", { run, name }) });
+  }
+  /** What the figures of another view are about, the selection as the run has it. @returns {import("./views.js").About} */
+  function aboutView() {
+    const { config } = model, selected = targetAndContrast(shown.order, state), known = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1));
+    const once = (name, work) => { if (!known.has(name)) known.set(name, work()); return known.get(name); };
+    return {
+      ...shown, state: { ...state, dim: clamp(state.dim, config.d_model) }, ...selected, ...standing(selected.tokenId), ids, measures, edits: run.edits, dHead: config.d_model / config.num_heads, once,
+      layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
+      chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
+      value: (name) => once(name, () => ask("value", { run, name })), ask: (name, given) => ask(name, { run, ...given }),
+    };
   }
 }
 
@@ -86,9 +103,9 @@ async function packTokens({ checkpoint, prompt, generated }, { config }, tokens,
     strip: {
       tokens, num_prompt: Math.max(0, prompt.length - earlier), earlier: before, beginning: ["", true],
       shades: {
-        surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits} bits (probability {probability})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
-        entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits} bits (as open as {choices} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
-        rank: shade(measures.rank, (rank) => Math.log2(rank) / Math.log2(V), (rank) => _("rank {place} of the model's guesses", { place: formatCount(rank) })),
+        surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits:.2f} bits (probability {probability:.2g})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
+        entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits:.2f} bits (as open as {choices:,.1f} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
+        rank: shade(measures.rank, (rank) => Math.log2(rank) / Math.log2(V), (rank) => _("rank {place:,.0f} of the model's guesses", { place: formatCount(rank) })),
       },
     },
     "strip-b": null,
@@ -101,7 +118,7 @@ async function packTokens({ checkpoint, prompt, generated }, { config }, tokens,
 /** What stands around the views. @param {State} state @param {Model} model */
 function packAround({ checkpoint }, { config, parameters }) {
   const names = { rmsnorm: "RMSNorm", layernorm: "LayerNorm", rope: "RoPE", sinusoidal: _("sinusoidal positions"), swiglu: "SwiGLU", relu: "ReLU" };
-  const facts = [names[config.norm], names[config.position], names[config.ffn], _("{millions} M parameters", { millions: (parameters / 1e6).toFixed(1) }), _("{layers} layers × {heads} heads", { layers: config.num_layers, heads: config.num_heads }), _("context {tokens}", { tokens: config.context_length }), _("in this browser")];
+  const facts = [names[config.norm], names[config.position], names[config.ffn], _("{millions:.1f} M parameters", { millions: (parameters / 1e6).toFixed(1) }), _("{layers} layers × {heads} heads", { layers: config.num_layers, heads: config.num_heads }), _("context {tokens}", { tokens: config.context_length }), _("in this browser")];
   const series = Object.values(MODELS).find((checkpoints) => checkpoints.includes(checkpoint)) ?? [], step = (name) => +name.replace(/.*step-/, "");
   return {
     facts: facts.join(" · "), vocabulary: "", advice: { words: "", offer: "" },
@@ -109,12 +126,3 @@ function packAround({ checkpoint }, { config, parameters }) {
     series: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(step(name)) }), formatCount(step(name))]) : [],
   };
 }
-
-/** An intervention in words. @param {string} text */
-function describe(text) {
-  const [, layer, kind, index, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
-  const values = { layer, index, factor: (factor ?? "").replace("-", "−") };
-  if (kind === "attn.z") return index ? (factor ? _("head {index} of layer {layer} × {factor}", values) : _("head {index} of layer {layer} ablated", values)) : factor ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer} ablated", values);
-  return index ? (factor ? _("neuron {index} of layer {layer} × {factor}", values) : _("neuron {index} of layer {layer} ablated", values)) : factor ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer} ablated", values);
-}
-

@@ -61,23 +61,23 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
     before && ["before", _("model,\nunchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
       ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(before[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - before[id])) })],
     ["model", before ? _("model,\nchanged") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
-    repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty}, or multiplied where they are negative.", { penalty }),
+    repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty:g}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied where they are negative.", { penalty }),
       ({ penalised }) => formatLogit(penalised), ({ logit, penalised }) => (logit === penalised ? _("{logit} stays: the token is not in the text so far", { logit: formatLogit(logit) })
-        : _("{logit} {sign} {penalty} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],
+        : _("{logit} {sign} {penalty:g} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],
     isGreedy && ["argmax", _("largest"), _("Temperature 0 takes the token with the largest logit and no other (argmax)."), ({ cutBy }) => (cutBy ? _("cut") : "✓"),
-      ({ cutBy, rank }) => (cutBy ? _("rank {rank}: not the largest, cut", { rank: formatCount(rank) }) : _("rank {rank}: the largest, taken", { rank: formatCount(rank) }))],
-    !isGreedy && ["scaled", `÷ ${t}`, _("Divided by the temperature, {temperature}: below 1 the differences grow, above 1 they shrink.", { temperature: t }),
+      ({ cutBy, rank }) => (cutBy ? _("rank {rank:,}: not the largest, cut", { rank: formatCount(rank) }) : _("rank {rank:,}: the largest, taken", { rank: formatCount(rank) }))],
+    !isGreedy && ["scaled", `÷ ${t}`, _("Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.", { temperature: t }),
       ({ scaled }) => formatLogit(scaled), ({ penalised, scaled }) => `${formatLogit(penalised)} / ${t} = ${formatLogit(scaled)}`],
-    !isGreedy && top_k && cutoff("top_k", _("top-k\n{k}", { k }), _("Only the {k} likeliest tokens are kept.", { k }), [],
-      ({ rank, cutBy }) => (cutBy === "top_k" ? _("rank {rank} > top-k {k}: cut", { rank: formatCount(rank), k }) : _("rank {rank} ≤ top-k {k}: kept", { rank: formatCount(rank), k }))),
-    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p}", { p }), _("Of those kept so far, only the fewest that have the probability {p} together, the likeliest (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
+    !isGreedy && top_k && cutoff("top_k", _("top-k\n{k:,}", { k }), _("Only the {k:,} likeliest tokens are kept.", { k }), [],
+      ({ rank, cutBy }) => (cutBy === "top_k" ? _("rank {rank:,} > top-k {k:,}: cut", { rank: formatCount(rank), k }) : _("rank {rank:,} ≤ top-k {k:,}: kept", { rank: formatCount(rank), k }))),
+    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p:g}", { p }), _("Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
       if (rank === 1) return _("rank 1: always kept");
-      return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p}: cut", { ahead: formatNumber(ahead), p }) : _("likelier ones hold {ahead} < top-p {p}: kept", { ahead: formatNumber(ahead), p });
+      return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", { ahead: formatNumber(ahead), p }) : _("likelier ones hold {ahead} < top-p {p:g}: kept", { ahead: formatNumber(ahead), p });
     }),
-    !isGreedy && min_p && cutoff("min_p", _("min-p\n{p}", { p: least }), _("Of those kept so far, only tokens at least {p} times as likely as the likeliest.", { p: least }), ["top_k", "top_p"], ({ rank, cutBy, scaled, weight }) => {
+    !isGreedy && min_p && cutoff("min_p", _("min-p\n{p:g}", { p: least }), _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", { p: least }), ["top_k", "top_p"], ({ rank, cutBy, scaled, weight }) => {
       if (rank === 1) return _("rank 1: always kept");
       const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
-      return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p}: kept", values);
+      return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p:g}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept", values);
     }),
     ["probability", _("after temperature\nand filters"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
       ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
@@ -104,7 +104,7 @@ export function packTable(prediction, vocabulary, find, unchanged = null) {
     columns: columns.map(([name, title, about]) => ({ name, title, about })),
     rows: rows.map((row) => ({
       id: row.id, token: vocabulary[row.id], rank: row.rank,
-      about: _("{token}: token {id}, rank {rank} of {size}", { token: quoteToken(vocabulary[row.id]), id: row.id, rank: formatCount(row.rank), size: formatCount(vocabulary.length) }),
+      about: _("{token}: token {id}, rank {rank:,} of {size:,}", { token: quoteToken(vocabulary[row.id]), id: row.id, rank: formatCount(row.rank), size: formatCount(vocabulary.length) }),
       cells: columns.map(([, , , cell]) => /** @type {Function} */ (cell)(row)), notes: columns.map(([, , , , words]) => /** @type {Function} */ (words)(row)),
       probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: found.includes(row.id),
     })),
@@ -134,12 +134,12 @@ function drawWords({ settings, u, drawn, actual }, vocabulary) {
 
 /** The distribution in a sentence or two. @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
 export function summariseDistribution({ sampled, plain, actual }, vocabulary, after, position) {
-  const text = _("After {token} (position {position}): {kept} of {size} tokens can be drawn, entropy {entropy} bits after temperature and filters; the model’s own is {own}.", {
+  const text = _("After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after temperature and filters; the model’s own is {own}.", {
     token: quoteToken(after), position, kept: formatCount(sampled.filter((p) => p > 0).length), size: formatCount(sampled.length), entropy: formatNumber(Math.max(0, entropy(sampled))), own: formatNumber(Math.max(0, entropy(plain))),
   });
   if (actual === null) return text;
   const rank = 1 + plain.filter((p) => p > plain[actual]).length;
-  return `${text} ${_("The text goes on with {token}, rank {rank}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
+  return `${text} ${_("The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
 }
 
 /** What is asked and told of a guess (NextTokenGuess.pack).
@@ -169,6 +169,6 @@ function guessWords({ sampled, plain }, vocabulary, guess) {
   if (!candidates.length) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
   const [best] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
   const list = sampled[best] > 0 ? sampled : plain, values = { guess: quoteToken(guess), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(1 + list.filter((p) => p > list[best]).length), size: formatCount(vocabulary.length) };
-  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank} of {size} tokens.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank} of {size} tokens.", values);
-  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank} of {size} tokens.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank} of {size} tokens.", values);
+  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,} tokens.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,} tokens.", values);
+  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,} tokens.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,} tokens.", values);
 }

@@ -3,8 +3,11 @@
 import { connectState } from "../static/page_state.js";
 import { controls, merge } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
+import { PLOTLY } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
+import { language } from "../static/translations.js";
+import { translateElement } from "./languages.js";
 import { ask, ToldError } from "./model.js";
 import { RANGES } from "./page_data.js";
 
@@ -57,6 +60,8 @@ find(document, "#generate").addEventListener("click", () => begin((now) => ({ ..
 find(document, "#regenerate").addEventListener("click", () => begin((now) => ({ ...now, generated: now.generated.slice(0, now.began), seed: (now.seed + 1) % 2 ** 32 })));
 for (const id of ["stop", "undo"]) find(document, `#${id}`).addEventListener("click", halt);
 
+document.documentElement.lang = language;
+translateElement(document.body); // before anything is built into it
 connectState({ props: {}, watch: () => {}, emit: { sync: follow, halt, localize: () => page.build(), wake: () => {} } });
 page.start();
 
@@ -66,6 +71,6 @@ async function keepFiles() {
   const { active } = await navigator.serviceWorker.ready;
   await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
-  active.postMessage([location.href.split(/[?#]/)[0], ...files, ...await ask("fetchedFiles", null)]);
+  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY, ...files, ...await ask("fetchedFiles", null)]);
 }
 if (navigator.serviceWorker) keepFiles().catch(() => {}); // without it the page needs the network, and works as well

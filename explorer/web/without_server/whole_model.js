@@ -36,17 +36,17 @@ export function packChoosers(shown) {
 }
 
 /** @param {string[]} vocabulary @param {{ tokenId: number, contrastId: number | null }} ids */
-function logitLabel(vocabulary, { tokenId, contrastId }) {
-  const token = quoteToken(vocabulary[tokenId]);
-  return contrastId === null ? _("the logit of {token}", { token }) : _("the logit of {token} less that of {rival}", { token, rival: quoteToken(vocabulary[contrastId]) });
+export function logitLabel(vocabulary, { tokenId, contrastId }, format = quoteToken) {
+  const token = format(vocabulary[tokenId]);
+  return contrastId === null ? _("the logit of {token}", { token }) : _("the logit of {token} less that of {rival}", { token, rival: format(vocabulary[contrastId]) });
 }
 
-/** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Shown} shown */
-function nextTokenOptions({ order, now, state, vocabulary, actual }) {
+/** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Pick<Shown, "order" | "now" | "state" | "vocabulary" | "actual">} shown */
+export function nextTokenOptions({ order, now, state, vocabulary, actual }) {
   const ranks = new Set([...Array(NUM_LISTED).keys()].map((i) => i + 1).concat(Math.max(1, state.target), Math.max(1, state.rival), actual === null ? [] : order.indexOf(actual) + 1));
   return [...ranks].sort((a, b) => a - b).map((rank) => {
     const token = escapeToken(vocabulary[order[rank - 1]]), current = now.indexOf(order[rank - 1]) + 1;
-    return [rank, current === rank ? `${rank}.  ${token}` : _("{rank}.  {token} (now {now}.)", { rank, token, now: formatCount(current) })];
+    return [rank, current === rank ? `${rank}.  ${token}` : _("{rank}.  {token} (now {now:,}.)", { rank, token, now: current })];
   });
 }
 
@@ -162,7 +162,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
     const values = { head: `${layer}.${head}`, query: after, key: quoteToken(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
     return open === "head" ? _("Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
-  const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
+  const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, head: `${best.layer}.${best.head}`, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
   return contrastId === null ? _("{start}. What helps it most is a look back at {key}, by head {head} ({effect} of its logit, {score}).", values) : _("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
@@ -177,7 +177,7 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
   return [
     _("residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}", { token: quoteToken(tokens[position]), position, added, first: formatNumber(norms[0]), last: formatNumber(norms.at(-1)) }),
     _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + "), total: formatNumber(total), captured: formatNumber(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
-    _("the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank}", { token, probability: formatNumber(probability), rank: formatCount(rank) }),
+    _("the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { token, probability: formatNumber(probability), rank: formatCount(rank) }),
   ];
 }
 

@@ -6,6 +6,7 @@ import { generate } from "../static/in_browser/generation.js";
 import { interventionTap, Trace } from "../static/in_browser/trace.js";
 import { KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
 import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } from "./analysis.js";
+import { viewNumbers } from "./view_numbers.js";
 
 /** A model, the ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
 /** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} Loaded */
@@ -111,6 +112,11 @@ const functions = {
   },
   /** A value of the run by its name. */
   async value({ run, name }) { return (await traceOf(run)).get(name); },
+  /** Bytes of tokens; null of the special one. */
+  async tokenBytes({ run, ids }) {
+    const { tokenizer } = await load(run.checkpoint);
+    return ids.map((id) => (id === tokenizer.endOfText ? null : Uint8Array.from(tokenizer.tokens[id], (byte) => byte.charCodeAt(0))));
+  },
   /** Tokens one by one; each is told of as it is drawn. */
   async generate({ checkpoint, ids, edits, settings }, tell, isWanted) {
     const { lm, tokenizer } = await load(checkpoint), tap = edits.length ? interventionTap(edits, lm.config) : undefined;
@@ -121,6 +127,8 @@ const functions = {
     }
   },
 };
+
+for (const [name, work] of Object.entries(viewNumbers)) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
 
 /** Lets messages that have come be read. */
 function nextMessage() {

@@ -33,26 +33,28 @@ export class Trace {
   }
 }
 
-const INTERVENTION = /^(blocks\.(\d+)\.(attn\.z|ffn\.hidden))(?:\.(\d+)|\[(\d+)\])?\*(?:zero|scale\*(-?[\d.]+))$/;
+const INTERVENTION = /^(blocks\.(\d+)\.(attn\.z|ffn\.hidden))(?:\.(\d+)|\[(\d+)\])?(?:@(\d+))?\*(?:zero|scale\*(-?[\d.]+))$/;
 
-/** The tap, the head or neuron (null for all), and the factor of each intervention. @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config */
+/** The tap, the head or neuron and the position (null for all), and the factor of each intervention. @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config */
 export function parseInterventions(interventions, config) {
   return interventions.map((text) => {
-    const [, tap, layer, kind, dotted, bracketed, factor = 0] = INTERVENTION.exec(text) ?? [], index = dotted ?? bracketed;
+    const [, tap, layer, kind, dotted, bracketed, position, factor = 0] = INTERVENTION.exec(text) ?? [], index = dotted ?? bracketed;
     if (!tap || !(+layer < config.num_layers) || !(+(index ?? 0) < (kind === "attn.z" ? config.num_heads : config.d_ff)) || Number.isNaN(+factor)) throw new ModelError(`This page ablates heads and neurons alone, as in blocks.2.attn.z.1*zero, got ${text}.`);
-    return { tap, index: index === undefined ? null : +index, factor: +factor };
+    return { tap, index: index === undefined ? null : +index, position: position === undefined ? null : +position, factor: +factor };
   });
 }
 
-/** A hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero" or "blocks.0.ffn.hidden*scale*0.5"
+/** A hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero", "blocks.2.attn.z.1@12*zero" or
+ * "blocks.0.ffn.hidden*scale*0.5"
  * (explorer/interventions/text.py).
  * @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config @returns {import("./transformer_lm.js").Tap} */
 export function interventionTap(interventions, config) {
   const parsed = parseInterventions(interventions, config);
-  return (name, data, shape) => {
-    for (const { index, factor } of parsed.filter(({ tap }) => tap === name)) {
+  return (name, data, shape, start = 0) => {
+    for (const { index, position, factor } of parsed.filter(({ tap }) => tap === name)) {
       const width = shape[shape.length - 1], isHeads = shape.length === 3; // (H, T, d) or (T, F)
-      data = data.map((value, i) => (index === null || index === (isHeads ? Math.floor(i / (shape[1] * width)) : i % width) ? value * factor : value));
+      const part = (i) => (isHeads ? Math.floor(i / (shape[1] * width)) : i % width), at = (i) => start + (Math.floor(i / width) % shape[shape.length - 2]);
+      data = data.map((value, i) => ((index ?? part(i)) === part(i) && (position ?? at(i)) === at(i) ? value * factor : value));
     }
     return data;
   };

@@ -10,7 +10,7 @@ import { add, attentionPattern, attentionScores, linear, mergeHeads, norm, relu,
 
 /** A named array, row after row. @typedef {{ data: Float32Array, shape: number[] }} Value */
 
-/** A hook: called with every value of a pass in order; what it returns is used from there on. @typedef {(name: string, data: Float32Array, shape: number[]) => Float32Array} Tap */
+/** A hook: called with every value of a pass in order, and the first position of the pass; what it returns is used from there on. @typedef {(name: string, data: Float32Array, shape: number[], start?: number) => Float32Array} Tap */
 
 /** What is wrong, and what to do. */
 export class ModelError extends Error {}
@@ -58,8 +58,10 @@ export class TransformerLM {
 
   /** Logits (T, V) for token ids (T,); of the last position alone, (1, V), if `lastOnly`.
    * @param {ArrayLike<number>} tokenIds @param {{ cache?: KVCache, tap?: Tap, lastOnly?: boolean }} [options] the tokens continue those in `cache` and are appended to it */
-  forward(tokenIds, { cache = new KVCache(this.config, tokenIds.length), tap = (_name, data) => data, lastOnly = false } = {}) {
+  forward(tokenIds, { cache = new KVCache(this.config, tokenIds.length), tap: hook = (_name, data) => data, lastOnly = false } = {}) {
     const { config, weights } = this, D = config.d_model, T = tokenIds.length, start = cache.length;
+    /** @type {Tap} */
+    const tap = (name, data, shape) => hook(name, data, shape, start);
     if (T < 1 || start + T > config.context_length) throw new ModelError(`The model sees 1 to ${config.context_length} positions, got ${T} tokens after ${start}.`);
     let x = this.embedTokens(tokenIds, start, tap); // (T, D)
     const angles = config.position === "rope" ? tap("rope.angles", rotaryAngles(start, T, this.dHead, config.rope_theta), [T, this.dHead / 2]) : null;

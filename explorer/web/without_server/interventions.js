@@ -1,0 +1,37 @@
+// @ts-check
+// The controls that ablate heads and neurons, and interventions in words, as explorer/views/intervention_controls.py and explorer/interventions/ have them.
+import { _ } from "../static/translations.js";
+
+/** @typedef {import("./views.js").About} About */
+
+/** View -> what its slider scales: a head or a neuron. @type {Record<string, (about: About) => [string, string]>} its title and its intervention without the amount */
+const SCALED = {
+  attention: ({ layer, head }) => [_("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+};
+
+/** The sliders of a view (InterventionControls.pack). @param {string} view @param {About} about */
+export function packInterventionControls(view, about) {
+  if (!SCALED[view]) return [];
+  const [title, tap] = SCALED[view](about), here = `${tap}@${about.position}`, texts = (place) => [`${place}*scale`, `${place}*scale`];
+  return [{
+    title, edit: `${tap}*scale`, everywhere: texts(tap), here: texts(here), switch: false, scopes: [], log: false, minimum: 0, maximum: 2, step: 0.05, ablates: true, default: 1,
+    amount: amountIn(about.edits, tap), amountHere: amountIn(about.edits, here),
+  }];
+}
+
+/** The factor of a place in a run. @param {string[]} edits @param {string} place */
+function amountIn(edits, place) {
+  const text = edits.find((edit) => edit.startsWith(`${place}*scale*`));
+  return text ? +text.split("*")[2] : 1;
+}
+
+/** An intervention in words. @param {string} text */
+export function describe(text) {
+  const [, layer, kind, index, position, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?(?:@(\d+))?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
+  const values = { layer, index, factor: (factor ?? "").replace("-", "−") }, isScaled = +(factor ?? 0) !== 0;
+  const one = { "attn.z": () => (isScaled ? _("head {index} of layer {layer} × {factor}", values) : _("head {index} of layer {layer} ablated", values)), "ffn.hidden": () => (isScaled ? _("neuron {index} of layer {layer} × {factor}", values) : _("neuron {index} of layer {layer} ablated", values)) };
+  const all = { "attn.z": () => (isScaled ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer} ablated", values)), "ffn.hidden": () => (isScaled ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer} ablated", values)) };
+  const change = (index ? one : all)[kind]();
+  return position ? _("{change}, {where}", { change, where: _("at position {position}", { position }) }) : change;
+}

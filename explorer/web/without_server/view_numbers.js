@@ -1,0 +1,150 @@
+// @ts-check
+// The numbers of the views that take many products, each worked out of a trace in the worker (explorer/analysis/).
+import { linear, norm, normScale } from "../static/in_browser/layers.js";
+import { directLogitAttribution, lensTaps, logitLens, summarise } from "./analysis.js";
+
+/** @typedef {import("../static/in_browser/trace.js").Trace} Trace */
+
+const NUM_TOP = 3;
+const length = (values) => Math.sqrt(values.reduce((total, value) => total + value * value, 0));
+
+/** A value's rows at one position, or a weight's row. @param {Float32Array} data @param {number} row @param {number} width */
+const rowOf = (data, row, width) => data.subarray(row * width, (row + 1) * width);
+/** A column of a weight (out, in). @param {Float32Array} weight @param {number} column @param {number} dIn */
+const columnOf = (weight, column, dIn) => Float64Array.from({ length: weight.length / dIn }, (_none, row) => weight[row * dIn + column]);
+
+/** @type {Record<string, (trace: Trace, given: any) => any>} */
+export const viewNumbers = {
+  attribution(trace, { position, tokenId, contrastId }) {
+    const { directions, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId);
+    return attribution;
+  },
+
+  /** A norm's mean and divisor at a position and, if the norm is named, its largest error when it is worked out again. */
+  normScale(trace, { name, norm: applied, position }) {
+    const { config, weights } = trace.lm, x = trace.get(name).data, scale = normScale(config.norm, trace.row(name, position), config.norm_eps);
+    if (!applied) return scale;
+    const again = norm(config.norm, x, weights[`${applied}.weight`], weights[`${applied}.bias`], config.norm_eps), { data } = trace.get(applied);
+    return { ...scale, error: again.reduce((most, value, i) => Math.max(most, Math.abs(value - data[i])), 0) };
+  },
+
+  /** The patterns of all heads, (L, H, n, row): bytes 0 to 255, each of the largest weight of a square of `block` cells. */
+  patternPixels(trace, { block, pixels, row }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, largest = new Float32Array(L * H * pixels * row);
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`);
+      for (let i = 0; i < data.length; i++) {
+        const key = i % T, query = Math.floor(i / T) % T, head = Math.floor(i / T / T), at = ((layer * H + head) * pixels + Math.floor(query / block)) * row + Math.floor(key / block);
+        if (data[i] > largest[at]) largest[at] = data[i];
+      }
+    }
+    return Uint8Array.from(largest, (weight) => Math.round(weight * 255));
+  },
+
+  /** ‖W_O v‖₂ of every key of a head, (T,). */
+  outputNorms(trace, { layer, head }) {
+    const { config: { d_model: D }, weights, dHead } = trace.lm, { data } = trace.get(`blocks.${layer}.attn.v`), output = weights[`blocks.${layer}.attn.o_proj.weight`];
+    return Float64Array.from(trace.tokenIds, (_id, key) => {
+      const v = rowOf(data, head * trace.tokenIds.length + key, dHead), written = new Float64Array(D);
+      for (let row = 0; row < D; row++) for (let i = 0; i < dHead; i++) written[row] += output[row * D + head * dHead + i] * v[i];
+      return length(written);
+    });
+  },
+
+  /** The logit lens after positions `start` to `stop`, by depth and position: the likeliest tokens, the entropy, and probability and rank of some tokens. */
+  lens(trace, { start, stop, tokenIds }) {
+    const V = trace.lm.config.vocab_size, taps = lensTaps(trace.lm.config), make = () => taps.map(() => []);
+    const answer = { top: make(), topProbabilities: make(), entropy: make(), probabilities: tokenIds.map(make), ranks: tokenIds.map(make) };
+    for (let position = start; position < stop; position++) {
+      const all = logitLens(trace, position, taps);
+      for (let depth = 0; depth < taps.length; depth++) {
+        const logits = rowOf(all, depth, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
+        answer.top[depth].push(top);
+        answer.topProbabilities[depth].push(top.map(probability));
+        answer.entropy[depth].push(entropy);
+        tokenIds.forEach((id, i) => {
+          answer.probabilities[i][depth].push(probability(id));
+          answer.ranks[i][depth].push(1 + logits.reduce((count, logit) => count + +(logit > logits[id]), 0));
+        });
+      }
+    }
+    return answer;
+  },
+
+  /** Attention rollout of a position (token_contributions.py): in each layer half stays, half comes from where its heads look on average. */
+  rollout(trace, { position }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length;
+    let row = Float64Array.from({ length: T }, (_none, i) => +(i === position));
+    for (let layer = L - 1; layer >= 0; layer--) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`), below = row.map((share) => share / 2);
+      for (let query = 0; query < T; query++) {
+        const mean = Float64Array.from({ length: T }, (_none, key) => {
+          let sum = 0;
+          for (let head = 0; head < H; head++) sum += data[(head * T + query) * T + key];
+          return sum / H;
+        });
+        const total = mean.reduce((a, b) => a + b, 0);
+        for (let key = 0; key < T; key++) below[key] += (row[query] * mean[key]) / total / 2;
+      }
+      row = below;
+    }
+    return row;
+  },
+
+  /** The norm of what each neuron writes, (F,): |hidden| · ‖column of W_down‖. */
+  neuronNorms(trace, { layer, position }) {
+    const { config: { d_ff: F }, weights } = trace.lm, down = weights[`blocks.${layer}.ffn.down_proj.weight`], hidden = trace.row(`blocks.${layer}.ffn.hidden`, position), squares = new Float64Array(F);
+    for (let i = 0; i < down.length; i++) squares[i % F] += down[i] ** 2;
+    return squares.map((square, neuron) => Math.abs(hidden[neuron]) * Math.sqrt(square));
+  },
+
+  /** A neuron's projections, worked out of its own weights. */
+  neuron(trace, { layer, neuron, position }) {
+    const { config, weights } = trace.lm, ffn = `blocks.${layer}.ffn`, x = trace.row(`blocks.${layer}.ffn_norm`, position);
+    const project = (name) => rowOf(weights[`${ffn}.${name}_proj.weight`], neuron, config.d_model).reduce((sum, weight, i) => sum + weight * x[i], weights[`${ffn}.${name}_proj.bias`]?.[neuron] ?? 0);
+    return { up: project("up"), gate: config.ffn === "swiglu" ? project("gate") : null, hidden: trace.row(`${ffn}.hidden`, position)[neuron] };
+  },
+
+  /** The change of every logit for each 1 of a neuron's hidden value, (V,): its column of W_down through the final norm. */
+  neuronEffects(trace, { layer, neuron, position }) {
+    const { config, weights } = trace.lm, { d_model: D, num_layers } = config, column = columnOf(weights[`blocks.${layer}.ffn.down_proj.weight`], neuron, config.d_ff);
+    const mean = config.norm === "layernorm" ? column.reduce((a, b) => a + b, 0) / D : 0, { divisor } = normScale(config.norm, trace.row(`blocks.${num_layers - 1}.resid_post`, position), config.norm_eps);
+    return linear(Float32Array.from(column, (value, i) => ((value - mean) * weights["final_norm.weight"][i]) / divisor), weights["lm_head.weight"], undefined, D);
+  },
+
+  /** Of each layer the share of hidden values near 0, at most `ratio` of the root mean square; and of neurons that are so at every token. */
+  sparsity(trace, { ratio }) {
+    const { num_layers: L, d_ff: F } = trace.lm.config, nearZero = [], inactive = [];
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.ffn.hidden`), limit = ratio * Math.sqrt(data.reduce((sum, value) => sum + value * value, 0) / data.length), active = new Uint8Array(F);
+      let near = 0;
+      for (let i = 0; i < data.length; i++) if (Math.abs(data[i]) <= limit) near++; else active[i % F] = 1;
+      nearZero.push(near / data.length);
+      inactive.push(1 - active.reduce((a, b) => a + b, 0) / F);
+    }
+    return { nearZero, inactive };
+  },
+
+  /** A row of the embedding table. */
+  embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
+
+  /** The other tokens with the most similar embeddings, the nearest first, and their cosines. */
+  nearest({ lm: { config, weights } }, { tokenId, count }) {
+    const { d_model: D, vocab_size: V } = config, table = weights["token_embedding.weight"], own = rowOf(table, tokenId, D), products = linear(own, table, undefined, D);
+    const norms = Float64Array.from({ length: V }, (_none, id) => length(rowOf(table, id, D))), cosines = products.map((product, id) => product / (norms[id] * norms[tokenId]) || 0);
+    const ids = Array.from({ length: V }, (_none, id) => id).filter((id) => id !== tokenId).sort((a, b) => cosines[b] - cosines[a] || a - b).slice(0, count);
+    return { ids, cosines: ids.map((id) => Math.max(-1, Math.min(1, cosines[id]))) };
+  },
+};
+
+/** The largest first; of equal ones the lower id. @param {Float32Array} logits */
+function likeliest(logits) {
+  const top = [];
+  for (let id = 0; id < logits.length; id++) {
+    let place = top.length;
+    while (place && logits[id] > logits[top[place - 1]]) place--;
+    if (place < NUM_TOP) top.splice(place, 0, id);
+    top.length = Math.min(top.length, NUM_TOP);
+  }
+  return top;
+}

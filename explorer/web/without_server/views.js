@@ -1,0 +1,67 @@
+// @ts-check
+// The views that the page without a server draws besides the whole model, as explorer/web/browser_api/page_contents.py packs them.
+import { _, lookUpMessage } from "../static/translations.js";
+import { drawFigure } from "./figures.js";
+import { packInterventionControls } from "./interventions.js";
+import { escapeToken } from "./notation.js";
+import { CHOICES, FIGURES, VIEWS } from "./page_data.js";
+import attention from "./views/attention.js";
+import feed_forward from "./views/feed_forward.js";
+import positions from "./views/positions.js";
+import prediction from "./views/prediction.js";
+import residual from "./views/residual.js";
+import tokens from "./views/tokens.js";
+import { nextTokenOptions } from "./whole_model.js";
+
+/** What a view's figures are about: the run, the selection in it, and functions that ask the worker.
+ * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
+ *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
+ *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} About */
+
+/** View -> its formula, and a maker of each panel's values, or of its content where no declaration has its figure; null where the model has none of it.
+ * @type {Record<string, { formula: (about: About) => Promise<string>, panels: Record<string, (about: About) => any> }>} */
+export const DRAWN_VIEWS = { attention, feed_forward, positions, prediction, residual, tokens };
+const MAX_OPTIONS = 100, WINDOWS = [16, 32, 64, 128];
+
+/** The contents of a view in stages: what stands around its figures and its first row, then each other figure. @param {string} name @param {About} about */
+export async function* packView(name, about) {
+  const { description, panels } = VIEWS[name], { formula, panels: makers } = DRAWN_VIEWS[name], { state } = about;
+  const [first, second] = panels, numFirst = first.width === "half" && second?.width === "half" ? 2 : 1;
+  const isUnfolded = (id) => Boolean(state.lesson) || state.unfolded === "all" || (state.unfolded ?? "").split("~").includes(id);
+  const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
+  yield {
+    [`${name}-words`]: lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
+    ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
+  };
+  for (const panel of panels) {
+    const id = `${name}-${panel.name}`, values = folded.includes(id) ? null : await makers[panel.name](about);
+    if (!folded.includes(id)) yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
+  }
+}
+
+/** The lists that a view chooses by (selection_dropdowns.py). @param {string} view @param {About} about @param {string[]} [names] all of them, or some */
+export function packDropdowns(view, about, names) {
+  const fields = VIEWS[view].controls.filter((name) => !names || names.includes(name));
+  const choices = fields.map((field) => {
+    const options = (OPTIONS[field] ?? listedOptions(field))(about), isLong = options.length > MAX_OPTIONS && options.every(([, text], i) => text === String(i));
+    return { field, title: lookUpMessage(CHOICES[field].title), ...(isLong ? { most: options.length - 1 } : { options }) };
+  });
+  return { choices, all: !names };
+}
+
+const numbered = (size) => Array.from({ length: size }, (_none, i) => [i, String(i)]);
+const listedOptions = (field) => () => CHOICES[field].options.map(([value, ...parts]) => [value, parts.map(lookUpMessage).join(": ")]);
+
+/** @type {Record<string, (about: About) => any[]>} */
+const OPTIONS = {
+  layer: ({ config }) => numbered(config.num_layers),
+  head: ({ config }) => numbered(config.num_heads),
+  neuron: ({ config }) => numbered(config.d_ff),
+  query: ({ tokens }) => tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]),
+  key: ({ tokens, position }) => tokens.slice(0, position + 1).map((token, i) => [i, `${i}  ${escapeToken(token)}`]),
+  target: (about) => nextTokenOptions(about),
+  rival: (about) => [[0, _("nothing")], ...nextTokenOptions(about)],
+  residual_depth: ({ config }) => [[0, _("0  embedding")], ...numbered(config.num_layers).map(([block]) => [+block + 1, _("{depth}  after block {block}", { depth: +block + 1, block })])],
+  window: ({ tokens: { length } }) => [[0, _("all {count} tokens", { count: length })], ...WINDOWS.filter((count) => count < length).map((count) => [count, _("{count} around the chosen", { count })])],
+  first_token: () => [["shown", _("counts")], ["hidden", _("left out")]],
+};

@@ -1,0 +1,148 @@
+// @ts-check
+// The attention view, as explorer/views/attention/ draws it.
+import { _, lookUpMessage } from "../../static/translations.js";
+import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
+import { cellFrame, columnFrame, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
+import { formatNumber, quoteToken } from "../notation.js";
+import { CHOICES } from "../page_data.js";
+
+/** @typedef {import("../views.js").About} About */
+
+const MAX_STAGE_KEYS = 11, BLOCK_GAP = 0.01, MAX_PIXELS = 96;
+
+/** A head's rows of a value (H, T, width) at each position. @param {About} about @param {string} name @param {number} [head] @returns {Promise<Float32Array[]>} */
+export async function headRows({ value, layer, head: chosen }, name, head = chosen) {
+  const { data, shape: [numHeads, , width] } = await value(`blocks.${layer}.attn.${name}`);
+  return rowsOf(data, width).slice((head * data.length) / numHeads / width, ((head + 1) * data.length) / numHeads / width);
+}
+
+/** The queries and keys whose products are the scores. @param {About} about */
+async function queryKeyVectors(about) {
+  const suffix = about.config.position === "rope" ? "_rot" : "";
+  return Promise.all([headRows(about, `q${suffix}`), headRows(about, `k${suffix}`)]);
+}
+
+/** The score, weight and output of the chosen query and key, in numbers. @param {About} about */
+async function formula(about) {
+  const { config, tokens, layer, head, position: query, key, dHead } = about, [q, k] = await queryKeyVectors(about), pattern = await headRows(about, "pattern");
+  const dots = range(query + 1).map((at) => product(q[query], k[at])), scores = dots.map((dot) => dot / Math.sqrt(dHead)), most = largest(scores);
+  const exps = scores.map((score) => Math.exp(score - most)), total = sum(exps), weight = exps[key] / total;
+  return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from {vectors}, off by {error}", {
+    whose: _("layer {layer} head {head}", { layer, head }), query: quoteToken(tokens[query]), query_position: query, key: quoteToken(tokens[key]), key_position: key,
+    dot: formatNumber(dots[key]), divisor: "√d", divided_by: `√${dHead}`, score: formatNumber(scores[key]), exp_score: formatNumber(exps[key]), exp_total: formatNumber(total),
+    weight: formatNumber(weight), vectors: config.position === "rope" ? _("the turned q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
+  });
+}
+
+/** The patterns of all heads, a byte a pixel (HeadGridWidget.pack). @param {About} about */
+async function heads({ config, tokens, ask }) {
+  const { num_layers: layers, num_heads: heads } = config, block = Math.ceil(tokens.length / MAX_PIXELS), pixels = Math.ceil(tokens.length / block), row = bitmapRowBytes(pixels);
+  const bytes = await ask("patternPixels", { block, pixels, row });
+  return {
+    layers, heads, tokens: tokens.length, block, pixels, data: range(layers * heads).map((i) => encodeBase64(bytes.subarray(i * pixels * row, (i + 1) * pixels * row))),
+    alt: _("Attention patterns of {heads} heads in each of {layers} layers; choose one.", { heads, layers }), signed: false,
+  };
+}
+
+/** One of PATTERNS of the chosen head or layer, (T, T). @param {About} about @param {string} kind @returns {Promise<Float32Array[]>} */
+async function displayedPattern(about, kind) {
+  const all = (places) => Promise.all(places.map(([layer, head]) => headRows({ ...about, layer }, "pattern", head)));
+  const chosen = about.chosenHeads.length ? about.chosenHeads : [[about.layer, about.head]];
+  const places = { layer_mean: range(about.config.num_heads).map((head) => [about.layer, head]), chosen_mean: chosen }[kind.replace("max", "mean")] ?? [[about.layer, about.head]];
+  const patterns = await all(places), combine = (values) => (kind.endsWith("max") ? largest(values) : sum(values) / values.length);
+  const combined = patterns.length === 1 ? patterns[0] : patterns[0].map((row, query) => row.map((_weight, key) => combine(patterns.map((pattern) => pattern[query][key]))));
+  if (kind === "moved") {
+    const norms = await about.ask("outputNorms", { layer: about.layer, head: about.head });
+    return combined.map((row) => row.map((weight, key) => weight * norms[key]));
+  }
+  if (kind !== "without_first") return combined;
+  return combined.map((row) => {
+    const rest = sum(row.subarray(1));
+    return row.map((weight, key) => (key && rest > 1e-12 ? weight / rest : 0));
+  });
+}
+
+/** @param {About} about */
+async function pattern(about) {
+  const { tokens, position: query, key, layer, head, state, chosenHeads } = about, kind = state.pattern, values = await displayedPattern(about, kind);
+  const [queries, keys] = [query, key].map((at) => windowAround(at, state.window, tokens.length));
+  const places = kind.startsWith("chosen") && chosenHeads.length ? chosenHeads : [[layer, head]];
+  return {
+    labels: positionLabels(tokens), weights: values.map((row, at) => Array.from(row, (weight, i) => (i <= at ? weight : null))), most: kind === "moved" ? largest(values.map(largest)) || 1 : 1,
+    measure: kind === "moved" ? _("weight × length") : _("weight"), gap: keys.length <= 48 ? 0.5 : 0,
+    whose: kind.startsWith("layer") ? _("layer {layer}", { layer }) : places.map(([l, h]) => _("layer {layer} head {head}", { layer: l, head: h })).join(", "),
+    tokens: tokens.length, kind: lookUpMessage(CHOICES.pattern.options.find(([value]) => value === kind)[1]),
+    keys: tokenAxis(tokens, { maxLabels: 24, visible: keys }), key_range: [keys[0] - 0.5, keys.at(-1) + 0.5],
+    queries: tokenAxis(tokens, { visible: queries }), query_range: [queries.at(-1) + 0.5, queries[0] - 0.5], frames: [rowBand(query), cellFrame(query, key)],
+  };
+}
+
+/** @param {About} about */
+async function row(about) {
+  const { tokens, position: query, key } = about, weights = (await headRows(about, "pattern"))[query].subarray(0, query + 1), strongest = argmax(weights), labels = positionLabels(tokens.slice(0, query + 1));
+  return {
+    labels, weights, chosen: [{ chosen_label: [labels[key]], chosen_weight: [weights[key]] }], token: quoteToken(tokens[query]), position: query, weight: formatNumber(weights[strongest]),
+    key: quoteToken(tokens[strongest]), strongest, keys: tokenAxis(tokens.slice(0, query + 1)), range: [Math.min(0, smallest(weights)), Math.max(1, largest(weights))],
+  };
+}
+
+/** The drawn keys by their axis, from left to right: those around the chosen one, the first and the query. @param {number} numKeys @param {number} query @param {number} key @returns {[string, number[]][]} */
+function stageKeyBlocks(numKeys, query, key) {
+  if (numKeys <= MAX_STAGE_KEYS + 3) return [["x", range(numKeys)]];
+  const around = windowAround(key, MAX_STAGE_KEYS, numKeys);
+  return /** @type {any} */ ([around[0] > 0 && ["x2", [0]], ["x", around], query > around.at(-1) && ["x3", [query]]].filter(Boolean));
+}
+
+/** The settings of the blocks' axes, side by side, as wide as they have keys. @param {string[]} tokens @param {[string, number[]][]} blocks @param {string} title */
+function stageAxes(tokens, blocks, title) {
+  const width = (1 - BLOCK_GAP * (blocks.length - 1)) / sum(blocks.map(([, keys]) => keys.length));
+  let left = 0;
+  return Object.fromEntries(blocks.map(([axis, keys]) => {
+    const { of_tokens, ...settings } = numberedAxis(tokens, axis === "x" ? title : "", keys), right = left + width * keys.length, domain = [left, Math.min(1, right)];
+    left = right + BLOCK_GAP;
+    return [axis.replace("x", "xaxis"), { ...settings, ...(axis === "x" && { of_tokens }), domain }];
+  }));
+}
+
+/** The chosen query's numbers from products to what is fetched, around the chosen key. @param {About} about */
+async function stages(about) {
+  const { tokens, position: query, key, layer, head, dHead } = about, blocks = stageKeyBlocks(tokens.length, query, key), labels = positionLabels(tokens);
+  const scores = (await headRows(about, "scores"))[query], weights = (await headRows(about, "pattern"))[query], norms = await about.ask("outputNorms", { layer, head });
+  const rows = /** @type {[string, number[]][]} */ ([
+    ["q·k", Array.from(scores, (score) => score * Math.sqrt(dHead))],
+    [_("score = q·k / {divisor}", { divisor: `√${dHead}` }), Array.from(scores)],
+    [_("masked: no key after the query"), Array.from(scores, (score, at) => (at <= query ? score : -Infinity))],
+    [_("weight = softmax"), Array.from(weights)],
+    [_("length of Wₒ v"), Array.from(norms)],
+    [_("moved = weight × length"), Array.from(weights, (weight, at) => weight * norms[at])],
+  ]);
+  const most = rows.map(([, values]) => largest(values.filter(Number.isFinite).map(Math.abs)) || 1);
+  return {
+    rows: rows.map(([name]) => name), blocks: blocks.map(([axis, keys]) => ({
+      axis, keys, shades: rows.map(([, values], i) => keys.map((at) => (Number.isFinite(values[at]) ? values[at] / most[i] : null))),
+      numbers: rows.map(([, values]) => keys.map((at) => (values[at] === -Infinity ? "−∞" : formatNumber(values[at])))), labels: rows.map(() => keys.map((at) => labels[at])),
+    })),
+    query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[key]), weight: formatNumber(weights[key]),
+    axes: stageAxes(tokens, blocks, keyAxisTitle(weights, blocks.flatMap(([, keys]) => keys))), anchor: blocks[0][0], frame: columnFrame(key, rows.length),
+  };
+}
+
+/** With the share of attention to keys that are not drawn. @param {Float32Array} weights @param {number[]} keys */
+function keyAxisTitle(weights, keys) {
+  const numHidden = weights.length - keys.length;
+  if (!numHidden) return _("key");
+  const elsewhere = formatNumber(sum(weights.filter((_weight, at) => !keys.includes(at))));
+  return _("key (the {count} others have {elsewhere} of the weight together)", { count: numHidden, elsewhere });
+}
+
+/** The parts of a score, and their sum (score_term_values). @param {number[]} terms */
+export const scoreTermValues = (terms) => ({ terms: range(terms.length), added: terms, parts: terms.length, total: formatNumber(sum(terms)) });
+
+/** @param {About} about */
+async function dimensions(about) {
+  const { position: query, key, dHead } = about, [q, k] = await queryKeyVectors(about), score = (await headRows(about, "scores"))[query][key];
+  const terms = Array.from(q[query], (x, i) => (x * k[key][i]) / Math.sqrt(dHead));
+  return { ...scoreTermValues(terms), count: terms.length, score: formatNumber(score), divisor: "√d" };
+}
+
+export default { formula, panels: { heads, pattern, row, stages, dimensions } };

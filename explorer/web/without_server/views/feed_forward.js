@@ -1,0 +1,125 @@
+// @ts-check
+// The feed-forward view, as explorer/views/feed_forward.py draws it.
+import { _ } from "../../static/translations.js";
+import { FEED_FORWARD, RESIDUAL, SELECTED, acrossLine, argmax, columnBand, label, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
+import { formatNumber, quoteToken } from "../notation.js";
+
+/** @typedef {import("../views.js").About} About */
+
+const MAX_NEURON_BARS = 20, NEAR_ZERO_RATIO = 0.1, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE = "rgba(230, 159, 0, 0.45)";
+
+const isGated = ({ ffn }) => ffn === "swiglu";
+const nameOf = (config) => (isGated(config) ? "SiLU" : "ReLU");
+const activate = (config, x) => (isGated(config) ? x / (1 + Math.exp(-x)) : Math.max(x, 0));
+
+/** All neurons of the chosen layer at the chosen token, each (F,) (LayerNeurons). @param {About} about */
+const layerNeurons = (about) => about.once("neurons", async () => {
+  const { config, value, ask, layer, position } = about, at = async (name) => rowsOf((await value(`blocks.${layer}.ffn.${name}`)).data, config.d_ff)[position];
+  const up = await at("up"), hidden = await at("hidden"), norms = await ask("neuronNorms", { layer, position });
+  return isGated(config) ? { before: await at("gate_pre"), after: await at("gate"), up, hidden, norms } : { before: up, after: hidden, up: null, hidden, norms };
+});
+
+/** The neuron's projections and activation, in numbers. @param {About} about */
+async function formula(about) {
+  const { config, tokens, layer, neuron, position } = about, { gate, up, hidden: captured } = await about.ask("neuron", { layer, neuron, position }), name = nameOf(config);
+  const before = isGated(config) ? gate : up, after = activate(config, before), hidden = isGated(config) ? after * up : after;
+  const into = (matrix) => `W_${matrix}[${neuron}]·x${config.bias ? ` + b_${matrix}[${neuron}]` : ""}`;
+  const values = { name, into_gate: into("gate"), into_up: into("up"), before: formatNumber(before), after: formatNumber(after), up: formatNumber(isGated(config) ? up : 0), hidden: formatNumber(hidden) };
+  const head = _("layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)", { layer, neuron, token: quoteToken(tokens[position]), position, value: `blocks.${layer}.ffn_norm`, width: config.d_model });
+  const working = isGated(config) ? _("gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\nhidden = gate · up = {after} · {up} = {hidden}", values)
+    : _("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}", values);
+  return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
+}
+
+/** @param {About} about */
+async function strongest(about) {
+  const { config, tokens, layer, neuron, position } = about, { after, before, up, hidden, norms } = await layerNeurons(about), activation = nameOf(config);
+  const neurons = range(config.d_ff).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_NEURON_BARS), offsets = range(neurons.length);
+  if (!neurons.includes(neuron)) {
+    neurons.push(neuron);
+    offsets.push(offsets.length + 1); // after a gap
+  }
+  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE], ["up", up, RESIDUAL], [_("hidden = gate × up"), hidden, FEED_FORWARD]]
+    : [[_("before {activation}", { activation }), before, RESIDUAL], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
+  return {
+    offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
+    chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2),
+    steps: steps.map(([step, values, color]) => ({
+      step, color, values: neurons.map((id) => values[id]),
+      hover: values === hidden ? _("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", { step: /** @type {string} */ (step) }) : `${step}: %{y:.4g}<extra></extra>`,
+    })),
+  };
+}
+
+/** @param {About} about */
+async function curve(about) {
+  const { config, tokens, neuron, position } = about, { before, after, norms, up } = await layerNeurons(about), activation = nameOf(config), ends = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
+  const line = range(241).map((i) => ends[0] + ((ends[1] - ends[0]) * i) / 240), most = Math.max(largest(norms), 1e-12), size = (id) => 4 + 12 * Math.sqrt(norms[id] / most);
+  const others = otherDrawnNeurons(before, norms, neuron), dots = (ids, name, color, sizes, opacity) => ({
+    before: ids.map((id) => before[id]), after: ids.map((id) => after[id]), neurons: ids, marker: { color, size: sizes, opacity, line: { width: 0 } }, name, is_chosen: color === SELECTED,
+  });
+  const hides = others.length + 1 < config.d_ff ? [_("where dots lie together, the largest is drawn")] : [];
+  return {
+    line, curve: line.map((x) => activate(config, x)), dots: [dots(others, _("the others"), FEED_FORWARD, others.map(size), 0.5), dots([neuron], _("neuron {neuron}", { neuron }), SELECTED, 13, 1)],
+    title: [_("into {activation}: {weights}(x)<br>(larger dots write more)", { activation, weights: up ? "gate_proj" : "up_proj" }), ...hides].join("<br>"), count: config.d_ff, token: quoteToken(tokens[position]), activation,
+    above: before.filter((x) => x > 0).length / config.d_ff, neuron, neuron_before: formatNumber(before[neuron]), neuron_after: formatNumber(after[neuron]),
+  };
+}
+
+/** All but the chosen one or, of very many, the one that writes most in each of as many equal intervals.
+ * @param {Float32Array} before @param {Float64Array} norms @param {number} chosen */
+function otherDrawnNeurons(before, norms, chosen) {
+  const others = range(before.length).filter((id) => id !== chosen);
+  if (others.length <= MAX_DOTS) return others;
+  const values = others.map((id) => before[id]), least = smallest(values), width = Math.max(largest(values) - least, 1e-12), best = new Map();
+  for (const id of others) {
+    const bin = Math.min(MAX_DOTS - 1, Math.floor(((before[id] - least) / width) * MAX_DOTS));
+    if (!best.has(bin) || norms[id] >= norms[best.get(bin)]) best.set(bin, id);
+  }
+  return [...best.values()].sort((a, b) => a - b);
+}
+
+/** @param {About} about */
+async function promoted(about) {
+  const { vocabulary, layer, neuron, position } = about, effects = await about.ask("neuronEffects", { layer, neuron, position }), { hidden } = await recompute(about);
+  const order = range(vocabulary.length).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, vocabulary.length >> 1), ids = [...order.slice(0, count), ...order.slice(-count)];
+  const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
+  return {
+    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),
+    range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("Hidden value here: {hidden}, so signs reverse.", values) : _("Hidden value here: {hidden}.", values), neuron, layer,
+    raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
+    divider: acrossLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
+  };
+}
+
+/** @param {About} about */
+async function recompute({ config, ask, layer, neuron, position }) {
+  const { gate, up } = await ask("neuron", { layer, neuron, position });
+  return { hidden: isGated(config) ? activate(config, gate) * up : activate(config, up) };
+}
+
+/** @param {About} about */
+async function tokens(about) {
+  const { config, value, layer, neuron, position } = about, all = about.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
+  return {
+    labels: positionLabels(all), values, colours: all.map((_token, i) => (i === position ? SELECTED : FEED_FORWARD)), layer, neuron, num_tokens: all.length, value: formatNumber(values[most]), token: quoteToken(all[most]),
+    tokens: tokenAxis(all, { maxLabels: 24 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
+  };
+}
+
+/** @param {About} about */
+async function layers(about) {
+  const { config, tokens: all, layer, ask } = about, { nearZero, inactive } = await ask("sparsity", { ratio: isGated(config) ? NEAR_ZERO_RATIO : 0 }), isExact = !isGated(config), percents = (shares) => shares.map((share) => `${(100 * share).toFixed(0)}%`).join(", ");
+  const values = { values: percents(nearZero), tokens: all.length, neurons: percents(inactive) };
+  return {
+    layers: range(config.num_layers), bars: [
+      { shares: nearZero, name: isExact ? _("hidden values exactly 0") : _("hidden values near 0"), color: FEED_FORWARD },
+      { shares: inactive, name: isExact ? _("neurons exactly 0 at every token (dead here)") : _("neurons near 0 at every token"), color: RESIDUAL },
+    ],
+    alt: isExact ? _("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}.", values) : _("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}.", values),
+    title: isExact ? _("layer") : _("layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})", { near: NEAR_ZERO_RATIO, bell: NORMAL_SHARE }),
+    shapes: [...(isExact ? [] : [acrossLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
+  };
+}
+
+export default { formula, panels: { strongest, curve, promoted, tokens, layers } };

@@ -1,0 +1,146 @@
+// @ts-check
+// The positions view, as explorer/views/positions/ draws it: of models with RoPE, and of those that add a vector for each position.
+import { _ } from "../../static/translations.js";
+import { KEY, QUERY, argmax, cellFrame, columnBand, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { formatNumber, quoteToken } from "../notation.js";
+import { headRows, scoreTermValues } from "./attention.js";
+
+/** @typedef {import("../views.js").About} About */
+/** The pairs of dimensions of a vector, before and after their rotation. @typedef {{ before: [number, number][], after: [number, number][], angles: Float32Array }} Pairs */
+
+const WIDTH_TO_HEIGHT = 2, SPACING = 2.5;
+
+/** @param {ArrayLike<number>} vector @returns {[number, number][]} */
+const splitPairs = (vector) => range(vector.length / 2).map((i) => [vector[2 * i], vector[2 * i + 1]]);
+const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2); // (T, F)
+
+/** @param {About} about @param {"q" | "k"} vector @param {number} at @returns {Promise<Pairs>} */
+async function rotatedPairs(about, vector, at) {
+  const [before, after] = await Promise.all([vector, `${vector}_rot`].map((name) => headRows(about, name)));
+  return { before: splitPairs(before[at]), after: splitPairs(after[at]), angles: (await rotationAngles(about))[at] };
+}
+
+/** How the chosen query and key are rotated, in numbers. @param {About} about */
+async function formula(about) {
+  const { config, tokens, position: query, key, dHead } = about;
+  if (config.position === "sinusoidal") return vectorFormula(about);
+  const { before, after, angles } = await rotatedPairs(about, "q", query), slow = angles.length - 1, numbers = (pairs) => formatNumber(length(pairs.flat()));
+  const error = largest(before.map(([a, b], i) => Math.hypot(a * Math.cos(angles[i]) - b * Math.sin(angles[i]) - after[i][0], a * Math.sin(angles[i]) + b * Math.cos(angles[i]) - after[i][1])));
+  const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
+  return [
+    _("{angle}; pair i: dimensions {dimensions}", { angle, dimensions: _("2i and 2i + 1") }),
+    _("query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
+    _("‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
+  ].join("\n");
+}
+
+/** The coordinates of several strokes, with a gap after each. @param {[number, number][][]} strokes */
+function joinStrokes(strokes) {
+  const points = strokes.flatMap((stroke) => [...stroke, [null, null]]);
+  return [points.map(([x]) => x), points.map(([, y]) => y)];
+}
+
+/** @param {About} about */
+async function clocks(about) {
+  const { tokens, position: query, key, layer, head, dHead } = about, numPairs = dHead / 2, columns = Math.ceil(Math.sqrt(WIDTH_TO_HEIGHT * numPairs)), rows = Math.ceil(numPairs / columns);
+  const centres = range(numPairs).map((i) => /** @type {[number, number]} */ ([SPACING * (i % columns), -SPACING * Math.floor(i / columns)]));
+  const around = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
+  const [circlesAcross, circlesUp] = joinStrokes(centres.map(around));
+  const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: label(tokens[query]) }), await rotatedPairs(about, "q", query), QUERY], [_("k of {token}", { token: label(tokens[key]) }), await rotatedPairs(about, "k", key), KEY]]);
+  const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
+    const most = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, at) => pairs.map(([a, b], pair) => {
+      const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
+      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad", values);
+    });
+    const stages = /** @type {[[number, number][], string, string, number, number, number][]} */ ([[before, "before", _("before"), 1.5, 0.4, 5], [after, "after", _("after"), 3, 1, 8]]);
+    return stages.map(([values, stage, title, width, opacity, size], at) => {
+      const tips = values.map(([a, b], i) => /** @type {[number, number]} */ ([centres[i][0] + a / most, centres[i][1] + b / most])), [across, up] = joinStrokes(tips.map((tip, i) => [centres[i], tip]));
+      return { across, up, tips_across: tips.map(([x]) => x), tips_up: tips.map(([, y]) => y), line: { color, width }, marker: { color, size }, name: `${name}, ${title}`, hover: texts(values, at), group: `${name} ${stage}`, opacity };
+    });
+  });
+  return {
+    circles_across: circlesAcross, circles_up: circlesUp, hands, num_pairs: numPairs, layer, head, columns: [-1.3, SPACING * (columns - 1) + 1.3], rows: [-SPACING * (rows - 1) - 1.4, 1.6],
+    pairs: centres.map(([x, y], pair) => ({ pair, x, y: y + 1.2 })),
+  };
+}
+
+/** The product of a pair of q and k before rotation, as a complex number: |q||k| e^(iφ) / √d. @param {About} about @returns {Promise<[number, number][]>} */
+async function pairProducts(about) {
+  const { before: q } = await rotatedPairs(about, "q", about.position), { before: k } = await rotatedPairs(about, "k", about.key), divisor = Math.sqrt(about.dHead);
+  return q.map(([a, b], i) => [(a * k[i][0] + b * k[i][1]) / divisor, (b * k[i][0] - a * k[i][1]) / divisor]);
+}
+
+/** @param {About} about */
+async function pairs(about) {
+  const { tokens, position: query, key } = about, angles = await rotationAngles(about), score = (await headRows(about, "scores"))[query][key];
+  const terms = (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+  return { ...scoreTermValues(terms), pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
+}
+
+/** Radians per position of each pair; NaN for a single token. @param {Float32Array[]} angles (T, F) */
+const frequenciesFromAngles = (angles) => Array.from(angles[0], (first, pair) => (angles.at(-1)[pair] - first) / (angles.length - 1));
+
+/** @param {About} about */
+async function distances(about) {
+  const { config, tokens, position: query, key } = about, products = await pairProducts(about), frequencies = frequenciesFromAngles(await rotationAngles(about)).map((frequency) => frequency || 0), here = query - key;
+  const all = range(tokens.length > 1 ? config.context_length : 1), scores = all.map((distance) => sum(products.map(([re, im], i) => re * Math.cos(distance * frequencies[i]) - im * Math.sin(distance * frequencies[i]))));
+  return {
+    distances: all, scores, here: [here], score_here: [scores[here]], query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[here]), distance: here, most: formatNumber(largest(scores)), furthest: argmax(scores), divisor: "√d",
+  };
+}
+
+/** @param {About} about */
+async function angles(about) {
+  const { tokens, position: query, key } = about, radians = await rotationAngles(about), turn = 2 * Math.PI, wrapped = radians.map((row) => Array.from(row, (angle) => Math.PI - ((((Math.PI - angle) % turn) + turn) % turn)));
+  return { labels: positionLabels(tokens), wrapped, radians, positions: tokens.length, pairs: radians[0].length, tokens: tokenAxis(tokens), bands: [rowBand(query, 1.5, { dash: "solid" }), rowBand(key, 1.5, { dash: "dot" })] };
+}
+
+/** @param {About} about */
+async function wavelengths(about) {
+  const { config: { context_length: context }, tokens } = about, periods = frequenciesFromAngles(await rotationAngles(about)).map((frequency) => (Math.abs(frequency) > 0 ? (2 * Math.PI) / Math.abs(frequency) : NaN));
+  const turning = periods.filter((period) => period <= context).length, alt = _("{turning} of {pairs} pairs make a whole turn within the context of {context}.", { turning, pairs: periods.length, context });
+  return { pairs: range(periods.length), periods, context, context_power: Math.log10(context), alt: tokens.length > 1 ? alt : _("One token alone shows no speed: type two.") };
+}
+
+/** What is added at each position, (T, D). @param {About} about @returns {Promise<Float32Array[]>} */
+export const positionVectors = async ({ config, value }) => rowsOf((await value("position_embed")).data, config.d_model);
+/** The norms of each token's own vector, of its position's, and of their sum, (3, T). @param {About} about */
+async function vectorNorms(about) {
+  const { config, value } = about, added = await positionVectors(about), total = rowsOf((await value("embed")).data, config.d_model);
+  return [total.map((vector, at) => length(vector.map((x, dim) => x - added[at][dim]))), added.map(length), total.map(length)];
+}
+/** The vector added at each position, and its effect on the chosen one. @param {About} about */
+async function vectorFormula(about) {
+  const { config, tokens, position: query, key } = about, vectors = await positionVectors(about), [own, added, total] = (await vectorNorms(about)).map((norms) => formatNumber(norms[query])), D = config.d_model, distance = query - key;
+  const waves = sum(range(D / 2).map((i) => Math.cos(distance * 10000 ** ((-2 * i) / D)))) / (D / 2), likeness = _("cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}", { query, key, cosine: formatNumber(cosine(vectors[query], vectors[key])) });
+  return [
+    _("position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {width}", { width: D }),
+    _("{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}", { token: quoteToken(tokens[query]), position: query, total, own, added }),
+    _("{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}", { likeness, distance, cosine: formatNumber(waves) }),
+  ].join("\n");
+}
+
+/** @param {About} about */
+export async function vectors(about) {
+  const { tokens, position, state } = about, values = await positionVectors(about), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
+  return {
+    labels: positionLabels(tokens), values, least_colour: -most, most_colour: most, positions: values.length, dimensions, least: formatNumber(smallest(values.map(smallest))), most: formatNumber(largest(values.map(largest))),
+    tokens: tokenAxis(tokens, { maxLabels: 24 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
+  };
+}
+
+/** @param {About} about */
+async function alike(about) {
+  const { tokens, position: query, key } = about, rows = await positionVectors(about), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
+  return { labels: positionLabels(tokens), cosines, positions: rows.length, cosine: formatNumber(cosines[query][key]), query, key, keys: axis(), queries: axis(), frame: cellFrame(query, key) };
+}
+
+/** @param {About} about */
+async function shares(about) {
+  const { tokens, position } = about, [own, added, total] = await vectorNorms(about), at = (norms) => formatNumber(norms[position]);
+  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: at(own), added_length: at(added), total_length: at(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
+}
+
+/** Panels that a model has whose positions are of a kind. @param {string} kind @param {Record<string, (about: About) => any>} panels */
+const ofKind = (kind, panels) => Object.fromEntries(Object.entries(panels).map(([name, panel]) => [name, (/** @type {About} */ about) => (about.config.position === kind ? panel(about) : null)]));
+export default { formula, panels: { ...ofKind("rope", { clocks, pairs, distances, angles, wavelengths }), ...ofKind("sinusoidal", { vectors, alike, shares }) } };

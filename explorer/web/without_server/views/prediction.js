@@ -1,0 +1,145 @@
+// @ts-check
+// The prediction view, as explorer/views/prediction/ draws it: what the model would say if it stopped early, and what made its prediction.
+import { _, lookUpMessage } from "../../static/translations.js";
+import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnFrame, label, largest, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
+import { formatContribution, formatNumber, quoteToken } from "../notation.js";
+import { CHOICES } from "../page_data.js";
+import { logitLabel } from "../whole_model.js";
+
+/** @typedef {import("../views.js").About} About */
+
+const MAX_POSITIONS = 16, MAX_WHOLE_POSITIONS = 24, MIN_POSITIONS = 4, MAX_CLICK_MACS = 4e9, MAX_ROW_CHARS = 110, MIN_DRAWN_PROBABILITY = 1e-9;
+
+/** @param {About} about */
+async function formula(about) {
+  const { config, tokens, vocabulary, position, tokenId, contrastId, rank, probability } = about, { token, positions, heads, biases, feed_forward, shift, logit } = await attribution(about);
+  const parts = /** @type {[string, number][]} */ ([[_("embedding"), token], config.position === "sinusoidal" && [_("position"), positions], [_("attention"), sum(heads) + sum(biases)], [_("feed-forward"), sum(feed_forward)], config.norm === "layernorm" && [_("β of the norms"), shift]].filter(Boolean));
+  const total = sum(parts.map(([, value]) => value)), lines = [
+    _("after {query} ({position}): the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { query: quoteToken(tokens[position]), position, token: quoteToken(vocabulary[tokenId]), probability: formatNumber(probability), rank }),
+    `${logitLabel(vocabulary, { tokenId, contrastId })} = ${parts.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + ")} = ${formatNumber(total)}`,
+    _("captured {captured}, off by {error}; {norms}", { captured: formatNumber(logit), error: formatNumber(Math.abs(total - logit)), norms: await normTreatment(about) }),
+  ];
+  if (config.tie_embeddings) lines.push(_("embedding and unembedding are one table here, so that before the first block most tokens predict themselves"));
+  return lines.join("\n");
+}
+
+/** @param {About} about */
+async function normTreatment({ config, position, ask }) {
+  const { divisor } = await ask("normScale", { name: `blocks.${config.num_layers - 1}.resid_post`, position }), scale = formatNumber(divisor);
+  return config.norm === "layernorm" ? _("each part goes through the final norm, divided by the whole’s √(var x + ε) = {scale}", { scale }) : _("each part goes through the final norm, divided by the whole’s √(mean x² + ε) = {scale}", { scale });
+}
+
+/** Once for all figures. @param {About} about */
+const attribution = (about) => about.once("attribution", () => about.ask("attribution", { position: about.position, tokenId: about.tokenId, contrastId: about.contrastId }));
+
+/** @param {About["config"]} config */
+export const depthNames = ({ num_layers }) => [_("embedding"), ...range(num_layers).flatMap((layer) => [_("{layer} attention", { layer }), _("{layer} feed-forward", { layer })])];
+/** @param {About["config"]} config */
+const depthLabels = ({ num_layers }) => [_("at the embedding"), ...range(num_layers).flatMap((layer) => [_("after the attention of layer {layer}", { layer }), _("after the feed-forward of layer {layer}", { layer })])];
+
+/** The page of positions that has the query; the last page is full. @param {About} about */
+function visiblePositions({ config, tokens, position }) {
+  const macs = (2 * config.num_layers + 1) * config.vocab_size * config.d_model;
+  if (tokens.length <= MAX_WHOLE_POSITIONS && tokens.length * macs <= MAX_CLICK_MACS) return range(tokens.length);
+  let size = MIN_POSITIONS;
+  while (size < MAX_POSITIONS && 2 * size * macs <= MAX_CLICK_MACS) size *= 2;
+  const start = Math.max(0, Math.min(Math.floor(position / size) * size, tokens.length - size));
+  return range(start, Math.min(tokens.length, start + size));
+}
+
+/** The lens on that page: of each depth (S) and position (n) the likeliest tokens, and the explained and contrasted ones. @param {About} about */
+const lensOf = (about) => about.once("lens", async () => {
+  const page = visiblePositions(about), ids = [about.tokenId, about.contrastId].filter((id) => id !== null);
+  return { page, ids, ...(await about.ask("lens", { start: page[0], stop: page.at(-1) + 1, tokenIds: ids })) };
+});
+
+/** @param {About} about */
+async function lens(about) {
+  const { config, tokens, vocabulary, position, state } = about, { page, top, topProbabilities, entropy, probabilities: [target], ranks: [rank] } = await lensOf(about);
+  const names = depthNames(config), labels = depthLabels(config), V = config.vocab_size, last = top.at(-1)[position - page[0]][0], after = positionLabels(tokens), colour = lookUpMessage(CHOICES.lens.options.find(([value]) => value === state.lens)[1]);
+  const title = page.length < tokens.length ? _("after this token ({first} to {last} of {total}: choose another token above for the others)", { first: page[0], last: page.at(-1), total: tokens.length }) : _("after this token");
+  const explained = (depth, column) => {
+    const values = { token: label(vocabulary[about.tokenId]), probability: formatNumber(target[depth][column]) };
+    return state.lens === "rank" ? _("explained: {token}  {probability}, rank {rank:,}", { ...values, rank: rank[depth][column] }) : _("explained: {token}  {probability}", values);
+  };
+  const hover = (depth, column) => [
+    _("after {token}, {depth}", { token: after[page[column]], depth: labels[depth] }), ...top[depth][column].map((id, i) => `${i + 1}. ${label(vocabulary[id])}  ${topProbabilities[depth][column][i].toFixed(3)}`),
+    _("entropy {bits:.2f} bits", { bits: entropy[depth][column] }), explained(depth, column),
+  ].join("<br>");
+  const bar = { title: { text: colour, side: "right" } }, tens = range(String(V).length).map((power) => 10 ** power);
+  const colours = {
+    rank: () => ({ shades: rank.map((row) => row.map((place) => Math.log(V / place))), most: Math.log(V), colorbar: { ...bar, tickvals: tens.map((place) => Math.log(V / place)), ticktext: tens.map((place) => place.toLocaleString("en")) } }),
+    entropy: () => ({ shades: entropy, most: Math.log2(V), colorbar: bar }),
+    target: () => ({ shades: target, most: 1, colorbar: bar }),
+    probability: () => ({ shades: topProbabilities.map((row) => row.map(([first]) => first)), most: 1, colorbar: bar }),
+  }[state.lens]();
+  return {
+    ...colours, page, names, likeliest: top.map((row) => row.map(([id]) => label(vocabulary[id], Math.floor(MAX_ROW_CHARS / page.length)))), hover: names.map((_name, depth) => page.map((_at, column) => hover(depth, column))),
+    depths: names.length, positions: page.length, colour, token: quoteToken(tokens[position]), last: quoteToken(vocabulary[last]),
+    tokens: numberedAxis(tokens, title, page), range: [page[0] - 0.5, page.at(-1) + 0.5], frame: columnFrame(position, names.length),
+  };
+}
+
+/** @param {About} about */
+async function path(about) {
+  const { config, tokens, vocabulary, position } = about, { page, ids, probabilities, ranks } = await lensOf(about), names = depthNames(config), labels = depthLabels(config), column = position - page[0], V = config.vocab_size;
+  const chances = ids.map((_id, i) => probabilities[i].map((row) => row[column])), isClipped = Math.min(...chances.flat()) < MIN_DRAWN_PROBABILITY;
+  return {
+    depths: range(names.length), names, ends: [0, names.length - 1], uniform: [1 / V, 1 / V], size: V,
+    lines: ids.map((id, i) => ({
+      drawn: chances[i].map((chance) => Math.max(chance, MIN_DRAWN_PROBABILITY)), line: i ? { color: RESIDUAL, dash: "dash" } : { color: SELECTED, dash: "solid" }, name: `“${label(vocabulary[id])}”`,
+      hover: labels.map((depth, at) => _("{depth}<br>probability {probability}, rank {rank:,}", { depth, probability: formatNumber(chances[i][at]), rank: ranks[i][at][column] })),
+    })),
+    title: isClipped ? _("probability<br>(what is less is drawn at 10⁻⁹)") : _("probability"), token: quoteToken(vocabulary[ids[0]]), query: quoteToken(tokens[position]), first: formatNumber(chances[0][0]), last: formatNumber(chances[0].at(-1)),
+  };
+}
+
+/** @param {About} about */
+async function rollout({ tokens, position, key, ask }) {
+  const weights = (await ask("rollout", { position })).subarray(0, position + 1), strongest = argmax(weights), seen = tokens.slice(0, position + 1);
+  return {
+    labels: positionLabels(seen), weights, colors: seen.map((_token, i) => (i === key ? SELECTED : RESIDUAL)), token: quoteToken(tokens[position]), position, share: formatNumber(weights[strongest]),
+    origin: quoteToken(tokens[strongest]), strongest, tokens: tokenAxis(seen, { maxLabels: 24 }),
+  };
+}
+
+/** Each bar's axis label, value, colour, description and layer (component_bar_data). @param {About} about @returns {Promise<[string, number, string, string, number | null][]>} */
+async function componentBars(about) {
+  const { config } = about, { token, positions, heads, biases, feed_forward, shift } = await attribution(about), { num_layers, num_heads: H } = config;
+  return /** @type {any} */ ([
+    [_("embedding"), token, EMBEDDING, _("the token's embedding"), null],
+    config.position === "sinusoidal" && [_("position"), positions, EMBEDDING, _("the position added to it"), null],
+    ...range(num_layers).flatMap((layer) => [
+      [_("{layer} attention", { layer }), sum(heads.subarray(layer * H, (layer + 1) * H)), ATTENTION, _("the {count} heads of layer {layer}", { count: H, layer }), layer],
+      config.bias && [_("{layer} bias", { layer }), biases[layer], ATTENTION, _("the bias of W_O of layer {layer}", { layer }), layer],
+      [_("{layer} feed-forward", { layer }), feed_forward[layer], FEED_FORWARD, _("the feed-forward of layer {layer}", { layer }), layer],
+    ]),
+    config.norm === "layernorm" && ["β", shift, NORM, _("the shift β of all norms"), null],
+  ].filter(Boolean));
+}
+
+/** A contribution as a phrase. @param {number} value */
+const phrase = (value) => (value >= 0 ? _("adds {value}", { value: formatNumber(value) }) : _("takes {value}", { value: formatNumber(-value) }));
+
+/** @param {About} about */
+async function parts(about) {
+  const { config, tokens, vocabulary, position, layer, tokenId, contrastId } = about, bars = await componentBars(about), { logit } = await attribution(about);
+  const values = bars.map(([, value]) => value), most = argmax(values, Math.abs), total = sum(values);
+  const colours = config.position === "sinusoidal" ? _("green: embedding and position, blue: attention,<br>orange: feed-forward") : _("green: embedding, blue: attention,<br>orange: feed-forward");
+  return {
+    bars: range(bars.length), values, colours: bars.map(([, , colour]) => colour), hover: bars.map(([, value, , description]) => `${description}<br>${phrase(value)}`), layers: bars.map(([, , , , own]) => own ?? layer), names: bars.map(([name]) => name),
+    colour_legend: config.norm === "layernorm" ? _("{colours},<br>purple: {shifts}", { colours, shifts: _("β of the norms") }) : colours, count: bars.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
+    value: formatNumber(logit), part: bars[most][3], adds: phrase(values[most]), total: formatNumber(total), label: logitLabel(vocabulary, { tokenId, contrastId }, label),
+  };
+}
+
+/** @param {About} about */
+async function heads(about) {
+  const { config: { num_layers, num_heads: H }, tokens, vocabulary, position, layer, head, tokenId, contrastId } = about, { heads: all } = await attribution(about), values = range(num_layers).map((i) => all.subarray(i * H, (i + 1) * H)), best = argmax(all, Math.abs), most = Math.abs(all[best]) || 1;
+  return {
+    values, least: -most, most, numbers: values.map((row) => Array.from(row, formatContribution)), written: H <= 12 ? "%{text}" : undefined, heads: all.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
+    adds: phrase(all[best]), layer: Math.floor(best / H), head: best % H, frames: [cellFrame(layer, head)],
+  };
+}
+
+export default { formula, panels: { lens, path, rollout, parts, heads } };

@@ -1,0 +1,95 @@
+// @ts-check
+// The tokens view, as explorer/views/tokens/ draws it.
+import { _ } from "../../static/translations.js";
+import { EMBEDDING, SELECTED, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
+import { formatFixed, formatNumber, quoteToken } from "../notation.js";
+import { vectors } from "./positions.js";
+
+/** @typedef {import("../views.js").About} About */
+
+const MAX_ROWS = 20, MAX_NEIGHBOURS = 15, WIDTHS = [1, 2, 1, 3.2, 1.6, 1.6, 1.1], FIGURE_SPACE = "\u2007";
+
+/** Bytes as hexadecimal digits, at most so many; of a special token "none". @param {Uint8Array | null} bytes @param {number} max */
+function formatHex(bytes, max) {
+  if (!bytes) return _("none");
+  return Array.from(bytes.subarray(0, max), (byte) => byte.toString(16).padStart(2, "0")).join(" ") + (bytes.length > max ? " …" : "");
+}
+
+/** The terms of the chosen token's embedding (embedding_parts). @param {About} about */
+const embeddingParts = (about) => about.once("embedding", async () => {
+  const { config, value, ask, ids, position } = about, row = await ask("embeddingRow", { tokenId: ids[position] }), at = async (name) => rowsOf((await value(name)).data, config.d_model)[position];
+  const scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, added = config.position === "sinusoidal" ? await at("position_embed") : null;
+  const total = Float64Array.from(row, (x, dim) => x * scale + (added ? added[dim] : 0)), captured = await at("embed");
+  return { row, scale, added, total, error: largest(total.map((x, dim) => Math.abs(x - captured[dim]))) };
+});
+
+/** The chosen token's embedding, element by element. @param {About} about */
+async function formula(about) {
+  const { config, tokens, ids, position, measures, state, ask } = about, { row, scale, added, total, error } = await embeddingParts(about), dim = Math.min(state.dim, config.d_model - 1);
+  const [bytes] = await ask("tokenBytes", { ids: [ids[position]] }), bits = measures.surprisal[position];
+  const symbols = `row[${dim}]${scale === 1 ? "" : " · √D"}${added ? ` + position[${dim}]` : ""}`, numbers = `${formatNumber(row[dim])}${scale === 1 ? "" : ` · √${config.d_model}`}${added ? ` + ${formatNumber(added[dim])}` : ""}`;
+  const whole = scale === 1 && !added ? "" : ` = ${formatNumber(total[dim])}`;
+  return [
+    _("{token} ({position}): bytes {bytes} → id {id} → row {id} of the {size:,} × {width} embedding table", { token: quoteToken(tokens[position]), position, bytes: formatHex(bytes, 24), id: ids[position], size: config.vocab_size, width: config.d_model }),
+    _("embedding[{dim}] = {sum}   recomputed in all {width} dimensions, off by {error}", { dim, sum: `${symbols} = ${numbers}${whole}`, width: config.d_model, error: formatNumber(error) }),
+    Number.isNaN(bits) ? _("nothing predicted it: it is the first")
+      : _("surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits), rank: measures.rank[position], size: config.vocab_size }),
+  ].join("\n");
+}
+
+/** @param {About} about */
+async function table(about) {
+  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
+  const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits)), edges = WIDTHS.reduce((all, width) => [...all, all.at(-1) + width], [0]);
+  const columns = [
+    rows.map(String), rows.map((at) => label(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
+    rows.map((at) => written(surprisal[at], 2)), rows.map((at) => written(entropy[at], 2)), rows.map((at) => written(rank[at], 0)),
+  ];
+  const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
+  const fact = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
+  return {
+    edges, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
+    hover: rows.map((at, i) => WIDTHS.map(() => formatRow(about, at, bytes[i]))), positions: rows.map((at) => WIDTHS.map(() => at)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact,
+    middles: WIDTHS.map((_width, i) => (edges[i] + edges[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
+    column_range: [0, edges.at(-1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
+  };
+}
+
+/** A row of the table in full. @param {About} about @param {number} at @param {Uint8Array | null} bytes */
+function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, at, bytes) {
+  const bits = surprisal[at], lines = [_("{token} at position {position}", { token: label(tokens[at], 40), position: at }), _("id {id}, bytes {bytes}", { id: ids[at], bytes: formatHex(bytes, 24) })];
+  if (Number.isNaN(bits)) return [...lines, _("the first token: nothing predicted it")].join("<br>");
+  return [
+    ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[at]) }),
+    _("rank {rank:.0f} of {size:,} tokens", { rank: rank[at], size: config.vocab_size }),
+  ].join("<br>");
+}
+
+/** @param {About} about */
+async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
+  const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => label(vocabulary[id]));
+  return {
+    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), name: label(tokens[position]),
+    nearest: ids.slice(0, 3).map((id, i) => `${quoteToken(vocabulary[id])} ${formatNumber(cosines[i])}`).join(", "), range: [Math.min(0, smallest(cosines)), 1], rows_range: [ids.length - 0.4, -0.6],
+  };
+}
+
+/** @param {About} about */
+async function vector(about) {
+  const { config, tokens, position, state } = about, { row, scale, added, total } = await embeddingParts(about), D = config.d_model, own = Array.from(row, (x) => x * scale);
+  const rows = /** @type {[string, number[]][]} */ ([[scale === 1 ? _("embedding") : _("embedding × {factor}", { factor: "√D" }), own], added && [_("position"), Array.from(added)], added && [_("their sum"), Array.from(total)]].filter(Boolean));
+  const most = largest(rows.flatMap(([, values]) => values.map(Math.abs))) || 1, axisOf = (i) => (i ? `y${i + 1}` : "y"), share = 1 / rows.length;
+  return {
+    bars: rows.flatMap(([name, values], i) => [
+      { dims: range(D), values, marker: { color: EMBEDDING }, name, axis: axisOf(i) },
+      ...(state.dim < D ? [{ dims: [state.dim], values: [values[state.dim]], marker: { color: SELECTED }, name, axis: axisOf(i) }] : []),
+    ]),
+    axes: Object.fromEntries(rows.map(([name], i) => [i ? `yaxis${i + 1}` : "yaxis", { domain: [Math.max(0, 1 - i * share - share + 0.03), 1 - i * share], range: [-1.05 * most, 1.05 * most], title: { text: name }, nticks: 5 }])),
+    token: quoteToken(tokens[position]), position, dimensions: D, least: formatNumber(smallest(total)), most: formatNumber(largest(total)), parts: rows.map(([name]) => name).join(", "), anchor: rows.length > 1 ? `y${rows.length}` : "y", range: [-1, D], gap: D <= 256 ? 0.15 : 0,
+  };
+}
+
+/** @param {About} about */
+const positions = (about) => (about.config.position === "sinusoidal" ? vectors(about) : null);
+
+export default { formula, panels: { table, nearest, vector, positions } };

@@ -1,0 +1,118 @@
+"""What a student does, on the page without a server and on the served one: both show the same numbers."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page as BrowserPage
+
+from explorer.tracing.model_library import ModelLibrary
+from explorer.web.page import Page
+
+from .test_static_page import difference, opener, settle, sites  # noqa: F401
+
+# All that is seen of numbers: the state, the texts around the figures, and the data of every figure that is drawn.
+READ = """() => {
+  const text = (selector) => document.querySelector(selector)?.textContent ?? "", { view } = window.explorer.state;
+  const list = (values) => Array.isArray(values) || ArrayBuffer.isView(values) ? Array.from(values, (value) =>
+    Array.isArray(value) || ArrayBuffer.isView(value) ? list(value) : value) : values ?? null;
+  const plots = [...document.querySelectorAll(`#${view}-tab .plot`)];
+  const drawn = plots.filter((plot) => plot.clientWidth && plot._fullData);
+  const figures = Object.fromEntries(drawn.map((plot) => [plot.closest("[data-widget]").id, [plot.ariaLabel,
+    plot._fullData.map(({ x, y, z, text, hovertext }) => [x, y, z, text, hovertext].map(list))]]));
+  const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "edits", "temperature", "open"];
+  return JSON.stringify({
+    view,
+    state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
+    texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
+      `#${view}-words`, `#${view}-formula pre`].map(text),
+    chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
+  });
+}"""
+
+
+def run_text(page: BrowserPage):
+    page.fill("#prompt textarea", "The owl told the mouse a secret")
+    page.press("#prompt textarea", "Enter")
+    page.wait_for_function("window.explorer.state.prompt.length === 7")
+
+
+def ablate_head(page: BrowserPage):
+    page.click("#attention-what-ifs .fold")
+    page.fill("#attention-what-ifs input[type=range] >> nth=0", "0")
+    page.wait_for_function("window.explorer.state.edits === 'blocks.4.attn.z.4*scale*0'")
+
+
+def remove_intervention(page: BrowserPage):
+    page.click("#changes button")
+    page.wait_for_function("window.explorer.state.edits === ''")
+
+
+def generate(page: BrowserPage):
+    page.click("#generate")
+    page.wait_for_function("window.explorer.state.generated.length === 61")
+
+
+def step(page: BrowserPage):
+    page.click("#step")
+    page.wait_for_function("window.explorer.state.generated.length === 1")
+
+
+def select(**change: Any) -> Callable[[BrowserPage], Any]:
+    return lambda page: page.evaluate("(change) => window.explorer.select(change)", change)
+
+
+def open_tab(name: str) -> Callable[[BrowserPage], Any]:
+    return lambda page: page.click(f"[data-view={name}]")
+
+
+THINGS = {
+    "guesses": lambda page: page.click(".choices button >> nth=1"),
+    "writes a token": step,
+    "turns to the numbers": lambda page: page.click("[data-mode=numbers]"),
+    "generates": generate,
+    "runs another text": run_text,
+    "looks at all heads": open_tab("attention"),
+    "chooses one": select(layer=4, head=4, query=5, key=2, unfolded="all"),
+    "ablates the head": ablate_head,
+    "sees what that does to the prediction": open_tab("prediction"),
+    "takes it back": remove_intervention,
+    "looks at the neurons": open_tab("feed_forward"),
+    "chooses another": select(layer=3, neuron=11),
+    "follows the stream": open_tab("residual"),
+    "rotates": open_tab("positions"),
+    "reads the tokens": open_tab("tokens"),
+    "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
+}
+NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4, "positions": 5, "tokens": 4}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """Return the URL of the app."""
+    blocks = Page(ModelLibrary("cpu"), "llama-fables").launch(prevent_thread_lock=True, quiet=True)
+    yield blocks.local_url
+    blocks.close(verbose=False)
+
+
+def test_a_student_sees_the_same_numbers_in_both(opener, sites, served):  # noqa: F811
+    address = sites["course/explorer/docs/try/"]
+    pages = opener(address), opener(served)
+    num_figures: dict[str, int] = {}
+    for thing, act in THINGS.items():
+        seen = []
+        for page in pages:
+            act(page)
+            settle(page)
+            page.wait_for_function("!document.querySelector('#view .stale, #view[aria-busy=true]')")
+            seen.append(json.loads(page.evaluate(READ), parse_int=float))
+        seen[1]["figures"] = {name: seen[1]["figures"].get(name) for name in seen[0]["figures"]}  # others need Python
+        assert not difference(*seen, thing)
+        num_figures[seen[0]["view"]] = len(seen[0]["figures"])
+    assert NUM_FIGURES.items() <= num_figures.items()
+    page = pages[0]
+    page.context.set_offline(True)
+    page.click("#step")
+    page.wait_for_function("window.explorer.state.generated.length === 1")
+    page.context.set_offline(False)
