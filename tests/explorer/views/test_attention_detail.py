@@ -80,7 +80,7 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     assert title == f"key (the 19 others have {format_number(rest)} of the weight together)"
 
 
-@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "key (the 2 others have")])
+@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "key (the 3 others have")])
 def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
     text = attention_stages(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
     assert text.startswith(said) and ("(" in text) is (length > 14)
