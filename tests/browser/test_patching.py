@@ -39,6 +39,19 @@ def press_patch(person, panel: str, text: str):
     person.at_rest().page.locator(f"#patching-{panel} .inspection").get_by_role("button", name=text).click()
 
 
+def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_nothing(visitor):
+    person = visitor(view="patching", checkpoint="tiny")
+    pairs = person.page.locator("#prompt-pairs")
+    expect(pairs.locator("summary")).to_be_hidden()
+    pairs.get_by_role("button").nth(1).click()
+    expect(person.page.locator("#strip-b .chip").first).to_be_visible()
+    formula = person.page.locator("#patching-formula summary")
+    before = [part.bounding_box() for part in (pairs.locator("summary"), formula)]
+    pairs.locator("summary").click()
+    expect(pairs.get_by_role("button").nth(1)).to_be_visible()
+    assert [part.bounding_box() for part in (pairs.locator("summary"), formula)] == before
+
+
 def test_a_click_on_a_cell_derives_it_and_a_button_patches_it_and_takes_it_back(patcher):
     plot, derivation = heads(patcher).locator(".plot"), heads(patcher).locator(".inspection")
     compute_map(patcher)

@@ -261,7 +261,7 @@ def key_hover(position: int, token: str) -> str:
     return _("key {position} {token}", position=position, token=token)
 
 
-MAX_STAGE_KEYS = 12  # keys around the chosen one whose numbers are written out
+MAX_STAGE_KEYS = 11  # keys around the chosen one whose numbers are written out
 BLOCK_GAP = 0.01  # between keys that do not follow one another, as a share of the width
 
 

@@ -20,7 +20,7 @@ from explorer.translations import _
 from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast
 from explorer.views.shared_plots import component_bar_data, component_keys
-from explorer.views.style import figure, frame_head, head_map_axes
+from explorer.views.style import figure, frame_head, head_map_axes, note_above
 
 
 def head_compensation_map(comparison: Comparison, selection: Selection) -> go.Figure:
@@ -129,7 +129,8 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
             "showgrid": False,
             "title": {"text": norm_divisors_text(comparison, query)},
         },
-        yaxis={"title": {"text": _("adds more, or less;<br>in sum {change}", change=format_number(change))}},
+        yaxis={"title": {"text": _("adds more, or less")}},
+        annotations=note_above(_("The changes sum to {change}.", change=format_number(change))),
         bargap=0.2,
         hovermode="x",  # a short bar is hard to hit
     )

@@ -4,7 +4,7 @@
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
 import { lastViewedFigure, reveal } from "./widget_contents.js";
-import { announce, find, findAll, make, say } from "./dom.js";
+import { announce, find, findAll, make, notify, say } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
@@ -146,7 +146,7 @@ export async function copyPython(button) {
     const figure = figureInSight(), script = await call("python_script", [state, figure?.id ?? ""]), title = figure && find(figure, "h2")?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
-    if (title) announce(_("Python for the figure “{figure}” is copied.", { figure: title }));
+    if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }));
   } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
 }
 

@@ -410,7 +410,7 @@ export function showEvidence(element) {
     queueMicrotask(() => { about = state; });
     const text = await inspect(id, point);
     if (!isStill()) return;
-    const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("close") });
+    const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
     if (text) words.scrollIntoView({ block: "nearest" });

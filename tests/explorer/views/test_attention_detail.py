@@ -77,13 +77,13 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     assert text[3] == format_number(weights[key])
     rest = sum(float(weights[other]) for other in range(1, 32) if other not in [*keys, query])
     title = attention_stages(trace, 1, 0, query, key).layout.xaxis.title.text
-    assert title == f"key (the 18 others have {format_number(rest)} of the weight together)"
+    assert title == f"key (the 19 others have {format_number(rest)} of the weight together)"
 
 
-@pytest.mark.parametrize(("length", "said"), [(15, "key"), (16, "key (the 3 others have")])
+@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "key (the 3 others have")])
 def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
     text = attention_stages(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
-    assert text.startswith(said) and ("(" in text) is (length > 15)
+    assert text.startswith(said) and ("(" in text) is (length > 14)
 
 
 def test_what_the_mask_hides_is_minus_infinity(trace):

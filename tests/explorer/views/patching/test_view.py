@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, make_intervention
 from explorer.analysis.patching_effects import SMALL_DIFFERENCES
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -165,6 +165,16 @@ def test_a_clicked_effect_tells_its_three_measured_values(style, runs):
     bars = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
     derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), ClickedPoint(x=0, y=0, curve=1, item=2))
     assert derivation.value == pytest.approx(bars[1]["y"][2]) and f"neuron {bars[1]['x'][2]} " in derivation.location
+
+
+def test_the_strongest_cell_and_the_metric_are_named(runs):
+    figure = draw_panel("positions_denoise", runs, metric="log_probability")
+    values = cells(figure)
+    layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
+    (note,) = figure.layout.annotations
+    assert note.text.startswith(f"strongest: layer {layer}, {position} ")
+    assert note.text.endswith(format_contribution(values[layer, position]))
+    assert figure.data[0].colorbar.title.text == "effect on the log-probability"
 
 
 def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs, monkeypatch):
