@@ -458,20 +458,24 @@ export function unfold(id) {
  */
 export function onFigureContent(element, drawing, show) {
   const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);
+  function appear() {
+    hide(element, false);
+    element.closest(".tabitem")?.classList.remove("without-figures");
+  }
   onContent(element, (content) => {
     const instead = content?.instead ?? "", isFolded = Boolean(content?.folded);
     fold(isFolded);
     if (isFolded) {
       follow(null);
       for (const part of [drawing, words]) part.hidden = true;
-      return hide(element, false);
+      return appear();
     }
     follow(content?.job ?? null);
     words.hidden = !instead;
     drawing.hidden = Boolean(instead);
     say(words, instead);
     if (!instead) return show(content);
-    hide(element, false);
+    appear();
     countDraw(drawing);
   });
 }
