@@ -237,7 +237,7 @@ export function watchViewedFigures() {
 /** @typedef {{ progress: Progress }} Attempt at a job: one that was left is not the one that is begun after it */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
-const UNASKED_S = 3; // what takes less is worked out without a button
+const UNASKED_S = 10; // what takes less is worked out without a button
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
