@@ -51,6 +51,7 @@ from explorer.web.widgets.teaching import (
     WalkthroughPlayer,
 )
 from explorer.web.widgets.tokens import (
+    ChatForm,
     ContinuationTree,
     GeneratedText,
     GenerationPlayer,
@@ -178,6 +179,7 @@ class PageLayout:
     def build_prompt(self):
         """Build the row of the prompt."""
         with gr.Row(elem_id="prompt-row"):
+            component_of_widgets(ChatForm(elem_id=shared_constants.CHAT), elem_id="chat-place")
             self.prompt = gr.Textbox(
                 label=_("prompt"),
                 show_label=False,

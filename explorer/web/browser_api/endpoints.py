@@ -351,7 +351,7 @@ class BrowserEndpoints:
             return {"contents": contents, "version": version}
         if about == "show" and stage == 0:
             contents |= self.page_contents.model_facts(page_state.run.checkpoint)
-            contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
+            contents |= self.page_contents.advice(page_state) | self.page_contents.comparison_bar(page_state)
             checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
             contents |= {
                 PICKER: ModelPicker.pack(checkpoints),
