@@ -31,7 +31,8 @@ from explorer.views import graph_objects as go
 from model import Tokenizer, TransformerLM, generate, save_checkpoint
 from model.checkpoint import is_checkpoint
 from model.generation.autoregressive import truncate_at_stop
-from model.pretrained.chat_template import Message, end_of_turn_ids
+from model.pretrained.chat_messages import Message
+from model.pretrained.chat_template import end_of_turn_ids
 
 BUNDLED = "llama-fables"
 DEFAULTS = GenerationSettings()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from model.errors import ModelError
-from model.pretrained.chat_template import Message, check_messages
+from model.pretrained.chat_messages import Message, check_messages
 
 MAX_CHAT_CHARACTERS = 20_000  # of the text: a URL has room for as many
 

@@ -32,10 +32,10 @@ from explorer.web.widgets.header import (
     CollapseButton,
     ExplanationDepthButtons,
     GlossaryList,
-    HubModelForm,
     LanguageList,
     ModelPicker,
     NumbersViewLink,
+    OpenModelForm,
     SearchButton,
     TextBlock,
 )
@@ -164,7 +164,7 @@ class PageLayout:
         )
         component_of_widgets(
             *overlays,
-            HubModelForm(elem_id=shared_constants.OPEN_MODEL),
+            OpenModelForm(catalog.allows_paths, elem_id=shared_constants.OPEN_MODEL),
             TokenStrip(elem_id=shared_constants.STRIP),
             TokenStrip(run="b", elem_id=shared_constants.STRIP_B),
             view_navigation_markup(numbers_views(has_own_module=bool(catalog.own_module))),

@@ -14,6 +14,7 @@ from typing import Any
 
 from model.checkpoint_reader import read_json, require_readable
 from model.errors import ModelError
+from model.pretrained.chat_messages import Message, check_messages
 from model.pretrained.tokenizer import SETTINGS, PretrainedTokenizer
 
 TEMPLATE_FILE = "chat_template.jinja"
@@ -21,12 +22,10 @@ MAX_TEMPLATE_BYTES = 1 << 20
 MAX_RENDERED_CHARACTERS = 1 << 22
 MAX_LOOPS = 100_000  # of all ranges of numbers of a template together
 TEMPLATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-ROLES = ("system", "user", "assistant", "tool")
 # Characters that Unicode leaves undefined: around the name of a special token that a message has as text, and around a
 # message's number in its content's place.
 MARK, MARK_END, SLOT, SLOT_END = map(chr, range(0xFDD0, 0xFDD4))
 TEMPLATE = "template"  # in a role's place, of tokens that no message has
-Message = Mapping[str, Any]  # "role": one of `ROLES`; "content": a text
 
 
 def read_chat_template(folder: Path) -> str | None:
@@ -96,23 +95,6 @@ def render_chat(
     ) as error:
         raise ModelError("the model’s chat template fails: {why}", why=str(error) or type(error).__name__) from None
     return text
-
-
-def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Return messages as plain dictionaries of texts; ModelError unless each has a role and a content."""
-    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
-        raise ModelError("messages are a list of objects with role and content, at least one")
-    plain = []
-    for message in messages:
-        role, content = (message.get(name) if isinstance(message, Mapping) else None for name in ("role", "content"))
-        if role not in ROLES or not isinstance(content, str):
-            raise ModelError(
-                "a message has a role ({known}) and a text as its content, got {got!r}",
-                known=", ".join(ROLES),
-                got=str(message)[:100],
-            )
-        plain.append({"role": role, "content": content})
-    return plain
 
 
 def encode_chat(

@@ -33,14 +33,14 @@ def state(move, load) -> dict:
     return move(dict(load(text="the fox").change), "chat", messages=MESSAGES)
 
 
-def strip_of(page: Page, state: dict) -> dict:
+def token_strip(page: Page, state: dict) -> dict:
     return page.channel.endpoints.answer("show", state)["contents"]["strip"]
 
 
 def test_the_page_reads_the_ids_of_the_api_and_names_each_tokens_role(page, state, chat_folder):
     assert tuple(state["prompt"]) == explorer.load(chat_folder).run(messages=MESSAGES).token_ids
     assert json.loads(state["chat"]) == MESSAGES
-    strip = strip_of(page, state)
+    strip = token_strip(page, state)
     texts = dict.fromkeys(strip["roles"], "")
     for token, role in zip(strip["tokens"], strip["roles"], strict=True):
         texts[role] += token
@@ -51,7 +51,7 @@ def test_the_page_reads_the_ids_of_the_api_and_names_each_tokens_role(page, stat
 
 def test_a_text_has_no_roles_and_a_conversation_ends_with_one(page, state, move, load):
     text_state = move(state, "prompt", text="the fox")
-    assert text_state["chat"] == "" and "roles" not in strip_of(page, text_state)
+    assert text_state["chat"] == "" and "roles" not in token_strip(page, text_state)
     assert page.channel.endpoints.answer("show", text_state)["contents"]["chat"] == {"messages": [], "reply": ""}
     assert load(checkpoint="llama-fables", text="the fox").change["chat"] == ""
 
@@ -66,12 +66,12 @@ def test_a_link_has_the_messages_alone_or_with_the_ids(state, load):
 
 
 def test_tokens_that_the_template_does_not_write_have_no_role(page, state):
-    roles = strip_of(page, state)["roles"]
+    roles = token_strip(page, state)["roles"]
     other = [*state["prompt"]]
     other[3] += 1
-    assert strip_of(page, state | {"prompt": other})["roles"] == [*roles[:3], "", *roles[4:]]
+    assert token_strip(page, state | {"prompt": other})["roles"] == [*roles[:3], "", *roles[4:]]
     longer = [*state["prompt"][:3], 5, *state["prompt"][3:]]
-    assert strip_of(page, state | {"prompt": longer})["roles"] == [*roles[:3], *[""] * (len(longer) - 3)]
+    assert token_strip(page, state | {"prompt": longer})["roles"] == [*roles[:3], *[""] * (len(longer) - 3)]
 
 
 def test_what_is_generated_is_the_assistants_up_to_the_templates_end(page, state, merge):
