@@ -86,9 +86,13 @@ def test_a_file_is_opened_by_its_path_or_chosen_and_a_damaged_one_says_so(newcom
     damaged, pickled = tmp_path / "damaged.gguf", tmp_path / "model.pt"
     damaged.write_bytes(gguf_file.read_bytes()[:-5000])
     pickled.write_bytes(b"\x80\x02}q\x00." * 100_000)
-    for path, told in ((damaged, "cut off"), (pickled, "--module FILE.py:CLASS"), (gguf_file, "weights stored as F32")):
+    for path, words in (
+        (damaged, "cut off"),
+        (pickled, "--module FILE.py:CLASS"),
+        (gguf_file, "weights stored as F32"),
+    ):
         row.locator("[type=file]").set_input_files(path)
-        expect(row.locator(".opening")).to_contain_text(told)
+        expect(row.locator(".opening")).to_contain_text(words)
     assert all("422" in complaint for complaint in person.complaints)
     person.complaints.clear()
     row.get_by_role("button", name="Open", exact=True).click()

@@ -241,8 +241,8 @@ class OpeningEndpoints:
         fetch = _("It is on this machine.")
         if needs.download:
             fetch = _("{size} to be fetched.", size=format_bytes(needs.download))
-        if needs.files and (contents := summarise_files(needs.files)):
-            fetch = f"{contents}."
+        elif needs.files and (contents := summarise_files(needs.files)):
+            fetch = _("On this machine: {contents}.", contents=contents)
         takes = _("Its weights take up to {size} of memory.", size=format_bytes(needs.memory)) if needs.memory else ""
         left = "" if needs.left is None else _("{size} are free.", size=format_bytes(needs.left))
         words = " ".join(filter(None, (fetch, takes, left)))

@@ -94,7 +94,8 @@ from explorer.web.widgets.view_tools import (
 )
 from model.checkpoint import find_checkpoint, is_gguf
 from model.config import window_start
-from model.describe import describe_model
+from model.describe import NOT_NAMED, Description, describe_model
+from model.gguf.gguf_file import read_licence
 from model.pretrained.chat_template import has_chat_template
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
@@ -147,14 +148,19 @@ class ContinuationSurprisals:
 
 @lru_cache(maxsize=128)
 def files_facts(location: str | PathLike[str], identity: Hashable, locale: str) -> str:
-    """Return what a model's files say of it; "" of a GGUF file, whose notes do, and whose header takes seconds.
+    """Return what a model's files say of it; of a GGUF file, whose notes name its types, the licence alone.
+
+    A vocabulary in its header would take seconds.
 
     Args:
         location: of the model, see `ModelCatalog.locate`.
         identity: of the model, which is another when its files change.
         locale: the current one.
     """
-    return "" if is_gguf(find_checkpoint(location)) else summarise_files(describe_model(location))
+    path = find_checkpoint(location)
+    if not is_gguf(path):
+        return summarise_files(describe_model(location))
+    return summarise_files(Description((("licence", read_licence(path) or NOT_NAMED),)))
 
 
 class PageContents:
@@ -165,8 +171,11 @@ class PageContents:
 
     def model_facts(self, checkpoint: str) -> dict[str, Any]:
         """Return what is said of the model: its size, its files, and a note on a vocabulary that it lacks."""
-        (lm, _tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
-        facts = model_summary(lm), files_facts(catalog.locate(checkpoint), get_identity(lm), current_locale())
+        (lm, tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
+        location = catalog.locate(checkpoint)
+        facts = [model_summary(lm), files_facts(location, get_identity(lm), current_locale())]
+        if is_gguf(find_checkpoint(location)) and has_chat_template(tokenizer):
+            facts.append(_("with a chat template"))
         note = catalog.own_vocabulary if checkpoint == catalog.own_module else None
         vocabulary = translate(note.template, **note.values) + "." if note else ""
         return {FACTS: " · ".join(filter(None, facts)), VOCABULARY: vocabulary}

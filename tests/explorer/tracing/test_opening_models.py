@@ -92,13 +92,13 @@ def test_a_path_is_opened_where_only_this_machine_is_served(folder, hub, tmp_pat
     assert "by-path" not in opening.library.checkpoints
     run_to_completion(opening.open_job(str(copy)).steps())
     assert opening.library.has("by-path")
-    for path, told in (
+    for path, words in (
         (odd, "version 0"),
         (tmp_path / "none.gguf", "there is no file or folder"),
         (Path("/etc/passwd"), "no model in a format that is known"),
         ("bare", "there is no checkpoint 'bare'"),
     ):
-        with pytest.raises(CheckpointError, match=told):
+        with pytest.raises(CheckpointError, match=words):
             opening.open_job(str(path))
     listed = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
     with pytest.raises(UserError, match=f"only opens these models of the Hugging Face Hub: {NAME}"):

@@ -42,7 +42,7 @@ def test_a_gguf_file_is_kept_under_its_name_and_opened_by_its_path(client, gguf_
 
 
 @pytest.mark.parametrize(
-    ("body", "name", "told"),
+    ("body", "name", "sentences"),
     [
         (b"\x80\x02}q\x00.", "pytorch_model.bin", "could run code|says nothing of the model"),
         (b"", "fox.gguf", "empty"),
@@ -52,10 +52,10 @@ def test_a_gguf_file_is_kept_under_its_name_and_opened_by_its_path(client, gguf_
         (b"GGUF", "..", "with its name and its length"),
     ],
 )
-def test_what_is_no_model_is_refused_in_its_sentence(client, body, name, told):
+def test_what_is_no_model_is_refused_in_its_sentence(client, body, name, sentences):
     answer = send(client, body, name)
     assert answer.status_code == 422
-    assert any(words in answer.json()["detail"] for words in told.split("|"))
+    assert any(words in answer.json()["detail"] for words in sentences.split("|"))
 
 
 def test_files_together_are_bounded(client, gguf_bytes, monkeypatch):

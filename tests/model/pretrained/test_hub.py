@@ -185,8 +185,8 @@ def test_a_gguf_file_is_opened_by_its_name_and_nothing_else_is_fetched(hub, gguf
 
 def test_a_gguf_file_that_is_not_there_or_not_whole_is_refused_before_it_is_fetched(hub, gguf_name):
     sentences = {"none.gguf": "its GGUF files: .*small/fox.gguf", "large-00001-of-00002.gguf": "join them"}
-    for file, told in sentences.items():
-        with pytest.raises(ModelError, match=told):
+    for file, words in sentences.items():
+        with pytest.raises(ModelError, match=words):
             list_hub_files(f"somebody/files-GGUF/{file}")
     assert cached_model("somebody/files-GGUF/none.gguf") is None
     assert all("/resolve/" not in path for path in hub.requested_paths)
