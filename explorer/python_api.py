@@ -25,13 +25,14 @@ from explorer.tracing.capture import make_model_functions
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import register_model_functions
 from explorer.tracing.patching import activation_patching
-from explorer.tracing.token_ids import encode_prompt
+from explorer.tracing.token_ids import encode_messages, encode_prompt
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model import Tokenizer, TransformerLM, generate, save_checkpoint
 from model.checkpoint import is_checkpoint
 from model.generation.autoregressive import truncate_at_stop
-from model.pretrained.chat_template import Message, encode_chat
+from model.pretrained.chat_messages import Message
+from model.pretrained.chat_template import end_of_turn_ids
 
 BUNDLED = "llama-fables"
 DEFAULTS = GenerationSettings()
@@ -130,9 +131,7 @@ class Model:
         if (text is None) == (messages is None):
             raise UserError("give a text or messages, one of the two")
         if messages is not None:
-            ids = encode_chat(self.tokenizer, messages)
-            dropped = max(0, len(ids) - self.lm.config.context_length)
-            return tuple(ids[dropped:]), dropped
+            return encode_messages(messages, self.tokenizer, self.lm.config.context_length)
         if isinstance(text, str):
             return encode_prompt(text, self.tokenizer, self.lm.config.context_length)
         return tuple(map(int, text)), 0
@@ -188,9 +187,10 @@ class Model:
         ids, dropped = self.token_ids(text, messages)
         edits = tuple(edit.for_prompt(ids) for edit in to_interventions(interventions))
         edits = self.library.resolve_patches(self.lm, self.tokenizer, ids, edits)
-        options = {"stop_tokens": self.tokenizer.eos_ids, "tokenizer": self.tokenizer, "num_dropped": dropped}
+        stop_ids = (*self.tokenizer.eos_ids, *(end_of_turn_ids(self.tokenizer) if messages else ()))
+        options = {"stop_tokens": stop_ids, "tokenizer": self.tokenizer, "num_dropped": dropped}
         steps = [*generate_with_interventions(self.lm, edits, generate(self.lm, ids, **options, **settings.as_dict()))]
-        written = [step.token_id for step in steps if step.token_id not in self.tokenizer.eos_ids]
+        written = [step.token_id for step in steps if step.token_id not in stop_ids]
         return truncate_at_stop(self.tokenizer.decode_continuation(written, ids), steps[-1].stopped_by)
 
     def patch(

@@ -26,7 +26,7 @@ from model.file_formats import (
     unsupported_files_error,
 )
 from model.gguf.gguf_loader import load_gguf
-from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
+from model.pretrained.hub import cached_model, get_or_download_model, is_hub_name, split_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
 from model.pretrained.lora import ADAPTER_FILES, base_model_name, is_adapter
@@ -145,7 +145,7 @@ def load_checkpoint(
         name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that
             Hugging Face's transformers saved, to a file in one of these, to a GGUF file of llama.cpp, or to a model of
             llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of a model on the Hugging Face Hub,
-            "owner/name", which is downloaded once.
+            "owner/name", or of a GGUF file there, "owner/name/file.gguf", which is downloaded once.
         dtype: of the weights; None: float32 for this project's checkpoints, the stored type for others.
         device_map: "auto", or a device for each module, for a model that is sharded over several devices, in place
             of `device` (see `model.weight_placement.ShardedPlacement`); needs the package accelerate.
@@ -169,6 +169,12 @@ def load_checkpoint(
     folder, weights_file = (path.parent, path) if path.is_file() else (path, None)
     try:
         if adapter is not None and (is_model_file(path) or not is_hugging_face_folder(folder)):
+            if is_gguf(path):
+                raise ModelError(
+                    "an adapter is not merged into GGUF: open it with the folder of transformers that {file} was made "
+                    "from",
+                    file=path.name,
+                )
             raise ModelError("an adapter needs its base model as a folder that transformers saved")
         check_links(path)
         if is_gguf(path):
@@ -201,21 +207,24 @@ def make_sharded_placement(
 def is_remote_checkpoint(name_or_path: str | Path) -> bool:
     """Return True if a name means a model on the Hub, not a local path; the Hub is not asked.
 
-    That is owner/name, where no local path has the owner's name, and not the name of a weights file.
+    That is owner/name, where no local path has the owner's name, and not the name of a weights file; or
+    owner/name/file.gguf.
     """
-    path = Path(name_or_path)
-    is_name = is_hub_name(str(name_or_path)) and path.suffix.lower() not in SUFFIXES
-    return is_name and is_missing(path.parent) and is_missing(CHECKPOINTS / path.parent)
+    name, file = split_hub_name(str(name_or_path))
+    if not is_hub_name(str(name_or_path)) or (not file and Path(name).suffix.lower() in SUFFIXES):
+        return False
+    owner = name.partition("/")[0]
+    return is_missing(Path(owner)) and is_missing(CHECKPOINTS / owner)
 
 
 def download_checkpoint(name: str) -> Path:
-    """Return the folder of a model on the Hub, downloaded unless it is cached.
+    """Return the folder or GGUF file of a model on the Hub, downloaded unless it is cached.
 
     Raises:
         CheckpointError: it cannot be downloaded.
     """
     try:
-        return get_or_download_folder(name)
+        return get_or_download_model(name)
     except ModelError as error:
         raise CheckpointError("{why}", why=error) from error
 
@@ -244,7 +253,7 @@ def find_base_model(adapter: Path) -> Path:
     """Return the path of an adapter's base model; CheckpointError unless it is on this machine."""
     try:
         name = base_model_name(adapter)
-        folder = cached_folder(name) if is_remote_checkpoint(name) else find_checkpoint(name)
+        folder = cached_model(name) if is_remote_checkpoint(name) else find_checkpoint(name)
         if folder is None:
             raise ModelError("it is not on this machine: open it once by its name, which downloads it")
     except ModelError as error:

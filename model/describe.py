@@ -32,6 +32,7 @@ from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.pretrained.weight_files import check_not_quantized_or_adapter, find_weight_files, list_weights
 from model.tokenizer import Tokenizer
 
+NOT_NAMED = "not named"
 MAX_CARD_BYTES = 1 << 16  # of a model card, that are searched for its licence
 LICENCE = re.compile(r"^license:[ \t]*(?:\n-[ \t]*)?([\w.+-]{1,60})", re.MULTILINE)
 Row = tuple[str, str]  # label, text
@@ -126,7 +127,7 @@ def _general_rows(header: GGUFHeader) -> Iterator[Row]:
     """Yield what the file says of itself."""
     for label, name in (("name", "name"), ("architecture", "architecture"), ("licence", "license")):
         value = header.metadata.get(f"general.{name}")
-        yield label, value if isinstance(value, str) else "not named"
+        yield label, value if isinstance(value, str) else NOT_NAMED
 
 
 def _describe_hugging_face(path: Path) -> Iterator[Row | LoadingNote]:
@@ -226,7 +227,7 @@ def _read_licence(folder: Path) -> str:
     with suppress(OSError), (folder / "README.md").open(encoding="utf-8", errors="replace") as card:
         if match := LICENCE.search(card.read(MAX_CARD_BYTES)):
             return match[1]
-    return "not named"
+    return NOT_NAMED
 
 
 def make_printable(text: Any) -> str:

@@ -170,6 +170,15 @@ def unsupported_format_error(kind: str, file: str) -> ModelError:
     )
 
 
+def split_file_error(count: int) -> ModelError:
+    """Return the error for one of several GGUF files of a model."""
+    return ModelError(
+        "it is one of {count} files that make up the model: join them with llama.cpp’s "
+        "`llama-gguf-split --merge FIRST OUT`, and open that",
+        count=count,
+    )
+
+
 def unsupported_files_error(names: Collection[str], folder: Path | str) -> ModelError | None:
     """Return the error for files that together make no model that can be opened, with a way out.
 

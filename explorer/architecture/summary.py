@@ -5,7 +5,7 @@ import re
 from explorer.architecture.mask_and_rotation import layers_without_rope
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
-from model.describe import Description
+from model.describe import NOT_NAMED, Description
 from model.transformer_lm import TransformerLM
 
 
@@ -25,7 +25,7 @@ def summarise_files(description: Description) -> str:
     rows, parts = dict(description.rows), []
     if types := re.findall(r"(\w+) in \d", rows.get("types", "")):
         parts.append(_("weights stored as {types}", types=", ".join(types)))
-    if (licence := rows.get("licence", "not named")) != "not named":
+    if (licence := rows.get("licence", NOT_NAMED)) != NOT_NAMED:
         parts.append(_("licence: {name}", name=licence))
     if rows.get("chat template", "none") != "none":
         parts.append(_("with a chat template"))

@@ -109,7 +109,8 @@ class QuantityContext:
             page_state = replace(self.page_state, selection=self.page_state.selection.replace(**selection_change))
             vars(changed).update(page_state=page_state, model_and_trace=self.model_and_trace)
             return changed
-        outdated = ("prompt", "generated", "query", "key", "branches", "began", "dropped") if "text" in change else ()
+        run_fields = "prompt", "generated", "query", "key", "branches", "began", "dropped", "chat"
+        outdated = run_fields if "text" in change else ()
         state = {name: value for name, value in self.state.items() if name not in outdated}
         return QuantityContext(self.runs, self.open_state, state | dict(change))
 

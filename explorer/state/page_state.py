@@ -6,6 +6,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention
+from explorer.state.chat_messages import parse_chat
 from explorer.state.continuation_tree import (
     Branches,
     Path,
@@ -37,6 +38,7 @@ class PageState:
             generation may arrive after the response to the command that cancelled it.
         other: the run that it is compared with; without a prompt it has the same text. None for none.
         pins: pairs of positions that the user aligned.
+        chat: messages that the prompt was written from by the model's chat template (see `chat_messages`); "" for none.
 
     Patches of either run take values of the other one here, computed without that run's own patches.
     """
@@ -48,6 +50,7 @@ class PageState:
     turn: int = 0
     other: RunRequest | None = None
     pins: Pins = ()
+    chat: str = ""
 
     def __post_init__(self):
         object.__setattr__(self, "run", self.run.with_patch_source(self.other, self.pins))
@@ -81,7 +84,8 @@ class PageState:
         }
         pins = parse_pins(other.pop("pins", ""))
         other_run = RunRequest.parse(other) if other.get("checkpoint") else None
-        return cls(run, selection, branches, began, parse_revision(state), other_run, pins if other_run else ())
+        chat, pins = parse_chat(state.get("chat")), pins if other_run else ()
+        return cls(run, selection, branches, began, parse_revision(state), other_run, pins, chat)
 
     @property
     def visible_second_run(self) -> RunRequest | None:
@@ -97,7 +101,8 @@ class PageState:
         return {OTHER_PREFIX + name: value for name, value in fields.items()} | {"b.pins": format_pins(self.pins)}
 
     def tree_as_dict(self) -> dict[str, Any]:
-        return {"branches": format_branches(self.branches), "began": self.began}
+        """Return the fields of what the run's tokens are part of: its continuations, and the prompt's messages."""
+        return {"branches": format_branches(self.branches), "began": self.began, "chat": self.chat}
 
 
 def parse_revision(state: Mapping[str, Any]) -> int:

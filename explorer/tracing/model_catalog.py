@@ -28,7 +28,7 @@ from model.checkpoint import (
 )
 from model.errors import LoadingNote, ModelError
 from model.gguf.gguf_loader import gguf_num_bytes
-from model.pretrained.hub import cached_folder, get_or_download_folder, is_hub_name
+from model.pretrained.hub import cached_model, get_or_download_model, is_hub_name
 from model.pretrained.hugging_face_loader import is_hugging_face_folder
 from model.pretrained.lora import base_model_name, is_adapter
 from model.pretrained.weight_files import INDEX, find_weight_files
@@ -91,22 +91,34 @@ class ModelCatalog:
             CheckpointError: there is nothing that can be opened, or a checkpoint has that name already.
             ModelError: the hub has no such model, or cannot be reached.
         """
-        if is_remote_checkpoint(name_or_path):
-            name, path = str(name_or_path), get_or_download_folder(str(name_or_path))
-        else:
-            path, last_part = find_checkpoint(name_or_path).absolute(), Path(name_or_path).absolute().name
-            name = path.stem if path.is_file() else path.name if (path / last_part).is_file() else last_part
-        if is_checkpoint(name) and checkpoint_folder(name).samefile(path):
+        name, path = self.name_and_path(name_or_path)
+        if path is None:
+            path = get_or_download_model(name)
+        if is_checkpoint(name):
             return name
-        if is_checkpoint(name) or self._opened.get(name, path) != path:
-            message = _("a checkpoint has the name {name!r} already: give the folder or file another", name=name)
-            raise CheckpointError(message)
         if is_adapter(path):
             self.base_models[name] = self._open_base_model(path)
         self._opened[name] = path
         if tokenizer is not None:
             self.tokenizers[name] = tokenizer
         return name
+
+    def name_and_path(self, name_or_path: str | Path) -> tuple[str, Path | None]:
+        """Return the name that a model has once it is open, and its path; None for one of the hub; opens nothing.
+
+        Raises:
+            CheckpointError: there is nothing that can be opened, or a checkpoint has that name already.
+        """
+        if is_remote_checkpoint(name_or_path):
+            return str(name_or_path), None
+        path, last_part = find_checkpoint(name_or_path).absolute(), Path(name_or_path).absolute().name
+        name = path.stem if path.is_file() else path.name if (path / last_part).is_file() else last_part
+        if is_checkpoint(name) and checkpoint_folder(name).samefile(path):
+            return name, path
+        if is_checkpoint(name) or self._opened.get(name, path) != path:
+            message = _("a checkpoint has the name {name!r} already: give the folder or file another", name=name)
+            raise CheckpointError(message)
+        return name, path
 
     def _open_base_model(self, adapter: Path) -> str:
         base, path = base_model_name(adapter), find_base_model(adapter)
@@ -119,6 +131,11 @@ class ModelCatalog:
     def allows_opening(self) -> bool:
         """True if users may open models."""
         return self.hub_names is ANY_NAME or bool(self.allowed_names)
+
+    @property
+    def allows_paths(self) -> bool:
+        """True if users may open any file or folder of this machine: it serves nobody else."""
+        return self.hub_names is ANY_NAME
 
     @property
     def allowed_names(self) -> list[str]:
@@ -144,9 +161,9 @@ class ModelCatalog:
         if is_checkpoint(name):
             return name
         if self.may_open(name):
-            if folder := cached_folder(name):
-                self._opened[name] = folder
-                return folder
+            if path := cached_model(name):
+                self._opened[name] = path
+                return path
             message = _("{name} is not on this machine: choose “Open a model…” in the list of models", name=name)
             raise CheckpointError(message)
         message = _("there is no checkpoint {name!r}; there are: {names}")

@@ -36,11 +36,19 @@ from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name
 from explorer.translations import _
-from model.checkpoint import CheckpointError, checkpoint_file_stats, checkpoint_folder, is_gguf, load_checkpoint
+from model.checkpoint import (
+    CheckpointError,
+    checkpoint_file_stats,
+    checkpoint_folder,
+    is_gguf,
+    is_remote_checkpoint,
+    load_checkpoint,
+)
 from model.config import ModelConfig
+from model.describe import Description, describe_model
 from model.errors import ModelError
 from model.parameter_and_flop_counts import num_parameters
-from model.pretrained.hub import HubFiles, cached_folder, download_files, list_hub_files
+from model.pretrained.hub import HubFiles, cached_model, download_files, list_hub_files
 from model.pretrained.reference_logits import LogitAgreement, compare_with_reference, has_reference_logits
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -296,17 +304,21 @@ class ModelRequirements:
     """Download and memory that opening a model needs.
 
     Attributes:
+        checkpoint: name of the model once it is open.
         download: bytes to download.
-        memory: bytes of the weights in memory, at most.
+        memory: bytes of the weights in memory, at most; 0 if unknown.
         left: free bytes; None if unknown.
+        files: description of the model's files; None for one that is not on this machine.
     """
 
+    checkpoint: str
     download: int
     memory: int
     left: int | None
+    files: Description | None = None
 
 
-class HubModelOpener:
+class ModelOpener:
     """Opens the models that users name.
 
     Args:
@@ -320,25 +332,37 @@ class HubModelOpener:
     def requirements(self, name: str) -> ModelRequirements:
         """Return the download and memory that opening a model needs.
 
+        Args:
+            name: on the hub; or a path, if users may open any.
+
         Raises:
             UserError: it may not be opened here.
-            CheckpointError: the hub has no such model, or cannot be reached, or the weights do not fit into memory.
+            CheckpointError: the hub has no such model, or cannot be reached; a file is damaged or not supported; or the
+                weights do not fit into memory.
         """
-        hub_files = self._hub_files(name)
-        memory = hub_files.weight_bytes if hub_files else weight_num_bytes(cached_folder(name))
-        return ModelRequirements(
-            hub_files.num_bytes if hub_files else 0, *require_memory(name, memory, self.library.device)
-        )
+        device = self.library.device
+        if hub_files := self._hub_files(name):
+            memory = require_memory(name, hub_files.weight_bytes, device)
+            return ModelRequirements(name, hub_files.num_bytes, *memory)
+        checkpoint, path = self.library.catalog.name_and_path(name)
+        path = path or cached_model(name)
+        description = describe_model(path)
+        if description.problem:
+            raise CheckpointError("{why}", why=description.problem)
+        memory = weight_num_bytes(path)
+        if path.is_file() and is_gguf(path) and device == "cpu":  # what does not fit stays in the file
+            return ModelRequirements(checkpoint, 0, memory, available_bytes(device), description)
+        return ModelRequirements(checkpoint, 0, *require_memory(checkpoint, memory, device), description)
 
     def open_job(self, name: str) -> Job:
         """Return the job that downloads a model, if needed, and loads it; raises as `requirements` does."""
-        self.requirements(name)
+        is_path = self.requirements(name).files is not None and not is_remote_checkpoint(name)
         hub_files = self._hub_files(name)
 
         def work(on_progress: ProgressCallback):
             if hub_files:
                 download_files(hub_files, on_progress)
-            self.library.model(name)
+            self.library.model(self.library.catalog.open(name) if is_path else name)
 
         key = "open", name
         if hub_files:  # an earlier download of it is gone, or there was none
@@ -347,6 +371,8 @@ class HubModelOpener:
 
     def _hub_files(self, name: str) -> HubFiles | None:
         """Return the model's files on the hub; None if the model is on this machine."""
+        if isinstance(name, str) and self.library.catalog.allows_paths and not is_remote_checkpoint(name):
+            return None
         if not self.library.catalog.may_open(name):
             message = _(
                 "a model to open is named as on the Hugging Face Hub, owner/name, got {got!r:.120}; a file or folder "
@@ -361,7 +387,7 @@ class HubModelOpener:
                 message = _("this server does not open other models (see its options --no-open and --models)")
             raise UserError(message)
         try:
-            return None if cached_folder(name) else list_hub_files(name)
+            return None if cached_model(name) else list_hub_files(name)
         except ModelError as error:
             raise CheckpointError("{why}", why=error) from None
 

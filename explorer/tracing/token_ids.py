@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 
 from explorer.errors import UserError
+from explorer.state.continuation_tree import common_prefix_length
 from explorer.state.run_request import MAX_TOKENS
 from explorer.translations import _
 from model.config import ModelConfig, window_start
+from model.pretrained.chat_messages import Message
+from model.pretrained.chat_template import TEMPLATE, encode_chat, encode_chat_with_roles
 from model.tokenizer import Tokenizer
 
 
@@ -41,6 +44,48 @@ def encode_prompt(
     ids = [*tokenizer.bos_ids * with_bos, *ids]
     start = window_start(len(ids), context_length)
     return tuple(ids[start:]), start
+
+
+def encode_messages(
+    messages: Sequence[Message], tokenizer: Tokenizer, context_length: int
+) -> tuple[tuple[int, ...], int]:
+    """Return the ids of a conversation in the window that `generate` would read, and the number of those before it.
+
+    Raises:
+        ModelError: the model has no chat template, or it refuses the messages.
+    """
+    ids = encode_chat(tokenizer, messages)
+    start = window_start(len(ids), context_length)
+    return tuple(ids[start:]), start
+
+
+def token_roles(
+    messages: Sequence[Message], token_ids: Sequence[int], num_prompt: int, dropped: int, tokenizer: Tokenizer
+) -> list[str]:
+    """Return the role of the message that each token belongs to, `TEMPLATE` for what the template wrote.
+
+    "" for tokens that the template does not write so now: the prompt was changed, or has the day's date.
+
+    Args:
+        messages: those of the prompt; none: it is no conversation.
+        token_ids: of the prompt and its continuation, which is an assistant's.
+        num_prompt: how many of them are the prompt's.
+        dropped: number of tokens before them.
+
+    Raises:
+        ModelError: the model has no chat template, or it refuses the messages.
+    """
+    if not messages:
+        return []
+    ids, roles = (part[dropped:] for part in encode_chat_with_roles(tokenizer, messages))
+    prompt, written = token_ids[:num_prompt], token_ids[num_prompt:]
+    num_common = num_prompt if len(ids) == num_prompt else common_prefix_length(ids, prompt)
+    prompt_roles = [
+        role if now == then else "" for now, then, role in zip(ids[:num_common], prompt, roles, strict=False)
+    ]
+    specials = {*tokenizer.special_tokens.values()}
+    reply_roles = [TEMPLATE if token_id in specials else "assistant" for token_id in written]
+    return prompt_roles + [""] * (num_prompt - num_common) + reply_roles
 
 
 def has_bos(token_ids: Sequence[int], tokenizer: Tokenizer) -> bool:

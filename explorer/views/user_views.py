@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 RESERVED_NAMES = {
     *OWN_FIELDS,
     *(field.name for field in (*fields(GenerationSettings), *fields(RunRequest))),
-    *("branches", "began", "lang", "room", "text", "turn", "version"),
+    *("branches", "began", "chat", "lang", "room", "text", "turn", "version"),
 }
 # Exceptions that say why there is no figure now, or that nobody waits for it.
 NO_MISTAKES = (

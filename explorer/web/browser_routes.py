@@ -29,6 +29,7 @@ from explorer.web.rate_limits import Client, current_client
 from explorer.web.request_locale import locale_from_state
 from explorer.web.request_validation import (
     STRICT,
+    UNSUPPORTED_MEDIA_TYPE,
     About,
     Action,
     InspectionRequest,
@@ -116,6 +117,9 @@ class BrowserRoutes:
         name = request.path_params["name"]
         if (function := self.functions.get(name)) is None:
             raise HTTPException(NOT_FOUND, _("There is no function {name!r:.40} here.", name=name))
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            # as a form of another site would ask, which may not open files
+            raise HTTPException(UNSUPPORTED_MEDIA_TYPE, _("Send JSON, as Content-Type: application/json."))
         with _errors_as_responses():
             arguments = parse_json(await request.body())
             argument_types(function).check(arguments)

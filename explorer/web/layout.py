@@ -32,10 +32,10 @@ from explorer.web.widgets.header import (
     CollapseButton,
     ExplanationDepthButtons,
     GlossaryList,
-    HubModelForm,
     LanguageList,
     ModelPicker,
     NumbersViewLink,
+    OpenModelForm,
     SearchButton,
     TextBlock,
 )
@@ -51,6 +51,7 @@ from explorer.web.widgets.teaching import (
     WalkthroughPlayer,
 )
 from explorer.web.widgets.tokens import (
+    ChatForm,
     ContinuationTree,
     GeneratedText,
     GenerationPlayer,
@@ -163,7 +164,7 @@ class PageLayout:
         )
         component_of_widgets(
             *overlays,
-            HubModelForm(elem_id=shared_constants.OPEN_MODEL),
+            OpenModelForm(catalog.allows_paths, elem_id=shared_constants.OPEN_MODEL),
             TokenStrip(elem_id=shared_constants.STRIP),
             TokenStrip(run="b", elem_id=shared_constants.STRIP_B),
             view_navigation_markup(numbers_views(has_own_module=bool(catalog.own_module))),
@@ -178,6 +179,7 @@ class PageLayout:
     def build_prompt(self):
         """Build the row of the prompt."""
         with gr.Row(elem_id="prompt-row"):
+            component_of_widgets(ChatForm(elem_id=shared_constants.CHAT), elem_id="chat-place")
             self.prompt = gr.Textbox(
                 label=_("prompt"),
                 show_label=False,

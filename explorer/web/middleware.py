@@ -144,7 +144,7 @@ class HtmlPageCache:
 
 
 LOG = logging.getLogger(__name__)
-HEALTH, ROOMS, CANCEL = "/health", "/rooms/", "/gradio_api/cancel"
+HEALTH, ROOMS, UPLOAD, CANCEL = "/health", "/rooms/", "/explorer/upload", "/gradio_api/cancel"
 BUDGET_KEY = "explorer.log_budget"  # a request's name of what it may log
 MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
 GZIP_LEVEL = 5  # more takes longer and saves little
@@ -172,6 +172,7 @@ class SecurityMiddleware:
         most_bytes: maximum size of a request.
         health: returns the server's status for `/health`.
         rooms: app for requests below `/rooms/`; None for none.
+        uploads: app for files sent to `/explorer/upload`, which bounds their size itself; None for none.
         checks: of request bodies; None for none.
     """
 
@@ -182,10 +183,12 @@ class SecurityMiddleware:
         most_bytes: int,
         health: Callable[[], Mapping[str, Any]],
         rooms: ASGIApp | None = None,
+        uploads: ASGIApp | None = None,
         checks: RequestBodyValidator | None = None,
     ):
         self.app, self.hosts, self.most_bytes, self.health, self.rooms = app, hosts, most_bytes, health, rooms
-        self.checks, self.pages, self.log_lines = checks, HtmlPageCache(), SlidingWindowLimiter(MINUTE_S)
+        self.uploads, self.checks = uploads, checks
+        self.pages, self.log_lines = HtmlPageCache(), SlidingWindowLimiter(MINUTE_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
@@ -226,6 +229,8 @@ class SecurityMiddleware:
             return await answer(scope, receive, outgoing)
         if self.rooms and path.startswith(ROOMS):
             return await self.rooms(scope, receive, outgoing)
+        if self.uploads and path == UPLOAD:
+            return await self.uploads(scope, receive, outgoing)
         language = locale_from_request(scope)
         key = self.pages.key(scope, path, language)
         if messages := self.pages.get(key):
@@ -271,6 +276,8 @@ class SecurityMiddleware:
             return PlainTextResponse(_("Not found."), 404)
         if not has_valid_proxy_headers(headers):
             return PlainTextResponse(_("A proxy’s headers name no host: X-Forwarded-Host, X-Gradio-Server."), 400)
+        if self.uploads and path == UPLOAD:
+            return None
         return too_large_response(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
 
 

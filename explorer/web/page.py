@@ -33,6 +33,7 @@ from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
 from explorer.web.error_messages import user_message
+from explorer.web.file_uploads import FileUploads
 from explorer.web.key_value_stores import FaultTolerantStore, open_store
 from explorer.web.layout import TITLE, PageLayout, StateComponent
 from explorer.web.middleware import AllowedHosts, SecurityMiddleware, request_log_budget
@@ -183,6 +184,7 @@ class Page:
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
         self.answer_store = FaultTolerantStore(open_store(shared, "answers")) if shared else None
         self.lesson_library = LessonLibrary(lessons, ELEMENT_IDS)
+        self.uploads = FileUploads() if library.catalog.allows_paths else None
         self.rooms = RoomRoutes(open_store(shared, "rooms", MAX_ROOM_BYTES), self.lesson_library, limits)
         if lessons:  # what is wrong with them is told before anybody is served
             self.lesson_library.check()
@@ -239,6 +241,7 @@ class Page:
         services = {
             "health": lambda: health(self.library, blocks, self.channel.num_waiting, self.answer_store),
             "rooms": self.rooms,
+            "uploads": self.uploads,
         }
         services["checks"] = RequestBodyValidator(blocks)
         limit_logging()

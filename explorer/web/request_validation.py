@@ -232,7 +232,7 @@ Stage = Annotated[int, Field(ge=STAGES[0], le=STAGES[-1])]  # a Literal would ta
 
 _RUN_TYPES = {"checkpoint": str, "prompt": Ids, "generated": Ids, "dropped": Index, "edits": str | list[str]}
 _OTHER_TYPES = {name: type_ | Literal[""] for name, type_ in _RUN_TYPES.items()} | {"pins": str, "text": str}
-_TREE_TYPES = {"branches": str, "began": Index}
+_TREE_TYPES = {"branches": str, "began": Index, "chat": str}
 _SELECTION_TYPES = {int: Index, float: Number, bool: bool, str: str}
 _SETTING_TYPES = _SELECTION_TYPES | {int: WholeNumber}  # which are brought into their ranges
 
@@ -256,6 +256,7 @@ Action = _object(
         "with": str,
         "checkpoint": str,
         "text": str,
+        "messages": list[_object("Message", {"role": str, "content": str})],
         "a": Index,
         "b": Index,
         "pair": Index,

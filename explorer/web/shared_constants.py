@@ -21,7 +21,8 @@ INTEGER_SETTINGS = tuple(
 )  # settings of whole numbers
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
-GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
+CHAT, GUESS, IN_FULL, OPEN_MODEL, PROBLEM = "chat", "guess", "in-full", "open-model", "problem"
+STORY, STRIP = "story", "strip"
 LESSON = "lesson"
 FACTS, VOCABULARY = "facts", "vocabulary"  # of the model
 WHY, STAND_INS = "why-token", "stand-ins"

@@ -22,6 +22,8 @@ from model.gguf.gguf_types import TYPES, BlockType, dequantize
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_HEADER_BYTES = 1 << 26  # a vocabulary of a million tokens takes less
+MAX_GENERAL_BYTES = 1 << 16  # in which a file says what it is, before its vocabulary
+LICENCE = "general.license"
 MAX_TEXTS = 1 << 21  # in a list: more than any vocabulary has pieces, or merges
 MAX_DIMENSIONS = 4
 ALIGNMENT = 32  # of data, unless the metadata have another
@@ -141,18 +143,7 @@ def read_header(path: Path) -> GGUFHeader:
     size = require_readable(path).stat().st_size
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         reader = _HeaderReader(content[:MAX_HEADER_BYTES], path.name)
-    if reader.content[: reader.take(4) + 4] != MAGIC:
-        raise ModelError("{file} is no GGUF file", file=path.name)
-    version = reader.number("I")
-    if version not in VERSIONS:
-        raise ModelError(
-            "{file} is GGUF of version {version}, only {known} are read: convert it again, on a little-endian machine, "
-            "with a recent llama.cpp",
-            file=path.name,
-            version=version,
-            known=", ".join(map(str, VERSIONS)),
-        )
-    num_tensors, num_values = reader.number("Q"), reader.number("Q")
+    version, num_tensors, num_values = _read_start(reader)
     metadata = {}
     for _ in range(num_values):
         name = reader.text()
@@ -167,6 +158,36 @@ def read_header(path: Path) -> GGUFHeader:
     )
     _check_tensors(tensors, path.name, size)
     return GGUFHeader(version, metadata, tensors)
+
+
+def read_licence(path: Path) -> str:
+    """Return the licence that a GGUF file names before its vocabulary; "" if it names none there, or is damaged."""
+    try:
+        with require_readable(path).open("rb") as file:
+            reader = _HeaderReader(file.read(MAX_GENERAL_BYTES), path.name)
+        for _ in range(_read_start(reader)[2]):
+            name, value = reader.text(), reader.value(reader.number("I"))
+            if name == LICENCE:
+                return value if isinstance(value, str) else ""
+    except (ModelError, OSError):  # the vocabulary begins
+        return ""
+    return ""
+
+
+def _read_start(reader: _HeaderReader) -> tuple[int, int, int]:
+    """Return the version, and the numbers of tensors and of values; ModelError if it is no GGUF that is read."""
+    if reader.content[: reader.take(4) + 4] != MAGIC:
+        raise ModelError("{file} is no GGUF file", file=reader.name)
+    version = reader.number("I")
+    if version not in VERSIONS:
+        raise ModelError(
+            "{file} is GGUF of version {version}, only {known} are read: convert it again, on a little-endian machine, "
+            "with a recent llama.cpp",
+            file=reader.name,
+            version=version,
+            known=", ".join(map(str, VERSIONS)),
+        )
+    return version, reader.number("Q"), reader.number("Q")
 
 
 def _read_tensor_info(reader: _HeaderReader) -> tuple[str, tuple[int, ...], int, int]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
+from model.file_formats import split_file_error
 from model.gguf.gguf_file import GGUFHeader, GGUFTensor, check_types, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.gguf.gguf_types import BlockType
@@ -273,11 +274,7 @@ def find_architecture(header: GGUFHeader) -> Architecture:
             known=", ".join(sorted(ARCHITECTURES)),
         )
     if (count := header.metadata.get("split.count", 1)) not in (0, 1):
-        raise ModelError(
-            "it is one of {count} files that make up the model: join them with llama.cpp’s "
-            "`llama-gguf-split --merge FIRST OUT`, and open that",
-            count=count,
-        )
+        raise split_file_error(count)
     if header.metadata.get(f"{name}.expert_count", 0):
         raise ModelError("it is a mixture of experts, which is not supported")
     return ARCHITECTURES[name]

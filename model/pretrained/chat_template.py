@@ -14,6 +14,7 @@ from typing import Any
 
 from model.checkpoint_reader import read_json, require_readable
 from model.errors import ModelError
+from model.pretrained.chat_messages import Message, check_messages
 from model.pretrained.tokenizer import SETTINGS, PretrainedTokenizer
 
 TEMPLATE_FILE = "chat_template.jinja"
@@ -21,10 +22,10 @@ MAX_TEMPLATE_BYTES = 1 << 20
 MAX_RENDERED_CHARACTERS = 1 << 22
 MAX_LOOPS = 100_000  # of all ranges of numbers of a template together
 TEMPLATE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-ROLES = ("system", "user", "assistant", "tool")
-# Around the name of a special token that a message has as text: the first two characters that Unicode leaves undefined.
-MARK, MARK_END = "\ufdd0", "\ufdd1"
-Message = Mapping[str, Any]  # "role": one of `ROLES`; "content": a text
+# Characters that Unicode leaves undefined: around the name of a special token that a message has as text, and around a
+# message's number in its content's place.
+MARK, MARK_END, SLOT, SLOT_END = map(chr, range(0xFDD0, 0xFDD4))
+TEMPLATE = "template"  # in a role's place, of tokens that no message has
 
 
 def read_chat_template(folder: Path) -> str | None:
@@ -96,23 +97,6 @@ def render_chat(
     return text
 
 
-def check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Return messages as plain dictionaries of texts; ModelError unless each has a role and a content."""
-    if isinstance(messages, str) or not messages:
-        raise ModelError("messages are a list of objects with role and content, at least one")
-    plain = []
-    for message in messages:
-        role, content = (message.get(name) if isinstance(message, Mapping) else None for name in ("role", "content"))
-        if role not in ROLES or not isinstance(content, str):
-            raise ModelError(
-                "a message has a role ({known}) and a text as its content, got {got!r}",
-                known=", ".join(ROLES),
-                got=str(message)[:100],
-            )
-        plain.append({"role": role, "content": content})
-    return plain
-
-
 def encode_chat(
     tokenizer: PretrainedTokenizer, messages: Sequence[Message], *, add_generation_prompt: bool = True
 ) -> list[int]:
@@ -123,26 +107,89 @@ def encode_chat(
     Raises:
         ModelError: the tokenizer has no template, or see `render_chat`.
     """
-    if getattr(tokenizer, "chat_template", None) is None:
+    return encode_chat_with_roles(tokenizer, messages, add_generation_prompt=add_generation_prompt)[0]
+
+
+def encode_chat_with_roles(
+    tokenizer: PretrainedTokenizer, messages: Sequence[Message], *, add_generation_prompt: bool = True
+) -> tuple[list[int], list[str]]:
+    """Return the ids of a conversation, and of each the role of the message that it belongs to.
+
+    The role is `TEMPLATE` for what the template adds, and "" for all if it changes the messages' texts. It raises
+    the errors of `encode_chat`.
+    """
+    if not has_chat_template(tokenizer):
         raise ModelError("this model has no chat template: it continues a text, and has no messages")
     names = "|".join(map(re.escape, sorted(tokenizer.special_tokens, key=len, reverse=True)))
     marked = [
         dict(message, content=_mark_special_tokens(message["content"], names)) for message in check_messages(messages)
     ]
-    text = render_chat(
-        tokenizer.chat_template, marked, tokenizer.special_names, add_generation_prompt=add_generation_prompt
-    )
+    options = {"add_generation_prompt": add_generation_prompt}
+    text = render_chat(tokenizer.chat_template, marked, tokenizer.special_names, **options)
+    spans = _find_contents(tokenizer, marked, text, options)
     ids: list[int] = []
+    roles: list[str] = []
+    start = 0
     for index, part in enumerate(re.split(f"[{MARK}{MARK_END}]", text)):
-        if part and index == 0:
-            ids += tokenizer.encode_with_special_tokens(part)
-        elif part:
-            ids += tokenizer.encode_continuation(part) if index % 2 else tokenizer.encode_with_special_tokens(part)
-    return ids
+        if index % 2:
+            part_ids = tokenizer.encode_continuation(part)
+            offsets = [(0, len(part))] * len(part_ids)
+        else:
+            part_ids, offsets = tokenizer.encode_with_special_tokens(part)
+        ids += part_ids
+        roles += ["" if spans is None else _find_role(spans, start + begin, start + end) for begin, end in offsets]
+        start += len(part) + 1
+    return ids, roles
+
+
+def has_chat_template(tokenizer: Any) -> bool:
+    """Return whether a tokenizer, of any kind, has a chat template."""
+    return getattr(tokenizer, "chat_template", None) is not None
+
+
+def end_of_turn_ids(tokenizer: PretrainedTokenizer) -> tuple[int, ...]:
+    """Return the special token by which the template ends an assistant's message; () if there is none."""
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    try:
+        ids, roles = encode_chat_with_roles(tokenizer, messages, add_generation_prompt=False)
+    except ModelError:
+        return ()
+    if "assistant" not in roles:
+        return ()
+    after = ids[len(roles) - roles[::-1].index("assistant") :]
+    return tuple(token_id for token_id in after if token_id in tokenizer.special_tokens.values())[:1]
+
+
+def _find_contents(
+    tokenizer: PretrainedTokenizer, messages: Sequence[Message], text: str, options: dict[str, Any]
+) -> list[tuple[int, int, str]] | None:
+    """Return where the messages' contents are in a rendered text, with their roles; None if they are not in it as such.
+
+    The template is rendered with numbers in their places; with the contents there it must be the same text.
+    """
+    slots = [dict(message, content=f"{SLOT}{index}{SLOT_END}") for index, message in enumerate(messages)]
+    try:
+        skeleton = render_chat(tokenizer.chat_template, slots, tokenizer.special_names, **options)
+    except ModelError:
+        return None
+    pattern, roles = "", []
+    for index, piece in enumerate(re.split(f"{SLOT}(\\d+){SLOT_END}", skeleton)):
+        if index % 2:
+            content = messages[int(piece)]["content"]  # which many templates strip
+            roles.append(messages[int(piece)]["role"])
+            pattern += f"({re.escape(content)}|{re.escape(content.strip())})"
+        else:
+            pattern += re.escape(piece)
+    match = re.fullmatch(pattern, text)
+    return match and [(*match.span(group), role) for group, role in enumerate(roles, start=1)]
+
+
+def _find_role(spans: Sequence[tuple[int, int, str]], start: int, end: int) -> str:
+    return next((role for begin, stop, role in spans if max(begin, start) < min(stop, end)), TEMPLATE)
 
 
 def _mark_special_tokens(text: str, names: str) -> str:
-    text = text.replace(MARK, "").replace(MARK_END, "")
+    text = re.sub(f"[{MARK}-{SLOT_END}]", "", text)
     return re.sub(names, lambda match: f"{MARK}{match[0]}{MARK_END}", text) if names else text
 
 

@@ -1,7 +1,7 @@
-"""Models by their names on the Hugging Face Hub, such as "HuggingFaceTB/SmolLM2-135M"."""
+"""Models by their names on the Hugging Face Hub: "owner/name", or "owner/name/file.gguf" for a GGUF file there."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,17 @@ from huggingface_hub.errors import (
 from tqdm import tqdm
 
 from model.errors import ModelError
-from model.file_formats import unsupported_files_error
+from model.file_formats import split_file_error, unsupported_files_error
 from model.pretrained.reference_logits import REFERENCE_LOGITS
 from model.pretrained.tokenizer import TOKENIZER_FILES
 from model.pretrained.weight_files import choose_weight_files, find_weight_files, read_index
 
+MAX_EXAMPLES = 3  # files that an error names
 ENDPOINT: str | None = None  # where the hub is, other than where HF_ENDPOINT says
-HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}")
+HUB_NAME = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96})(?:/((?:[A-Za-z0-9._-]{1,96}/)*[^/\s\\]{1,96}\.gguf))?"
+)
+GGUF_PART = re.compile(r"-\d{5}-of-(\d{5})\.gguf$")
 COMPANION_FILES = ("config.json", "generation_config.json", *TOKENIZER_FILES, REFERENCE_LOGITS)
 UNGATED = {  # owner -> a model like theirs that needs no licence to be accepted
     "meta-llama": "HuggingFaceTB/SmolLM2-135M",
@@ -39,6 +43,7 @@ class HubFiles:
 
     Attributes:
         name: "owner/name".
+        gguf: the GGUF file that is the model; "" for a folder of transformers.
         revision: commit of all the files.
         sizes: file -> bytes.
     """
@@ -46,6 +51,7 @@ class HubFiles:
     name: str
     revision: str
     sizes: Mapping[str, int]
+    gguf: str = ""
 
     @property
     def num_bytes(self) -> int:
@@ -53,15 +59,32 @@ class HubFiles:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights, in the type that they are stored in."""
+        """Bytes of the weights, in the type that they are stored in; 0 for GGUF, whose types the file itself says."""
         return sum(
             size for file, size in self.sizes.items() if file.endswith(".safetensors") and file != REFERENCE_LOGITS
         )
 
 
 def is_hub_name(name: str) -> bool:
-    """Return True if a name has the form of one on the Hub, owner/name."""
+    """Return True if a name has the form of one on the Hub, owner/name or owner/name/file.gguf."""
     return HUB_NAME.fullmatch(name) is not None and ".." not in name
+
+
+def split_hub_name(name: str) -> tuple[str, str]:
+    """Return owner/name, and the path of the GGUF file that the name has after it; "" for none."""
+    match = HUB_NAME.fullmatch(name)
+    return (match[1], match[2] or "") if match else (name, "")
+
+
+def cached_model(name: str) -> Path | None:
+    """Return a model's folder or GGUF file in the Hub's cache, without network access; None if a file is missing."""
+    repository, file = split_hub_name(name)
+    if not file:
+        return cached_folder(repository)
+    try:
+        return Path(hf_hub_download(repository, file, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError, OSError):
+        return None
 
 
 def cached_folder(name: str) -> Path | None:
@@ -80,9 +103,19 @@ def list_hub_files(name: str) -> HubFiles:
     Raises:
         ModelError: there is no such model, it cannot be opened here, or the Hub is out of reach.
     """
-    with translate_hub_errors(name):
-        info = HfApi(ENDPOINT).model_info(name, files_metadata=True, timeout=10)
+    repository, gguf = split_hub_name(name)
+    with translate_hub_errors(repository):
+        info = HfApi(ENDPOINT).model_info(repository, files_metadata=True, timeout=10)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+    gguf_files = [file for file in sizes if file.lower().endswith(".gguf")]
+    if gguf:
+        check_gguf_file(repository, gguf, gguf_files)
+        return HubFiles(repository, info.sha or "main", {gguf: sizes[gguf]}, gguf)
+    if gguf_files and "config.json" not in sizes:
+        examples = ", ".join(f"{name}/{file}" for file in gguf_files[:MAX_EXAMPLES])
+        raise ModelError(
+            "{name} has GGUF files: open one by its name, such as {examples}", name=name, examples=examples
+        )
     if "config.json" not in sizes:
         raise _unreadable_error(name, unsupported_files_error(sizes, name))
     try:
@@ -99,6 +132,17 @@ def list_hub_files(name: str) -> HubFiles:
     return HubFiles(name, info.sha or "main", {file: sizes[file] for file in needed})
 
 
+def check_gguf_file(repository: str, file: str, gguf_files: Sequence[str]) -> None:
+    """Raise ModelError if a GGUF file is not among those of a repository, or only a part of a model."""
+    if file not in gguf_files:
+        names = ", ".join(gguf_files[:MAX_EXAMPLES]) + ", …" * (len(gguf_files) > MAX_EXAMPLES)
+        raise ModelError(
+            "{name} has no file {file}; its GGUF files: {known}", name=repository, file=file, known=names or "none"
+        )
+    if part := GGUF_PART.search(file):
+        raise _unreadable_error(f"{repository}/{file}", split_file_error(int(part[1])))
+
+
 def _unreadable_error(name: str, reason: ModelError | None) -> ModelError:
     if reason is None:
         return ModelError("{name} is no model with config.json and safetensors", name=name)
@@ -106,7 +150,7 @@ def _unreadable_error(name: str, reason: ModelError | None) -> ModelError:
 
 
 def download_files(files: HubFiles, on_progress: Callable[[int], None] | None = None) -> Path:
-    """Download all files that are not cached; return their folder.
+    """Download all files that are not cached; return their folder, or the GGUF file.
 
     Args:
         on_progress: called repeatedly with the bytes downloaded so far; an error that it raises ends the download.
@@ -126,7 +170,7 @@ def download_files(files: HubFiles, on_progress: Callable[[int], None] | None = 
     pointer = folder.parents[1] / "refs" / "main"
     pointer.parent.mkdir(exist_ok=True)
     pointer.write_text(files.revision, encoding="ascii")
-    return folder
+    return folder / files.gguf
 
 
 def progress_bar_class(on_progress: Callable[[int], None], bytes_before: int) -> type[tqdm]:
@@ -172,6 +216,6 @@ def translate_hub_errors(name: str) -> Iterator[None]:
         ) from None
 
 
-def get_or_download_folder(name: str) -> Path:
-    """Return a model's folder from the Hub's cache, or else download it; errors as in `download_files`."""
-    return cached_folder(name) or download_files(list_hub_files(name))
+def get_or_download_model(name: str) -> Path:
+    """Return a model's folder or file from the Hub's cache, or else download it; errors as in `download_files`."""
+    return cached_model(name) or download_files(list_hub_files(name))

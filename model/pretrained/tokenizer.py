@@ -100,10 +100,14 @@ class PretrainedTokenizer:
         text = replace_surrogates(text)
         return call_tokenizer_library(self._tokenizer.encode, text, add_special_tokens=False).ids if text else []
 
-    def encode_with_special_tokens(self, text: str) -> list[int]:
-        """Return the ids of a text in which the names of special tokens stand for these, as in a rendered chat."""
+    def encode_with_special_tokens(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the ids of a text in which the names of special tokens stand for these, as in a rendered chat.
+
+        With them come the first character of each, and the one after its last.
+        """
         text = replace_surrogates(text)
-        return call_tokenizer_library(self._special_reader.encode, text, add_special_tokens=False).ids
+        encoding = call_tokenizer_library(self._special_reader.encode, text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
 
     @cached_property
     def _special_reader(self) -> tokenizers.Tokenizer:

@@ -174,3 +174,14 @@ def test_three_lists_are_in_a_line_and_the_others_a_click_away(visitor):
     expect(lists).to_have_count(3)
     page.locator("#attention-choosers .rest").click()
     expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls))
+
+
+def test_a_title_to_unfold_stays_when_it_comes_before_nothing_was_drawn(visitor):
+    """It comes while the figure still waits to draw that it has no place, which hid what stands in its place."""
+    person = visitor("attention", unfolded="")
+    block = person.at_rest().page.locator("#attention-lines")
+    expect(block.locator(".unfold")).to_be_visible()
+    give = "window.modules.widget_contents.give('attention-lines', {})"
+    person.page.evaluate("; ".join(give.format(content) for content in ("null", "{ folded: true }")))
+    person.page.evaluate("window.explorer.settled()")
+    expect(block.locator(".unfold")).to_be_visible()

@@ -7,6 +7,9 @@ from itertools import count
 import pytest
 from playwright.sync_api import expect
 
+from model.checkpoint import load_checkpoint
+from model.gguf.export_gguf import save_gguf
+
 TRY = count()
 
 
@@ -66,3 +69,39 @@ def test_an_address_opens_nothing_that_is_not_here(newcomer, hub):
     expect(person.page.get_by_text("somebody/gated is not on this machine")).to_be_visible()
     expect(person.page.get_by_label("model", exact=True)).to_have_value("tiny")
     assert hub.requested_paths == []
+
+
+@pytest.fixture
+def gguf_file(checkpoints, tmp_path):
+    """GGUF file whose name no test has opened, not even at a second try."""
+    path = tmp_path / f"fox-{next(TRY)}.gguf"
+    save_gguf(*load_checkpoint("tiny"), path)
+    return path
+
+
+def test_a_file_is_opened_by_its_path_or_chosen_and_a_damaged_one_says_so(newcomer, gguf_file, tmp_path):
+    person = newcomer().open(text="Once upon a time")
+    row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)
+    models.select_option(label="Open a model…")
+    damaged, pickled = tmp_path / "damaged.gguf", tmp_path / "model.pt"
+    damaged.write_bytes(gguf_file.read_bytes()[:-5000])
+    pickled.write_bytes(b"\x80\x02}q\x00." * 100_000)
+    for path, words in (
+        (damaged, "cut off"),
+        (pickled, "--module FILE.py:CLASS"),
+        (gguf_file, "weights stored as F32"),
+    ):
+        row.locator("[type=file]").set_input_files(path)
+        expect(row.locator(".opening")).to_contain_text(words)
+    assert all("422" in complaint for complaint in person.complaints)
+    person.complaints.clear()
+    row.get_by_role("button", name="Open", exact=True).click()
+    expect(models).to_have_value(gguf_file.stem)
+    expect(person.chips).to_have_count(10)
+
+    other = gguf_file.rename(tmp_path / f"owl-{next(TRY)}.gguf")
+    models.select_option(label="Open a model…")
+    row.locator("input[type=text]").fill(str(other))
+    row.locator("input[type=text]").press("Enter")
+    row.get_by_role("button", name="Open", exact=True).click()
+    expect(models).to_have_value(other.stem)

@@ -27,6 +27,8 @@ from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from model.generation.autoregressive import generate
 from model.generation.beam_search import beam_search
+from model.pretrained.chat_template import end_of_turn_ids
+from model.tokenizer import Tokenizer
 
 MIN_ANSWER_INTERVAL_S = 1 / 15  # minimum; faster tokens are sent several at a time
 COMPARED_TOKENS = 30
@@ -137,16 +139,16 @@ class GenerationActions:
             lm.config.context_length + 1 - len(window), MAX_TOKENS - len(run.generated)
         )  # the last is not read
         count = min(COMPARED_TOKENS, self.limits.tokens, max_new_tokens)
-        eos_ids = tokenizer.eos_ids
+        stop_ids = find_stop_ids(page_state, tokenizer)
 
         def sample(**options) -> list[int]:
-            limits = {"max_new_tokens": count, "stop_tokens": eos_ids, "num_dropped": run.dropped}
+            limits = {"max_new_tokens": count, "stop_tokens": stop_ids, "num_dropped": run.dropped}
             steps = generate(lm, run.token_ids, tokenizer=tokenizer, **limits, **options)
             return [step.token_id for step in generate_with_interventions(lm, interventions, steps)]
 
         def beam() -> tuple[int, ...]:
             with apply_interventions(lm, interventions):
-                beams = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=eos_ids)
+                beams = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=stop_ids)
             return beams[0].token_ids
 
         sampling = settings.as_dict()
@@ -182,7 +184,8 @@ class GenerationActions:
             "tokenizer": tokenizer,
             "num_dropped": run.dropped,
         }
-        generated = generate(lm, run.token_ids, stop_tokens=tokenizer.eos_ids, **options)
+        stop_ids = find_stop_ids(page_state, tokenizer)
+        generated = generate(lm, run.token_ids, stop_tokens=stop_ids, **options)
         positions, end = [], time.monotonic() + self.limits.seconds
         for num_done, step in enumerate(
             generate_with_interventions(lm, self.state_builder.runs.resolve_patches(run), generated), start=1
@@ -191,7 +194,7 @@ class GenerationActions:
             if run.edits and lm.config.position == "learned":
                 self.state_builder.runs.trace(run)  # raises if shifted positions exceed the learned ones
             positions.append(len(run.window(lm.config.context_length)) - 1)
-            is_complete = num_done == settings.max_new_tokens or step.token_id in tokenizer.eos_ids
+            is_complete = num_done == settings.max_new_tokens or step.token_id in stop_ids
             is_complete = is_complete or step.stopped_by is not None
             is_last = is_complete or num_done == max_tokens or time.monotonic() >= end
             if is_last and not is_complete:
@@ -215,6 +218,11 @@ class GenerationActions:
                 most=self.limits.seconds,
             )
             warn(UserError(message))
+
+
+def find_stop_ids(page_state: PageState, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Return the ids that end a generation: of a text's end and, in a conversation, of a turn's."""
+    return (*tokenizer.eos_ids, *(end_of_turn_ids(tokenizer) if page_state.chat else ()))
 
 
 def select_position(index: int, page_state: PageState) -> PageState:

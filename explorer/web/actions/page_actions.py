@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.lessons.example_prompts import EXAMPLES
+from explorer.state.chat_messages import MAX_CHAT_CHARACTERS, chat_messages, format_chat, parse_chat
 from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
 from explorer.state.run_request import RunRequest
@@ -21,6 +22,7 @@ from explorer.web.browser_api.lesson_endpoints import LessonContents
 from explorer.web.error_messages import USER_ERRORS, user_message, warn
 from explorer.web.rate_limits import PromptRateLimiter
 from explorer.web.shared_constants import run_state_change
+from model.pretrained.chat_template import has_chat_template
 
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 
@@ -113,7 +115,7 @@ FIRST_PROMPT = next(iter(EXAMPLES.values()))
 GRADIO_PANELS = ("api", "api-recorder", "settings")  # panels that Gradio opens if the URL has them as its view
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
 # another model, so that of what they are left out with a `text` remains.
-TEXT_FIELDS = ("prompt", "generated", "branches", "began", "dropped")
+TEXT_FIELDS = ("prompt", "generated", "branches", "began", "dropped", "chat")
 SECOND_RUN_FIELDS = ("b.checkpoint", "b.prompt", "b.generated", "b.dropped", "b.edits", "b.pins", "b.text")
 FALLBACKS = {
     (): "",
@@ -193,6 +195,7 @@ class PageActions:
             "follow": self.follow,
             "prompt": self.run_prompt,
             "example": self.run_example,
+            "chat": self.run_chat,
             "model": self.change_model,
             "step": self.take_step,
             "place": self.go_to_place,
@@ -299,13 +302,24 @@ class PageActions:
 
     def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run a new prompt and select its last token."""
-        return self._run(action, state, self.state_builder.select_last_token)
+        return self._run_text(action, state, self.state_builder.select_last_token)
 
     def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run an example and select the head with the largest direct effect."""
-        return self._run(action, state, self.state_builder.select_top_head)
+        return self._run_text(action, state, self.state_builder.select_top_head)
 
-    def _run(
+    def run_chat(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
+        """Run a conversation as the model's chat template writes it, and select its last token."""
+        self.prompts.acquire()
+        messages = action.get("messages", [])
+        run = self.state_builder.create_chat_run(state.get("checkpoint", self.checkpoint), messages)
+        if not (chat := parse_chat(format_chat(messages))):
+            raise UserError(
+                _("A conversation has at most {most:,} characters: leave out turns.", most=MAX_CHAT_CHARACTERS)
+            )
+        return self._run(run, state, self.state_builder.select_last_token, chat)
+
+    def _run_text(
         self, action: Mapping[str, Any], state: dict[str, Any], select: Callable[[PageState], PageState]
     ) -> PageUpdate:
         """Run the action's text by its model, or else the state's.
@@ -316,19 +330,33 @@ class PageActions:
         self.prompts.acquire()
         checkpoint = action.get("checkpoint", state.get("checkpoint", self.checkpoint))
         run = self.state_builder.create_run(checkpoint, action.get("text", ""), self.has_bos(state))
+        return self._run(run, state, select)
+
+    def _run(
+        self, run: RunRequest, state: dict[str, Any], select: Callable[[PageState], PageState], chat: str = ""
+    ) -> PageUpdate:
+        """Return the update to a run with the state's interventions and second run.
+
+        Args:
+            chat: see `PageState`.
+        """
         state = self.drop_cross_model_patches(state, run)
         run = self.reapply_interventions(run, state)
-        page_state = PageState(run, Selection.parse(state), turn=parse_revision(state) + 1)
+        page_state = PageState(run, Selection.parse(state), turn=parse_revision(state) + 1, chat=chat)
         return self._update(select(self.keep_second_run(page_state, state)), state)
 
     def has_bos(self, state: dict[str, Any]) -> bool:
-        """Return whether the state's prompt begins with BOS, or is truncated; True if the state is invalid."""
+        """Return whether the state's prompt begins with BOS, or need not; True if the state is invalid.
+
+        A truncated prompt need not, nor a conversation.
+        """
         try:
-            run = PageState.parse(state).run
+            page_state = PageState.parse(state)
+            run = page_state.run
             _lm, tokenizer = self.state_builder.runs.model(run.checkpoint)
         except USER_ERRORS:
             return True
-        return bool(run.dropped) or has_bos(run.prompt, tokenizer)
+        return bool(run.dropped or page_state.chat) or has_bos(run.prompt, tokenizer)
 
     def change_model(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run the same text with another model, keeping the continuation, and the selection if the tokens are the same.
@@ -340,12 +368,15 @@ class PageActions:
         try:
             before = PageState.parse(state)
             self.state_builder.runs.trace(before.run)
-            is_same_text = self.state_builder.runs.text(before.run)[0] == text
+            is_same_text = self.prompt_text(before) == text
             is_same_text = (
                 is_same_text or self.state_builder.create_run(before.run.checkpoint, text).prompt == before.run.prompt
             )
         except USER_ERRORS:  # nothing can be kept of it
             is_same_text = False
+        if is_same_text and before.chat:
+            _lm, tokenizer = self.state_builder.runs.model(self.state_builder.runs.library.catalog.resolve(checkpoint))
+            is_same_text = has_chat_template(tokenizer)
         if not is_same_text:
             return self.run_prompt(action, state)
         self.prompts.acquire()
@@ -445,6 +476,8 @@ class PageActions:
         """Apply a command on the second run."""
         before = self.state_builder.next_revision(state)
         after = self.second_run.apply_command(before, action)
+        if after.run.prompt != before.run.prompt:
+            after = replace(after, chat="")
         selection = {name: after.selection.as_dict()[name] for name in TWO_RUN_FIELDS}
         return PageUpdate(run_state_change(after) | selection, self._prompt_if_changed(before, after))
 
@@ -467,7 +500,10 @@ class PageActions:
         return PageUpdate(change, self.prompt_text(page_state))
 
     def prompt_text(self, page_state: PageState) -> str:
-        """Return the text of a run's prompt."""
+        """Return the text of a run's prompt; of a conversation the last of the user's messages."""
+        if page_state.chat:
+            contents = [message["content"] for message in chat_messages(page_state.chat) if message["role"] == "user"]
+            return contents[-1] if contents else ""
         return self.state_builder.runs.text(page_state.run)[0]
 
     def _prompt_if_changed(self, before: PageState, after: PageState) -> str | None:

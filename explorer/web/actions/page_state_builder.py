@@ -1,18 +1,20 @@
 """Creation of runs and states: from prompts and URLs, with their first selection, and with another model."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
+from explorer.state.chat_messages import chat_messages
 from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
-from explorer.tracing.token_ids import encode_prompt, has_bos, retokenize, strip_bos
+from explorer.tracing.token_ids import encode_messages, encode_prompt, has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.default_selection import select_strongest
+from model.pretrained.chat_messages import Message
 
 
 class PageStateBuilder:
@@ -33,6 +35,20 @@ class PageStateBuilder:
         checkpoint = self.runs.library.catalog.resolve(checkpoint)
         lm, tokenizer = self.runs.model(checkpoint)
         ids, dropped = encode_prompt(text, tokenizer, lm.config.context_length, with_bos)
+        return RunRequest(checkpoint, ids, dropped=dropped)
+
+    def create_chat_run(self, checkpoint: str, messages: Sequence[Message]) -> RunRequest:
+        """Return the run of a conversation, as the model's chat template writes it.
+
+        Raises:
+            UserError: there is no message.
+            ModelError: the model has no chat template, or it refuses the messages.
+        """
+        if not messages:
+            raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
+        checkpoint = self.runs.library.catalog.resolve(checkpoint)
+        lm, tokenizer = self.runs.model(checkpoint)
+        ids, dropped = encode_messages(messages, tokenizer, lm.config.context_length)
         return RunRequest(checkpoint, ids, dropped=dropped)
 
     def toggle_bos(self, page_state: PageState) -> PageState:
@@ -61,7 +77,9 @@ class PageStateBuilder:
             page_state = replace(page_state, selection=replace(page_state.selection, view=Selection.view))
         select = self.clamp_selection
         if not page_state.run.prompt:
-            run = self.create_run(page_state.run.checkpoint, str(state.get("text", "")))
+            checkpoint, messages = page_state.run.checkpoint, chat_messages(page_state.chat)
+            text = str(state.get("text", ""))
+            run = self.create_chat_run(checkpoint, messages) if messages else self.create_run(checkpoint, text)
             page_state = replace(page_state, run=replace(run, edits=page_state.run.edits))
             select = self.clamp_selection if "query" in state else self.select_last_token
         if page_state.other:
@@ -147,7 +165,12 @@ def state_with_other_model(
         run = replace(saved_state.run, edits=page_state.run.edits)
         return replace(page_state, run=run, branches=saved_state.branches, began=saved_state.began)
     (_lm, old), (_other_lm, new) = (state_builder.runs.model(name) for name in (page_state.run.checkpoint, checkpoint))
-    if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
+    if page_state.chat:
+        run = state_builder.create_chat_run(checkpoint, chat_messages(page_state.chat))
+        generated = retokenize(page_state.run.generated, old, new, is_continuation=True)
+        generated = page_state.run.generated if run.prompt == page_state.run.prompt else generated
+        run = replace(run, generated=generated, edits=page_state.run.edits)
+    elif old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
         run = replace(page_state.run, checkpoint=checkpoint)
     else:
         run = state_builder.create_run(checkpoint, prompt, with_bos=has_bos(page_state.run.prompt, old))

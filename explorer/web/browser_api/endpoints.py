@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.analysis.next_token import find_tokens, token_rank
 from explorer.analysis.steering import direction_from_texts
+from explorer.architecture.summary import summarise_files
 from explorer.errors import UserError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryExampleContext
@@ -15,7 +16,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.jobs import JobProgress, JobScheduler
 from explorer.tracing.model_catalog import format_bytes
-from explorer.tracing.model_library import HubModelOpener, ModelLibrary, TrainingStepPrefetcher
+from explorer.tracing.model_library import ModelLibrary, ModelOpener, TrainingStepPrefetcher
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
@@ -34,7 +35,7 @@ from explorer.web.key_value_stores import FaultTolerantStore
 from explorer.web.layout import view_markup
 from explorer.web.request_validation import ClickedPointFields, Index, State, to_json_bytes
 from explorer.web.shared_constants import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
-from explorer.web.widgets.header import HubModelForm, ModelPicker
+from explorer.web.widgets.header import ModelPicker, OpenModelForm
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 
 MAX_SENT_TOKENS = 50_000  # of a vocabulary that the browser searches by itself
@@ -209,33 +210,43 @@ def progress_payload(progress: JobProgress) -> dict[str, Any]:
 MAX_CONCURRENT_JOBS = 2  # models that are fetched or compared
 
 
-class HubEndpoints:
-    """Endpoints that open and check models of the Hub; `JobEndpoints` reports progress and cancels.
+class OpeningEndpoints:
+    """Endpoints that open and check models of the Hub and of paths; `JobEndpoints` reports progress and cancels.
 
     Args:
         library: to which opened models are added.
     """
 
     def __init__(self, library: ModelLibrary):
-        self.library, self.opening, self.queue = library, HubModelOpener(library), JobScheduler(MAX_CONCURRENT_JOBS)
+        self.library, self.opening, self.queue = library, ModelOpener(library), JobScheduler(MAX_CONCURRENT_JOBS)
 
     @property
     def functions(self) -> list[Callable]:
         return [self.model_needs, self.begin_opening, self.begin_check]
 
     def model_needs(self, name: str) -> dict[str, str]:
-        """Return the requirements of opening a model as text in `words`, and the name of the `job` that opens it.
+        """Return the requirements of opening a model.
+
+        Returns:
+            `words`, what is in its files, and the memory that it takes; `job`, the name of the job that opens it;
+            `checkpoint`, the model's name then.
+
+        Args:
+            name: on the Hub, or a path, if users may open any.
 
         Raises:
-            UserError, CheckpointError: see `HubModelOpener.requirements`.
+            UserError, CheckpointError: see `ModelOpener.requirements`.
         """
         needs = self.opening.requirements(name)
         fetch = _("It is on this machine.")
         if needs.download:
             fetch = _("{size} to be fetched.", size=format_bytes(needs.download))
-        takes = _("Its weights take up to {size} of memory.", size=format_bytes(needs.memory))
+        elif needs.files and (contents := summarise_files(needs.files)):
+            fetch = _("On this machine: {contents}.", contents=contents)
+        takes = _("Its weights take up to {size} of memory.", size=format_bytes(needs.memory)) if needs.memory else ""
         left = "" if needs.left is None else _("{size} are free.", size=format_bytes(needs.left))
-        return {"words": " ".join(filter(None, (fetch, takes, left))), "job": self.opening.open_job(name).name}
+        words = " ".join(filter(None, (fetch, takes, left)))
+        return {"words": words, "job": self.opening.open_job(name).name, "checkpoint": needs.checkpoint}
 
     def begin_opening(self, name: str, visitor: str) -> dict[str, Any]:
         """Start downloading and loading a model, and return the progress; raises the errors of `model_needs`."""
@@ -258,7 +269,7 @@ class HubEndpoints:
         """Return the Hub widget's contents for the visible model."""
         catalog, job = self.library.catalog, self.opening.self_check_job(checkpoint)
         is_external = catalog.is_external(checkpoint) and checkpoint != catalog.own_module  # a view compares that
-        return HubModelForm.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)
+        return OpenModelForm.pack(catalog.allowed_names, self.opening.agreement(checkpoint), job, is_external)
 
 
 FILES_CHANGED = N_("The model’s files have changed. Everything shown is computed with the new files.")
@@ -283,7 +294,7 @@ class BrowserEndpoints:
         self, runs: RunService, lessons: LessonContents | None = None, shared: FaultTolerantStore | None = None
     ):
         self.lessons = lessons
-        self.runs, self.page_contents, self.opening = runs, PageContents(runs), HubEndpoints(runs.library)
+        self.runs, self.page_contents, self.opening = runs, PageContents(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
@@ -351,7 +362,7 @@ class BrowserEndpoints:
             return {"contents": contents, "version": version}
         if about == "show" and stage == 0:
             contents |= self.page_contents.model_facts(page_state.run.checkpoint)
-            contents |= self.page_contents.advice(page_state.run) | self.page_contents.comparison_bar(page_state)
+            contents |= self.page_contents.advice(page_state) | self.page_contents.comparison_bar(page_state)
             checkpoint, checkpoints = page_state.run.checkpoint, self.runs.library.checkpoints
             contents |= {
                 PICKER: ModelPicker.pack(checkpoints),

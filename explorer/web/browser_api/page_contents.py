@@ -15,6 +15,7 @@ from explorer.architecture.summary import model_summary, summarise_files
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.state.chat_messages import chat_messages
 from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -25,7 +26,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import get_identity
 from explorer.tracing.request_budget import BudgetExceededError, check_budget
 from explorer.tracing.run_service import RunService
-from explorer.tracing.token_ids import has_bos, strip_bos
+from explorer.tracing.token_ids import has_bos, strip_bos, token_roles
 from explorer.tracing.trace import Trace
 from explorer.translations import _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
@@ -40,6 +41,7 @@ from explorer.web.shared_constants import (
     BRANCHES,
     BRIEF,
     CHANGES,
+    CHAT,
     CHOOSERS,
     CODE,
     FACTS,
@@ -75,6 +77,7 @@ from explorer.web.widgets.next_token.table_columns import (
     summarise_distribution,
 )
 from explorer.web.widgets.tokens import (
+    ChatForm,
     ContinuationTree,
     GenerationPlayer,
     NextTokenGuessForm,
@@ -91,8 +94,10 @@ from explorer.web.widgets.view_tools import (
 )
 from model.checkpoint import find_checkpoint, is_gguf
 from model.config import window_start
-from model.describe import describe_model
+from model.describe import NOT_NAMED, Description, describe_model
 from model.generation.sampling import sampling_distribution
+from model.gguf.gguf_file import read_licence
+from model.pretrained.chat_template import has_chat_template
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
@@ -144,14 +149,19 @@ class ContinuationSurprisals:
 
 @lru_cache(maxsize=128)
 def files_facts(location: str | PathLike[str], identity: Hashable, locale: str) -> str:
-    """Return what a model's files say of it; "" of a GGUF file, whose notes do, and whose header takes seconds.
+    """Return what a model's files say of it; of a GGUF file, whose notes name its types, the licence alone.
+
+    A vocabulary in its header would take seconds.
 
     Args:
         location: of the model, see `ModelCatalog.locate`.
         identity: of the model, which is another when its files change.
         locale: the current one.
     """
-    return "" if is_gguf(find_checkpoint(location)) else summarise_files(describe_model(location))
+    path = find_checkpoint(location)
+    if not is_gguf(path):
+        return summarise_files(describe_model(location))
+    return summarise_files(Description((("licence", read_licence(path) or NOT_NAMED),)))
 
 
 class PageContents:
@@ -162,8 +172,11 @@ class PageContents:
 
     def model_facts(self, checkpoint: str) -> dict[str, Any]:
         """Return what is said of the model: its size, its files, and a note on a vocabulary that it lacks."""
-        (lm, _tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
-        facts = model_summary(lm), files_facts(catalog.locate(checkpoint), get_identity(lm), current_locale())
+        (lm, tokenizer), catalog = self.runs.model(checkpoint), self.runs.library.catalog
+        location = catalog.locate(checkpoint)
+        facts = [model_summary(lm), files_facts(location, get_identity(lm), current_locale())]
+        if is_gguf(find_checkpoint(location)) and has_chat_template(tokenizer):
+            facts.append(_("with a chat template"))
         note = catalog.own_vocabulary if checkpoint == catalog.own_module else None
         vocabulary = translate(note.template, **note.values) + "." if note else ""
         return {FACTS: " · ".join(filter(None, facts)), VOCABULARY: vocabulary}
@@ -173,15 +186,23 @@ class PageContents:
         run = page_state.run
         prompt, generated = self.runs.text(run)
         strip = token_strip_fields(run, trace)
+        messages, (_lm, tokenizer) = chat_messages(page_state.chat), self.runs.model(run.checkpoint)
+        if has_chat_template(tokenizer):
+            roles = token_roles(messages, run.token_ids, len(run.prompt), run.dropped, tokenizer)
+            strip["roles"] = roles[-len(trace) :]
         other = {STRIP_B: None}
         if page_state.visible_second_run:
             comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
             shades_a, shades_b = shade_by_surprisal_difference(comparison)
-            strip_b = token_strip_fields(self.runs.second_run(page_state), comparison.other)
+            other_run = self.runs.second_run(page_state)
+            strip_b = token_strip_fields(other_run, comparison.other)
+            if other_run.token_ids == run.token_ids:
+                strip_b["roles"] = strip.get("roles", [])
             other = {STRIP_B: TokenStrip.pack(**strip_b | {"shades": {"change": shades_b}})}
             strip["shades"] = {"change": shades_a}
         return other | {
-            STRIP: TokenStrip.pack(**strip, beginning=self.bos_text(run)),
+            CHAT: ChatForm.pack(messages, generated) if has_chat_template(tokenizer) else None,
+            STRIP: TokenStrip.pack(**strip, beginning=("", False) if messages else self.bos_text(run)),
             STORY: {"prompt": prompt, "generated": generated},
             PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
@@ -268,9 +289,10 @@ class PageContents:
         )
         return {RUNS: RunComparisonControls.pack(page_state, comparison, self.runs.library.checkpoints, texts)}
 
-    def advice(self, run: RunRequest) -> dict[str, Any]:
-        """Return advice on how to end the prompt; empty once tokens were generated."""
-        advice = None if run.generated else prompt_advice(self.runs.trace(run))
+    def advice(self, page_state: PageState) -> dict[str, Any]:
+        """Return advice on how to end the prompt; empty for a conversation, and once tokens were generated."""
+        run = page_state.run
+        advice = None if run.generated or page_state.chat else prompt_advice(self.runs.trace(run))
         if advice is None:
             return {ADVICE: PromptAdviceLine.pack()}
         _lm, tokenizer = self.runs.model(run.checkpoint)

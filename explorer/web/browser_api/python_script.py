@@ -1,15 +1,17 @@
 """Python that reproduces a figure of the page with the functions of `explorer`."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
+from explorer.state.chat_messages import chat_messages
 from explorer.state.page_state import PageState
 from explorer.state.run_request import RunRequest
 from explorer.tracing.run_service import RunService
-from explorer.tracing.token_ids import encode_prompt, strip_bos
+from explorer.tracing.token_ids import encode_messages, encode_prompt, strip_bos
 from explorer.translations import _
 from explorer.views.default_selection import complete_selection
 from explorer.views.two_run_figures import FigurePlaceholder
@@ -17,6 +19,8 @@ from explorer.views.view import PAGE_KINDS, Panel
 from explorer.web.browser_api.open_view import OpenView, make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.shared_constants import element_id
+from model.errors import ModelError
+from model.pretrained.chat_template import has_chat_template
 
 # Fields of the selection that no figure depends on, or that the script says otherwise.
 PAGE_FIELDS = {
@@ -36,7 +40,7 @@ def python_script(runs: RunService, page_state: PageState, figure: str = "") -> 
         UserError, CheckpointError: there is no such run.
     """
     open_view = make_open_view(runs, page_state)
-    script = PythonScriptBuilder(runs)
+    script = PythonScriptBuilder(runs, page_state.chat)
     needs_other = page_state.other and (open_view.has_other or page_state.run.patches)
     other = runs.second_run(page_state) if needs_other else None
     script.add_runs(page_state.run, other)
@@ -55,6 +59,7 @@ class PythonScriptBuilder:
 
     Attributes:
         runs: access to models and runs.
+        chat: messages of the page's prompt, see `PageState`.
         imports: lines at the top.
         models: checkpoint -> the name of its variable.
         variables: name of a run's variable -> the run.
@@ -62,6 +67,7 @@ class PythonScriptBuilder:
     """
 
     runs: RunService
+    chat: str = ""
     imports: list[str] = field(default_factory=lambda: ["import explorer"])
     models: dict[str, str] = field(default_factory=dict)
     variables: dict[str, RunRequest] = field(default_factory=dict)
@@ -115,8 +121,13 @@ class PythonScriptBuilder:
         return self.models[checkpoint]
 
     def prompt_literal(self, checkpoint: str, token_ids: tuple[int, ...]) -> str:
-        """Return the text of tokens as a literal, or their ids if the text would be other tokens."""
+        """Return an argument for tokens: the page's messages or a text, or their ids if these would be other tokens."""
         lm, tokenizer = self.runs.model(checkpoint)
+        messages = chat_messages(self.chat)
+        if messages and has_chat_template(tokenizer):
+            with suppress(ModelError):
+                if encode_messages(messages, tokenizer, lm.config.context_length) == (token_ids, 0):
+                    return f"messages={messages!r}"
         text = tokenizer.decode(strip_bos(token_ids, tokenizer))
         try:
             is_same = encode_prompt(text, tokenizer, lm.config.context_length) == (token_ids, 0)

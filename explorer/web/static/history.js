@@ -254,7 +254,7 @@ export function goToState(there, isSameRun) {
 }
 
 /** @param {import("./page_state.js").State} state */
-const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });
+const continuationsOf = ({ prompt, dropped, generated, branches, began, chat }) => ({ prompt, dropped, generated, branches, began, chat });
 
 // What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address
 // that is loaded has not.

@@ -449,6 +449,12 @@ export function runPrompt(text, isOffered = false) {
   act({ kind: "prompt", text });
 }
 
+/** Runs a conversation, as the model's chat template writes it. @param {{ role: string, content: string }[]} messages */
+export function runChat(messages) {
+  haltWriting();
+  act({ kind: "chat", messages });
+}
+
 /** Runs an example, with that model too. @param {string} text */
 export function runExample(text) {
   haltWriting();

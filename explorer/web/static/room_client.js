@@ -174,7 +174,7 @@ export function enterRoom() {
 // Going where another page is: all that its state says, but what stays each person's own.
 
 const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];
-const OF_RUN = ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "lesson", "step"];
+const OF_RUN = ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "chat", "lesson", "step"];
 const OF_VIEW = ["view", "shown", "depth", "unfolded"];
 const SETTINGS = ["temperature", "top_k", "max_new_tokens", "seed", "top_p", "min_p", "repetition_penalty", "stop_strings"];
 

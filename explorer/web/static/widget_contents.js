@@ -237,7 +237,7 @@ export function watchViewedFigures() {
 /** @typedef {{ progress: Progress }} Attempt at a job: one that was left is not the one that is begun after it */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
-const UNASKED_S = 3; // what takes less is worked out without a button
+const UNASKED_S = 10; // what takes less is worked out without a button
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
@@ -459,20 +459,24 @@ export function unfold(id) {
  */
 export function onFigureContent(element, drawing, show) {
   const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);
+  function appear() {
+    hide(element, false);
+    element.closest(".tabitem")?.classList.remove("without-figures");
+  }
   onContent(element, (content) => {
     const instead = content?.instead ?? "", isFolded = Boolean(content?.folded);
     fold(isFolded);
     if (isFolded) {
       follow(null);
       for (const part of [drawing, words]) part.hidden = true;
-      return hide(element, false);
+      return appear();
     }
     follow(content?.job ?? null);
     words.hidden = !instead;
     drawing.hidden = Boolean(instead);
     say(words, instead);
     if (!instead) return show(content);
-    hide(element, false);
+    appear();
     countDraw(drawing);
   });
 }

@@ -4,20 +4,21 @@ import { _ } from "../static/translations.js";
 
 /** @typedef {import("./views.js").About} About */
 
-/** View -> what its slider scales: a head or a neuron. @type {Record<string, (about: About) => [string, string]>} its title and its intervention without the amount */
+/** View -> what is switched off or scaled there, a head or a neuron. @type {Record<string, (about: About) => [string, string, string]>} both titles, and the place */
 const SCALED = {
-  attention: ({ layer, head }) => [_("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
-  feed_forward: ({ layer, neuron }) => [_("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off", { head, layer }), _("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off", { neuron, layer }), _("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
 };
 
 /** The sliders of a view (InterventionControls.pack). @param {string} view @param {About} about */
 export function packInterventionControls(view, about) {
   if (!SCALED[view]) return [];
-  const [title, tap] = SCALED[view](about), here = `${tap}@${about.position}`, texts = (place) => [`${place}*scale`, `${place}*scale`];
-  return [{
-    title, edit: `${tap}*scale`, everywhere: texts(tap), here: texts(here), switch: false, scopes: [], log: false, minimum: 0, maximum: 2, step: 0.05, ablates: true, default: 1,
-    amount: amountIn(about.edits, tap), amountHere: amountIn(about.edits, here),
-  }];
+  const [off, scaled, tap] = SCALED[view](about), here = `${tap}@${about.position}`, shared = { scopes: [], log: false, minimum: 0, maximum: 2, step: 0.05 };
+  const texts = (kind) => ({ edit: `${tap}*${kind}`, everywhere: [`${tap}*${kind}`, `${tap}*${kind}`], here: [`${here}*${kind}`, `${here}*${kind}`] }), isOff = (place) => +about.edits.includes(`${place}*zero`);
+  return [
+    { title: off, ...texts("zero"), ...shared, switch: true, ablates: false, default: 0, amount: isOff(tap), amountHere: isOff(here) },
+    { title: scaled, ...texts("scale"), ...shared, switch: false, ablates: true, default: 1, amount: amountIn(about.edits, tap), amountHere: amountIn(about.edits, here) },
+  ];
 }
 
 /** The factor of a place in a run. @param {string[]} edits @param {string} place */

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from explorer.errors import UserError
 from explorer.tracing import model_catalog
 from explorer.tracing.jobs import JobScheduler, run_to_completion
 from explorer.tracing.model_catalog import ANY_NAME
-from explorer.tracing.model_library import HubModelOpener, ModelLibrary
+from explorer.tracing.model_library import ModelLibrary, ModelOpener
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.reference_logits import REFERENCE_LOGITS
@@ -36,7 +37,7 @@ def hub(folder, tmp_path, monkeypatch, tiny_checkpoint):
 
 @pytest.fixture
 def opening(hub):
-    return HubModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
+    return ModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
 
 
 def test_a_model_is_fetched_loaded_and_offered(opening, folder):
@@ -63,8 +64,8 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
 @pytest.mark.parametrize(
     ("names", "name", "told"),
     [
-        (ANY_NAME, "bare", "named as on the Hugging Face Hub, owner/name, got 'bare'"),
-        (ANY_NAME, "../../etc/passwd", "owner/name, got"),
+        (frozenset(), "bare", "this server does not open other models"),
+        (frozenset([NAME]), "../../etc/passwd", "only opens these models"),
         (ANY_NAME, None, "owner/name, got None"),
         (ANY_NAME, ["a/b"], "owner/name, got"),
         (frozenset(["other/one"]), NAME, "only opens these models of the Hugging Face Hub: other/one"),
@@ -72,7 +73,7 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
     ],
 )
 def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
-    opening = HubModelOpener(ModelLibrary("cpu", hub_names=names))
+    opening = ModelOpener(ModelLibrary("cpu", hub_names=names))
     for ask in (opening.requirements, opening.open_job):
         with pytest.raises(UserError, match=told):
             ask(name)
@@ -82,8 +83,30 @@ def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
     assert hub.requested_paths == []
 
 
+def test_a_path_is_opened_where_only_this_machine_is_served(folder, hub, tmp_path):
+    copy, odd = shutil.copytree(folder, tmp_path / "by-path"), tmp_path / "odd.gguf"
+    odd.write_bytes(b"GGUF" + bytes(20))
+    opening = ModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
+    needs = opening.requirements(str(copy))
+    assert (needs.checkpoint, needs.download) == ("by-path", 0) and "F32" in dict(needs.files.rows)["types"]
+    assert "by-path" not in opening.library.checkpoints
+    run_to_completion(opening.open_job(str(copy)).steps())
+    assert opening.library.has("by-path")
+    for path, words in (
+        (odd, "version 0"),
+        (tmp_path / "none.gguf", "there is no file or folder"),
+        (Path("/etc/passwd"), "no model in a format that is known"),
+        ("bare", "there is no checkpoint 'bare'"),
+    ):
+        with pytest.raises(CheckpointError, match=words):
+            opening.open_job(str(path))
+    listed = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
+    with pytest.raises(UserError, match=f"only opens these models of the Hugging Face Hub: {NAME}"):
+        listed.requirements(str(copy))
+
+
 def test_of_listed_names_each_may_be_opened(hub):
-    opening = HubModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
+    opening = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
     assert opening.library.catalog.allowed_names == [NAME]
     run_to_completion(opening.open_job(NAME).steps())
     assert opening.library.has(NAME)
@@ -132,7 +155,7 @@ def test_a_model_from_elsewhere_is_compared_once(opening):
 
 
 def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder, tmp_path):
-    opening, copy = HubModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
+    opening, copy = ModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
     name, queue = opening.library.catalog.open(copy), JobScheduler(timeout_s=60)
 
     def compare():
@@ -165,7 +188,7 @@ def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
 
 
 def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
-    opening = HubModelOpener(ModelLibrary("cpu"))
+    opening = ModelOpener(ModelLibrary("cpu"))
     name = opening.library.catalog.open(STORIES)
     assert opening.self_check_job(name) is None and opening.agreement(name) is None
 

@@ -1,11 +1,20 @@
 """Chat templates: texts and ids are those of transformers; templates of strangers are bounded."""
 
 import json
+from itertools import groupby
+from operator import itemgetter
 
 import pytest
 
 from model.errors import ModelError
-from model.pretrained.chat_template import encode_chat, read_chat_template, render_chat
+from model.pretrained.chat_template import (
+    TEMPLATE,
+    encode_chat,
+    encode_chat_with_roles,
+    end_of_turn_ids,
+    read_chat_template,
+    render_chat,
+)
 from model.pretrained.tokenizer import PretrainedTokenizer
 from tests.model.pretrained.conftest import byte_level
 
@@ -86,6 +95,33 @@ def test_texts_and_ids_are_those_of_transformers(name, chat, tokenizers_of_both)
         assert text == expected
         expected_ids = hf_tokenizer.apply_chat_template(chat, add_generation_prompt=prompts)["input_ids"]
         assert encode_chat(tokenizer, chat, add_generation_prompt=prompts) == expected_ids
+
+
+@pytest.mark.parametrize("name", TEMPLATES.keys() - {"JSON", "break and continue"})
+def test_each_token_has_the_role_of_its_message(name, tokenizers_of_both):
+    tokenizer, _hf_tokenizer = tokenizers_of_both
+    tokenizer.chat_template = TEMPLATES[name]
+    chat = [dict(message, content=message["content"].replace("the", "<|unk|> user")) for message in CHATS[1]]
+    ids, roles = encode_chat_with_roles(tokenizer, chat)
+    assert ids == encode_chat(tokenizer, chat) and len(roles) == len(ids)
+    groups = groupby(zip(roles, ids, strict=True), key=itemgetter(0))
+    texts = [(role, tokenizer.decode([token_id for _role, token_id in group]).strip()) for role, group in groups]
+    if name in ("macros", "slices and counts"):  # whose texts are not those of the messages
+        assert {role for role, _text in texts} == {""}
+        return
+    expected = [(message["role"], message["content"]) for message in chat]
+    assert [(role, text) for role, text in texts if role != TEMPLATE] == expected
+
+
+def test_a_turn_ends_with_the_token_after_an_assistants_message(tokenizers_of_both):
+    tokenizer, _hf_tokenizer = tokenizers_of_both
+    ends = {}
+    for name in ("turns between marks", "roles by other names", "macros"):
+        tokenizer.chat_template = TEMPLATES[name]
+        ends[name] = [tokenizer.token_text(token_id) for token_id in end_of_turn_ids(tokenizer)]
+    assert ends == {"turns between marks": ["<|im_end|>"], "roles by other names": [], "macros": []}
+    tokenizer.chat_template = "{{ raise_exception('no') }}"
+    assert end_of_turn_ids(tokenizer) == ()
 
 
 def test_names_of_special_tokens_in_a_message_are_text(tokenizers_of_both):

@@ -8,8 +8,16 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.errors import ModelError
+from model.gguf.export_gguf import save_gguf
 from model.pretrained.export_hugging_face import save_hugging_face
-from model.pretrained.hub import cached_folder, download_files, is_hub_name, list_hub_files
+from model.pretrained.hub import (
+    cached_folder,
+    cached_model,
+    download_files,
+    is_hub_name,
+    list_hub_files,
+    split_hub_name,
+)
 from tests.hub import SHA, Hub, serve_hub, use_hub
 from tests.sample_models import STORIES
 
@@ -114,7 +122,7 @@ def test_pickled_weights_are_not_fetched(hub, folder, tmp_path):
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        (["x-Q4_K_M.gguf"], "x-Q4_K_M.gguf is a GGUF"),
+        (["x-Q4_K_M.gguf"], "has GGUF files: open one by its name, such as somebody/stories/x-Q4_K_M.gguf"),
         (["config.json", "onnx/model.onnx"], "onnx/model.onnx is an ONNX graph"),
         (["adapter_config.json", "adapter_model.safetensors"], "adapter"),
         (["model_index.json", "unet/diffusion_pytorch_model.safetensors"], "pipeline of diffusers"),
@@ -126,7 +134,7 @@ def test_what_the_hub_has_in_another_format_is_named(hub, tmp_path, files, told)
     for file in files:
         (other / file).parent.mkdir(parents=True, exist_ok=True)
         (other / file).write_text("{}")
-    with pytest.raises(ModelError, match=f"{NAME} cannot be opened: .*{told}"):
+    with pytest.raises(ModelError, match=f"{NAME} (cannot be opened: .*)?{told}"):
         list_hub_files(NAME)
 
 
@@ -152,3 +160,41 @@ def test_without_a_network_it_is_told(folder, tmp_path, monkeypatch):
     use_hub(monkeypatch, "http://127.0.0.1:9", tmp_path / "cache")
     with pytest.raises(CheckpointError, match=f"{NAME} is not on this machine, and the hub is out of reach: "):
         load_checkpoint(NAME)
+
+
+@pytest.fixture
+def gguf_name(hub, tiny_checkpoint, tmp_path) -> str:
+    """Name of a GGUF file of a model on the Hub, in a folder there."""
+    other = hub.models["somebody/files-GGUF"] = tmp_path / "files"
+    (other / "small").mkdir(parents=True)
+    save_gguf(*load_checkpoint("tiny"), other / "small" / "fox.gguf")
+    shutil.copy(other / "small" / "fox.gguf", other / "large-00001-of-00002.gguf")
+    return "somebody/files-GGUF/small/fox.gguf"
+
+
+def test_a_gguf_file_is_opened_by_its_name_and_nothing_else_is_fetched(hub, gguf_name):
+    lm, _tokenizer = load_checkpoint(gguf_name)
+    assert lm.config.num_layers == 2
+    assert [path for path in hub.requested_paths if "/resolve/" in path and "fox.gguf" not in path] == []
+    files = list_hub_files(gguf_name)
+    assert files.sizes.keys() == {"small/fox.gguf"} and files.weight_bytes == 0
+    hub.requested_paths.clear()
+    assert load_checkpoint(gguf_name)[0].config == lm.config
+    assert cached_model(gguf_name).name == "fox.gguf" and hub.requested_paths == []
+
+
+def test_a_gguf_file_that_is_not_there_or_not_whole_is_refused_before_it_is_fetched(hub, gguf_name):
+    sentences = {"none.gguf": "its GGUF files: .*small/fox.gguf", "large-00001-of-00002.gguf": "join them"}
+    for file, words in sentences.items():
+        with pytest.raises(ModelError, match=words):
+            list_hub_files(f"somebody/files-GGUF/{file}")
+    assert cached_model("somebody/files-GGUF/none.gguf") is None
+    assert all("/resolve/" not in path for path in hub.requested_paths)
+
+
+@pytest.mark.parametrize("name", ["a/b/../x.gguf", "a/b//x.gguf", "/a/b/x.gguf", "a/b/x y.gguf", "a/x.gguf"])
+def test_other_paths_are_no_names_of_gguf_files(hub, name):
+    assert split_hub_name(name)[1] == "" or not is_hub_name(name)
+    with pytest.raises(CheckpointError, match="there is no"):
+        load_checkpoint(name)
+    assert hub.requested_paths == []

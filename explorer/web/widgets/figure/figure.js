@@ -180,9 +180,12 @@ export function figure(element) {
     return drawing;
   }
 
+  // Where the plot is hidden, a title to press or a sentence stands in its place, which came after this was asked for.
+  const place = () => { if (!plot.hidden) hide(element, value === null); };
+
   async function drawOwed() {
     while (isOwed) {
-      hide(element, value === null);
+      place();
       const tab = element.closest(".tabitem");
       tab?.classList.toggle("without-figures", !find(tab, ".panels > .block:not(.hidden)"));
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
@@ -196,7 +199,7 @@ export function figure(element) {
   async function drawOnce() {
     if (value && !plot.clientWidth) return; // hidden since
     isOwed = false;
-    hide(element, value === null);
+    place();
     if (!value) return;
     const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const isOther = dataText !== read[0];

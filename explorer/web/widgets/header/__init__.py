@@ -8,6 +8,7 @@ from explorer.lessons.glossary import ENTRIES, ENTRY_BY_NAME, FIRST_TERMS, Gloss
 from explorer.tracing.jobs import Job
 from explorer.tracing.training_history import checkpoints_of_training, model_name
 from explorer.translations import LANGUAGES, _, translate
+from explorer.web.file_uploads import MAX_UPLOAD_BYTES, too_large_sentence
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template, json_attribute
 from model.pretrained.reference_logits import LogitAgreement
 
@@ -21,7 +22,7 @@ class ModelPicker(HtmlWidget):
 
     Args:
         checkpoints: names of all checkpoints.
-        allows_opening: whether the list has an entry for opening another model (`HubModelForm`).
+        allows_opening: whether the list has an entry for opening another model (`OpenModelForm`).
     """
 
     kind = "picker"
@@ -44,23 +45,41 @@ def last_checkpoint(model: str, checkpoints: Sequence[str]) -> str:
     return checkpoints_of_training(model, checkpoints)[-1]
 
 
-class HubModelForm(HtmlWidget):
-    """Form that opens a model of the Hugging Face Hub, and the result of the visible model's check."""
+class OpenModelForm(HtmlWidget):
+    """Form that opens a model of the Hugging Face Hub, of a path or of a file, and the visible model's check.
+
+    Args:
+        allows_paths: whether paths and files are opened.
+    """
 
     kind = "open_model"
+    script = "open_model"
 
-    def __init__(self, **kwargs):
-        html = fill_template(
-            '<div class="open-model" hidden><form hidden><label>{name} <input type="text" maxlength="200" '
+    def __init__(self, allows_paths: bool = False, **kwargs):
+        name, files, limits = _("model on the Hugging Face Hub"), "", ""
+        if allows_paths:
+            name = _("model on the Hugging Face Hub, or a path on this machine")
+            files = fill_template(
+                '<button type="button" class="choose" title="{drop}">{choose}</button>'
+                '<input type="file" accept=".gguf" hidden aria-label="{choose}">',
+                choose=_("Choose a file…"),
+                drop=_("a GGUF file; it can be dropped on the page, too"),
+            )
+            limits = f' data-max-bytes="{MAX_UPLOAD_BYTES}" data-too-large="{escape_text(too_large_sentence())}"'
+        boxes = fill_template(
+            '<form hidden><label>{name} <input type="text" maxlength="1000" '
             'placeholder="{such_as}" spellcheck="false" autocapitalize="off" list="hub-names">'
-            '</label><datalist id="hub-names"></datalist><button type="submit">{look}</button>'
-            '<button type="button" class="close" aria-label="{close}">×</button></form>'
-            '<div class="opening" role="status"></div><p class="check" role="status" hidden></p></div>',
-            name=_("model on the Hugging Face Hub"),
+            '</label><datalist id="hub-names"></datalist><button type="submit">{look}</button>',
+            name=name,
             such_as=_("such as {name}", name="HuggingFaceTB/SmolLM2-135M"),
             look=_("Look it up"),
+        )
+        close = fill_template(
+            '<button type="button" class="close" aria-label="{close}">×</button></form>'
+            '<div class="opening" role="status"></div><p class="check" role="status" hidden></p></div>',
             close=_("open none"),
         )
+        html = f'<div class="open-model"{limits} hidden>{boxes}{files}{close}'
         super().__init__(html=html, **kwargs)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The text and how it goes on: tokens, what was written, continuations, and a guess."""
+"""The text and how it goes on: a conversation, tokens, what was written, continuations, and a guess."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +14,51 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.views.shared_plots import format_percent
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
+
+CHAT_HTML = """<div class="chat">
+<div class="how" role="group" aria-label="{how}">
+<button type="button" data-written="chat" aria-pressed="false" title="{chat_is}">{chat}</button>
+<button type="button" data-written="text" aria-pressed="true" title="{text_is}">{text}</button>
+</div>
+<form hidden>
+<div class="turns"></div>
+<p class="reply" hidden></p>
+<div class="buttons"><button type="button" class="add">{add}</button><button type="submit">{run}</button></div>
+</form>
+</div>"""
+
+
+class ChatForm(HtmlWidget):
+    """Switch between a text and a conversation, and the messages of the conversation; of chat models alone.
+
+    A conversation is run as the model's chat template writes it. The messages are the state's `chat`.
+    """
+
+    kind = "chat_form"
+    script = "chat"
+
+    def __init__(self, **kwargs):
+        html = fill_template(
+            CHAT_HTML,
+            how=_("how the prompt is written"),
+            chat=_("Chat"),
+            chat_is=_("messages, written as the model’s chat template says"),
+            text=_("Text"),
+            text_is=_("plain text, which the model continues"),
+            add=_("Add a turn"),
+            run=_("Run"),
+        )
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(messages: Sequence[Mapping[str, str]], reply: str) -> dict[str, Any]:
+        """Return the widget's value.
+
+        Args:
+            messages: those of the prompt; none if it is a text.
+            reply: text that was generated after them.
+        """
+        return {"messages": list(messages), "reply": reply if messages else ""}
 
 
 class TokenStrip(HtmlWidget):
@@ -41,11 +86,12 @@ class TokenStrip(HtmlWidget):
             '<p class="parts" hidden>{told}</p>',
             told=_("\\x and two digits stand for a byte: a part of a character that takes several tokens."),
         )
+        legend = '<p class="roles" hidden></p>'
         begun = fill_template(
             '<label class="beginning" title="{told}" hidden><input type="checkbox"> <span></span></label>',
             told=_("This model’s tokenizer puts it before every text; without it the model may go on otherwise."),
         )
-        super().__init__(html=f"{html}{options}</select></label>{begun}{parts}</div>", **kwargs)
+        super().__init__(html=f"{html}{options}</select></label>{begun}{legend}{parts}</div>", **kwargs)
 
     @staticmethod
     def pack(
@@ -54,6 +100,7 @@ class TokenStrip(HtmlWidget):
         num_prompt: int,
         earlier: int,
         beginning: tuple[str, bool] = ("", False),
+        roles: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -64,6 +111,7 @@ class TokenStrip(HtmlWidget):
             num_prompt: how many of them belong to the prompt; the others were generated.
             earlier: number of tokens before these that the model does not see.
             beginning: BOS text, "" for none, and whether the prompt begins with it.
+            roles: of each token in a conversation, see `token_roles`; none for a text.
         """
         packed = {
             name: {"shares": np.round(shares, 3).tolist(), "words": words} for name, (shares, words) in shades.items()
@@ -74,7 +122,7 @@ class TokenStrip(HtmlWidget):
             "num_prompt": num_prompt,
             "earlier": earlier,
             "beginning": list(beginning),
-        }
+        } | ({"roles": list(roles)} if roles else {})
 
 
 MAX_CHARACTERS = 60  # characters of the text

@@ -2,6 +2,7 @@
 // The text and how it goes on: its tokens as chips, its end in brief, what was written and how it was played, the tree
 // of continuations, and the visitor's guess.
 import { makeMove, pick, tune } from "../../static/page_actions.js";
+import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, percent, tokenNodes } from "../../static/dom.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
@@ -10,9 +11,11 @@ import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setStat
 /** @param {HTMLElement} element */
 export function tokenStrip(element) {
   const strip = find(element, ".strip"), choice = element.querySelector("select"), parts = find(element, ".parts");
-  const begun = find(element, ".beginning"), isBegun = begun.querySelector("input");
+  const begun = find(element, ".beginning"), isBegun = begun.querySelector("input"), legend = find(element, ".roles");
   const isB = find(element, ".tokens").dataset.run === "b"; // what is chosen are tokens of A: of B it is their partners
   const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
+  /** @type {string[]} */
+  let roles = [];
   let shades = {}, numPrompt = 0, shadedBy = "", drawn = "";
 
   // Most answers are about the same tokens.
@@ -44,6 +47,10 @@ export function tokenStrip(element) {
     begun.hidden = !expected;
     find(begun, "span").textContent = _("begins with {token}", { token: expected });
     parts.hidden = !tokens.some(isPartOfCharacter);
+    roles = content.roles ?? [];
+    now.forEach((chip, i) => setRole(chip, roles[i]));
+    legend.hidden = !roles.some(Boolean);
+    legend.replaceChildren(...Object.keys(roleNames()).filter((role) => roles.includes(role)).map(roleKey));
     shade();
   }
 
@@ -77,7 +84,7 @@ export function tokenStrip(element) {
       chip.style.setProperty("--share", String(Math.abs(shares[i])));
       chip.classList.toggle("less", shares[i] < 0);
       const place = _("position {position}", { position: i }), origin = i < numPrompt ? "" : _("generated");
-      chip.title = [place, origin, words[i]].filter(Boolean).join(", ");
+      chip.title = [place, origin, roleNames()[roles[i]], words[i]].filter(Boolean).join(", ");
     });
   }
 

@@ -56,7 +56,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     texts |= set() if about == "pick" else {"view"}
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
-        | {"facts", "vocabulary"}
+        | {"chat", "facts", "vocabulary"}
         if about == "show"
         else set()
     )
@@ -151,7 +151,18 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, sta
     assert all(contents[part] == whole[part] for part in ("story", "playback"))
     assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
     lists = f"{state['view']}-choosers"
-    around = {"strip", "strip-b", "story", "playback", "next-token", "next-token-words", "problem", "brief", "guess"}
+    around = {
+        "chat",
+        "strip",
+        "strip-b",
+        "story",
+        "playback",
+        "next-token",
+        "next-token-words",
+        "problem",
+        "brief",
+        "guess",
+    }
     assert set(contents) == around | {lists}
     assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2

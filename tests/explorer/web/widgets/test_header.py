@@ -1,7 +1,7 @@
 import pytest
 
 from explorer.tracing.jobs import Job
-from explorer.web.widgets.header import HubModelForm, ModelPicker
+from explorer.web.widgets.header import ModelPicker, OpenModelForm
 from model.pretrained.reference_logits import LogitAgreement
 
 CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
@@ -18,15 +18,15 @@ CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
     ],
 )
 def test_a_comparison_is_told_with_a_tick_only_where_it_holds(reference, largest, words, differs):
-    payload = HubModelForm.pack([], LogitAgreement(reference, largest, 20.0), None, is_external=True)
+    payload = OpenModelForm.pack([], LogitAgreement(reference, largest, 20.0), None, is_external=True)
     assert (payload["words"], payload["differs"], payload["check"]) == (words, differs, "")
 
 
 def test_what_was_not_compared_is_said_of_others_models_alone():
-    waiting = HubModelForm.pack(["a/b"], None, CHECK, is_external=True)
+    waiting = OpenModelForm.pack(["a/b"], None, CHECK, is_external=True)
     assert waiting["words"] == "not checked against another implementation"
     assert waiting == waiting | {"names": ["a/b"], "differs": False, "check": CHECK.name}
-    assert HubModelForm.pack([], None, None, is_external=False)["words"] == ""
+    assert OpenModelForm.pack([], None, None, is_external=False)["words"] == ""
 
 
 def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():

@@ -1,0 +1,102 @@
+// @ts-check
+// A conversation in the place of a text, for models with a chat template: its messages, and the roles of its tokens.
+import { runChat } from "../../static/page_actions.js";
+import { onContent } from "../../static/widget_contents.js";
+import { button, countDraw, find, findAll, make, span } from "../../static/dom.js";
+import { _ } from "../../static/translations.js";
+
+/** @typedef {{ role: string, content: string }} Message */
+
+/** Names of the roles that tokens have. @returns {Record<string, string>} */
+export const roleNames = () => ({
+  system: _("system"),
+  user: _("user"),
+  assistant: _("assistant"),
+  tool: _("tool"),
+  template: _("written by the chat template"),
+});
+
+/** @param {HTMLElement} chip @param {string | undefined} role */
+export function setRole(chip, role) {
+  if (role) chip.dataset.role = role;
+  else delete chip.dataset.role;
+}
+
+/** An entry of the strip's legend. @param {string} role */
+export const roleKey = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
+
+/** @param {HTMLElement} element */
+export function chatForm(element) {
+  const [chat, text] = /** @type {HTMLButtonElement[]} */ (findAll(element, "[data-written]"));
+  const form = /** @type {HTMLFormElement} */ (find(element, "form")), turns = find(form, ".turns"), reply = find(form, ".reply");
+  let drawn = "", answer = ""; // the messages on show as they were run, and what the model wrote after them
+
+  /** @param {boolean} isChat */
+  function choose(isChat) {
+    form.hidden = !isChat;
+    chat.ariaPressed = String(isChat);
+    text.ariaPressed = String(!isChat);
+    document.body.classList.toggle("chatting", isChat);
+  }
+
+  /** @param {Message} message */
+  function turn({ role, content }) {
+    const box = make("textarea", { rows: 1, value: content, spellcheck: false, placeholder: role === "system" ? _("optional: who the model is to be") : "" });
+    const row = make("div", { className: "turn", dataset: { role } }, make("label", {}, span("role", roleNames()[role]), box));
+    if (role !== "system") row.append(button("×", () => row.remove(), { className: "remove", ariaLabel: _("remove this turn") }));
+    return row;
+  }
+
+  const boxes = () => /** @type {HTMLTextAreaElement[]} */ (findAll(turns, "textarea"));
+  const messages = () => boxes().map((box) => ({ role: box.closest("div").dataset.role, content: box.value })).filter(({ content }) => content.trim());
+
+  /** @param {Message[]} all */
+  function draw(all) {
+    const [first] = all, begins = first?.role === "system" ? [] : [{ role: "system", content: "" }];
+    turns.replaceChildren(...[...begins, ...all].map(turn));
+  }
+
+  chat.addEventListener("click", () => {
+    const prompt = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"));
+    if (!boxes().length) draw([{ role: "user", content: prompt.value }]);
+    choose(true);
+    boxes().at(-1).focus();
+  });
+  text.addEventListener("click", () => choose(false));
+
+  // What the model wrote becomes the assistant's message; then it is the user's turn, or the assistant's after theirs.
+  find(form, ".add").addEventListener("click", () => {
+    const isAnswered = answer && JSON.stringify(messages()) === drawn;
+    if (isAnswered) turns.append(turn({ role: "assistant", content: answer }));
+    const last = find(turns, ".turn:last-child").dataset.role;
+    turns.append(turn({ role: last === "user" ? "assistant" : "user", content: "" }));
+    reply.hidden = true;
+    boxes().at(-1).focus();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    runChat(messages());
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !/** @type {Element} */ (event.target).closest("textarea")) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+
+  onContent(element, (content) => {
+    document.body.classList.toggle("chats", Boolean(content));
+    if (!content) {
+      drawn = "";
+      turns.replaceChildren();
+      return choose(false);
+    }
+    const now = JSON.stringify(content.messages);
+    if (now !== drawn && content.messages.length) draw(content.messages);
+    if (now !== drawn && (drawn || content.messages.length)) choose(content.messages.length > 0);
+    drawn = now;
+    answer = content.reply;
+    reply.hidden = !answer;
+    reply.replaceChildren(span("role", roleNames().assistant), span("", answer));
+    countDraw(element);
+  });
+}
