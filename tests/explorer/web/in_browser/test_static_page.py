@@ -33,6 +33,7 @@ OTHER = {
     "view",
     "facts",
     "advice",
+    "chat",
     "overview-code",
     "overview-what-ifs",
     "version",
