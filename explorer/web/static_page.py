@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +89,10 @@ def page_files() -> dict[str, str]:
 
 def message_files(page: str) -> dict[str, str]:
     """Return each language's messages: those that are in the page or in a script of its own or of the served page."""
-    scripts = "".join(path.read_text(encoding="utf-8") for path in sorted(WEB.rglob("*.js")))
+    texts = "".join([unescape(page), *(path.read_text(encoding="utf-8") for path in WEB.rglob("*.js"))])
 
     def is_used(message: str) -> bool:
-        written = json.dumps(message)[1:-1], json.dumps(message, ensure_ascii=False)[1:-1], escape(message)
-        return any(form in text for form in written for text in (scripts, page))
+        return any(json.dumps(message, ensure_ascii=is_ascii)[1:-1] in texts for is_ascii in (True, False))
 
     return {
         f"messages.{language}.js": js_constants_module({"MESSAGES": used_messages(language, is_used)})

@@ -227,9 +227,9 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
             )
             for depth_label, rank, p in points
         ]
-        drawn = np.maximum(token_probs[i], MIN_DRAWN_PROBABILITY)
+        heights = np.maximum(token_probs[i], MIN_DRAWN_PROBABILITY)
         name = f"“{label(trace.vocabulary[i])}”"
-        lines.append({"drawn": drawn, "line": {"color": color, "dash": dash}, "name": name, "hover": hover})
+        lines.append({"drawn": heights, "line": {"color": color, "dash": dash}, "name": name, "hover": hover})
     size = trace.config.vocab_size
     is_clipped = min(chance.min() for chance in token_probs.values()) < MIN_DRAWN_PROBABILITY
     return PATH_FIGURE.draw(

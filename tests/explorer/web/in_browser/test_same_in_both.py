@@ -1,4 +1,4 @@
-"""What a student does, on the page without a server and on the served one: both show the same numbers."""
+"""A student's session on the page without a server and on the served one: both show the same numbers."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -89,16 +89,16 @@ NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[str]:
+def app_address() -> Iterator[str]:
     """Return the URL of the app."""
     blocks = Page(ModelLibrary("cpu"), "llama-fables").launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
 
 
-def test_a_student_sees_the_same_numbers_in_both(opener, sites, served):  # noqa: F811
+def test_a_student_sees_the_same_numbers_in_both(opener, sites, app_address):  # noqa: F811
     address = sites["course/explorer/docs/try/"]
-    pages = opener(address), opener(served)
+    pages = opener(address), opener(app_address)
     num_figures: dict[str, int] = {}
     for thing, act in THINGS.items():
         seen = []

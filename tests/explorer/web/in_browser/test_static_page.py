@@ -20,6 +20,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, LANGUAGES, translate, use_locale
 from explorer.views import VIEW_BY_NAME
+from explorer.web.assets import write_plotly
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.shared_constants import HEADING, element_id
 from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_files
@@ -49,6 +50,12 @@ def test_its_files_are_those_of_the_served_page():
     advice = "run python -m explorer.web.static_page"
     paths = [path for path in TARGET.iterdir() if path.name != PLOTLY]
     assert {path.name: path.read_text(encoding="utf-8") for path in paths} == page_files(), advice
+
+
+def test_its_plotly_is_of_the_served_page_s_version(tmp_path):
+    write_plotly(tmp_path)
+    served, ours = ((folder / PLOTLY).read_text(encoding="utf-8") for folder in (tmp_path, TARGET))
+    assert served.splitlines()[1] == ours.splitlines()[1]
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -253,11 +260,11 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
     stages = [endpoints.answer("show", state, stage)["contents"] for stage in (0, 1)]
     pythons = json.loads(json.dumps(stages[0] | stages[1]))
     assert {"next-token", "strip", "guess", f"{view}-words", f"{view}-formula", f"{view}-choosers"} <= ours.keys()
-    drawn = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
-    assert drawn <= ours.keys()
+    panels = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
+    assert panels <= ours.keys()
     all_figures = {element_id(view, panel.name) for panel in VIEW_BY_NAME[view].panels}
     headings = {key for key in pythons if key.endswith(HEADING)}  # of one run: the titles, which the markup has
-    missing = {*OTHER, "runs", "open-model", f"{view}-code", *all_figures - drawn, *headings}
+    missing = {*OTHER, "runs", "open-model", f"{view}-code", *all_figures - panels, *headings}
     assert ours.keys() | missing >= pythons.keys()
     for name in ("choosers", "what-ifs"):  # those that the page has
         keep_common(ours, pythons, f"{view}-{name}")
