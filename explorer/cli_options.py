@@ -103,7 +103,7 @@ def add_model_flags(group: argparse._ArgumentGroup) -> None:
         type=lambda names: frozenset(filter(None, names.split(","))),
         help="models of the Hub that users may open (default: any if only this machine is served, else none)",
     )
-    group.add_argument("--no-open", action="store_true", help="users cannot open models of the Hub")
+    group.add_argument("--no-open", action="store_true", help="users cannot open models of the Hub, paths or files")
 
 
 def add_own_file_flags(group: argparse._ArgumentGroup) -> None:

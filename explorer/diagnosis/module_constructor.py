@@ -218,7 +218,12 @@ def _argument(name: str, parameter: inspect.Parameter, source: ModuleType, setti
             raise UserError(
                 _("{name} is a config of its own: give what is in it by name, as in --config num_heads=…", name=name)
             )
-        return _config(kind, source, settings)
+        try:
+            return _config(kind, source, settings)
+        except UnknownArgumentError:
+            if parameter.default is not None or _count_class_sizes(kind) > 1:
+                raise
+            return MISSING  # an option that is off, such as a scaling of RoPE
     value, size = settings.find(name), SIZE_BY_ALIAS.get(name)
     if value is MISSING and is_required and size == "context_length":
         return DEFAULT_CONTEXT

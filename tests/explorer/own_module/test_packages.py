@@ -2,13 +2,16 @@
 
 import inspect
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 
+from explorer.diagnosis.command_line import EQUAL, main
 from explorer.diagnosis.load_module import UserModule, load_user_module
 from explorer.errors import UserError
 from tests import course
@@ -222,6 +225,43 @@ def test_a_package_opens_from_the_command_line(tmp_path):
     command = [sys.executable, "-m", "explorer.diagnose", str(write(tmp_path, files)), "--config", *sizes]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+@pytest.mark.exhaustive  # half a minute each
+@pytest.mark.parametrize("layout", PACKAGES)
+def test_the_app_opens_on_a_package(tmp_path, checkpoint, layout):
+    files, target = PACKAGES[layout]
+    root, heads = Path(__file__).parents[3], [] if {"train.py", "config.yaml"} & set(files) else ["num_heads=3"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "app.py", "--port", str(port), "--module", str(write(tmp_path, files) / target)]
+    command += ["--weights", str(checkpoint), *(["--config", *heads] if heads else [])]
+    app = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        lines = []
+        while not (lines and lines[-1].startswith("Running on local URL")):
+            lines.append(app.stdout.readline())
+            assert lines[-1], "".join(lines)
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    finally:
+        app.terminate()
+        app.wait(timeout=30)
+
+
+def test_this_repository_opens_as_a_package(capsys):
+    assert main([str(Path(__file__).parents[3])]) == EQUAL
+    assert "TransformerLM computes what the reference does" in capsys.readouterr().out
+
+
+def test_an_option_that_is_off_needs_no_values(tmp_path):
+    scaling = "@dataclass\nclass Scaling:\n    kind: str\n    factor: float\n\n"
+    code = HEAD + "from dataclasses import dataclass\n\n" + scaling + BASICS + "\n\n" + BLOCKS
+    code += "\n\n" + source("TransformerLM").replace(
+        "rope_theta=10000.0", "rope_theta=10000.0, scaling: Scaling | None = None"
+    )
+    own = open_package(write(tmp_path, {"mine.py": code}), "mine.py:TransformerLM", None, **SIZES)
+    assert own.module(IDS).shape == (1, IDS.shape[1], SIZES["vocab_size"])
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,14 @@ def test_an_adapter_of_another_model_is_refused(make_adapter, saved):
     ):
         with pytest.raises(CheckpointError, match=message):
             load_checkpoint(saved(kind)[1], adapter=adapter)
+
+
+def test_a_gguf_file_is_no_base_model_and_says_so(make_adapter, tmp_path):
+    _folder, adapter, _merged = make_adapter("Llama 2", r=4, target_modules=LINEAR)
+    (tmp_path / "base.gguf").write_bytes(b"GGUF")
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = str(tmp_path / "base.gguf")
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    for arguments in ({"name_or_path": tmp_path / "base.gguf", "adapter": adapter}, {"name_or_path": adapter}):
+        with pytest.raises(CheckpointError, match="not merged into GGUF: .* base.gguf was made from"):
+            load_checkpoint(**arguments)
