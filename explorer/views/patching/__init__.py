@@ -188,7 +188,7 @@ VIEW = View(
     required_taps=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to put values of another run into it."),
     controls=(
-        *("clean_run", "answer", "wrong", "metric", "patch_position", "patch_head", "patch_direction", "receiver"),
+        *("answer", "wrong", "clean_run", "metric", "patch_position", "patch_head", "patch_direction", "receiver"),
         *("layer", "head"),
     ),
     panels=(

@@ -9,7 +9,7 @@ import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, sa
 import { _, messagePieces } from "../../static/translations.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, onState, state } from "../../static/page_state.js";
 
-const INLINE_LISTS = 3; // as in page.css
+const INLINE_LISTS = 2; // as in page.css
 
 /** @param {HTMLElement} element */
 export function choosers(element) {
