@@ -15,13 +15,9 @@ RECORD_VISIBILITY = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
 
-# Gradio's own clock, of how long something takes, goes on at every frame.
 RECORD_FRAMES = """{
   const ask = window.requestAnimationFrame.bind(window);
-  window.requestAnimationFrame = (act) => {
-    if (!new Error().stack.includes("/statustracker-")) window.askedAt = performance.now();
-    return ask(act);
-  };
+  window.requestAnimationFrame = (act) => { window.askedAt = performance.now(); return ask(act); };
 }"""
 
 
@@ -86,6 +82,7 @@ def test_pictures_wait_for_the_library_that_draws_them(newcomer):
 
 
 def test_a_page_at_rest_asks_for_no_frames(newcomer):
+    """Gradio's loading tracker alone asks for one a second (`inline/slow_loading_timer.js`)."""
     person = newcomer()
     person.page.add_init_script(RECORD_FRAMES)
     person.open()
