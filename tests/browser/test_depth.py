@@ -36,18 +36,16 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
 
 
 def test_the_depth_is_in_the_address_and_remembered(newcomer):
-    person = newcomer().open("tokens", depth="code")
+    """An older address names the depth of the stream."""
+    person = newcomer().open("tokens", depth="2")
+    assert person.page.evaluate("[explorer.state.residual_depth, explorer.state.depth]") == [2, "numbers"]
+    choose_depth(person, "code")
     expect(person.page.locator("#tokens-code")).to_contain_text("embed_tokens")
     person.page.wait_for_url("**depth=code**")
     choose_depth(person, "formula")
     person.page.wait_for_url("**depth=formula**")
     again = newcomer().open("positions")
     assert again.page.evaluate(DEPTH) == "formula"
-
-
-def test_an_older_address_names_the_depth_of_the_stream(newcomer):
-    person = newcomer().open("tokens", depth="2")
-    assert person.page.evaluate("[explorer.state.residual_depth, explorer.state.depth]") == [2, "numbers"]
 
 
 @pytest.mark.parametrize(

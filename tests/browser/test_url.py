@@ -51,12 +51,6 @@ def test_a_reload_brings_everything_back(person):
     assert person.url == query
 
 
-def test_a_prompt_can_be_given_as_text(newcomer):
-    person = newcomer().open(text="The lake is still")
-    expect(person.strip).to_have_text("The lake is still")
-    expect(person.prompt).to_have_value("The lake is still")
-
-
 @pytest.mark.exhaustive
 def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
     person = newcomer().open(checkpoint="nope", text="The lake is still", view="tokens", temperature=0.3)
