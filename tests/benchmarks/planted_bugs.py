@@ -410,7 +410,7 @@ BUGS = {
         ),
     ],
     "browser/test_depth.py": [
-        ('["formula", "code"].includes(state.depth)', '["code"].includes(state.depth)'),
+        ('["formula", "code"].includes(state.depth)', '["formula"].includes(state.depth)'),
         ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
     ],
     "browser/test_evidence.py": [

@@ -16,7 +16,7 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     page, formula, code = (
         person.page,
         person.page.locator("#attention-formula .formula"),
-        person.page.locator("#attention-code"),
+        person.page.locator("#attention-code .code"),
     )
     expect(formula).not_to_be_visible()
     choose_depth(person, "formula")
@@ -25,6 +25,7 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     expect(code).not_to_be_visible()
     choose_depth(person, "code")
     expect(formula).to_be_visible()
+    expect(code).to_be_visible()
     expect(code).to_contain_text("shapes in this run: B = 1, T = ")
     expect(code).to_contain_text("model/layers/attention.py")
     choose_depth(person, "story")

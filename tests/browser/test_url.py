@@ -36,7 +36,7 @@ def test_a_reload_brings_everything_back(person):
     person.expect_selected(view="positions", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
     strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
     person.page.reload()
-    expect(person.chooser("key")).to_have_value("2")
+    expect(person.at_rest().chooser("key")).to_have_value("2")
     expect(person.strip).to_have_text(strip)
     expect(person.story).to_have_text(story)
     expect(person.prompt).to_have_value("The owl asked the moon")
