@@ -384,6 +384,46 @@ BUGS = {
     "browser/test_history.py browser/test_url.py": [
         ("history.pushState(...entry());", "history.replaceState(...entry());"),
     ],
+    "browser/test_whole_model.py -k every_curve": [
+        ("+((widest * norm) / most).toFixed(2))", "+((widest * most) / norm).toFixed(2))"),
+        ('"data-head": `${l}.${h}`, "data-key": key,', '"data-head": `${h}.${l}`, "data-key": key,'),
+        ('sign: value < 0 ? "takes" : "adds", opacity', 'sign: value < 0 ? "adds" : "takes", opacity'),
+    ],
+    "browser/test_whole_model.py -k parts_open": [
+        ('{ open: "" } : { open: "block", layer: l }),', '{ open: "" } : { open: "block", layer: l - 1 }),'),
+        ("{ query: textOf(position), key: isFold", "{ query: textOf(query), key: isFold"),
+        ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
+    ],
+    "browser/test_head_table.py": [
+        ("descending: by === sorted.column ? !sorted.descending : by >= 0", "descending: by >= 0"),
+        (
+            "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
+            "inspect({ x: cell.cellIndex, y: 0, layer, head });",
+        ),
+        ("row: order.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
+        ("Math.floor(i / value.heads), i % value.heads,", "i % value.heads, Math.floor(i / value.heads),"),
+    ],
+    "browser/test_selection.py -k cell": [
+        (
+            "point.customdata : tokenPosition(point, source);",
+            'point.customdata : tokenPosition(point, source === "x" ? "y" : "x");',
+        ),
+    ],
+    "browser/test_depth.py": [
+        ('["formula", "code"].includes(state.depth)', '["formula"].includes(state.depth)'),
+        ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
+    ],
+    "browser/test_evidence.py": [
+        ("words.hidden ||= about !== state;", "words.hidden ||= about === state;"),
+    ],
+    "browser/test_settings.py": [
+        ("if (before && before.id !== value.drawn) {", "if (before && before.id === value.drawn) {"),
+        ('element.classList.toggle("found", row.found);', 'element.classList.toggle("found", row.cut);'),
+    ],
+    "browser/test_menus.py": [
+        ('if (event.key !== "Escape" || !menu.open) return;', 'if (event.key !== "Escape" || menu.open) return;'),
+        ("if (!menu.contains(/** @type {Node} */ (target))) menu.open = false;", "menu.open &&= true;"),
+    ],
     "browser/test_branches.py browser/test_generation.py": [
         ("query = steps[count - 1];", "query = steps[0];"),
     ],

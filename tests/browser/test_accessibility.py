@@ -58,7 +58,7 @@ def violations(person, include=None) -> list[str]:
     return [describe_violation(violation) for violation in Axe().run(person.page, include, AXE).response["violations"]]
 
 
-def test_what_is_written_on_a_button_is_in_its_name(newcomer):
+def test_a_telephones_buttons_are_named_as_they_read_and_its_code_is_scrolled_by_the_keyboard(newcomer):
     """Speech input users say what they see: the map's components, and the line above the buttons."""
     person = arrive(newcomer, FULL, "narrow", LIGHT)
     assert not violations(person)
@@ -68,10 +68,7 @@ def test_what_is_written_on_a_button_is_in_its_name(newcomer):
     )
     name_pattern = rf"{re.escape(text)}\s*: next {re.escape(token)}\s*, probability {probability}"
     expect(brief).to_have_accessible_name(re.compile(name_pattern))
-
-
-def test_code_can_be_read_and_scrolled_by_the_keyboard(newcomer):
-    person = newcomer(viewport=TELEPHONE, reduced_motion="reduce").open("attention", depth="code")
+    person.page.evaluate("explorer.select({ view: 'attention', depth: 'code' })")
     code = person.at_rest().page.locator("#attention-code .code")
     assert code.evaluate("code => code.scrollHeight > code.clientHeight")
     assert not violations(person, [["#attention-tab"]])
@@ -154,13 +151,3 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
     assert not person.page.evaluate(FOCUSED_TAB)
     person.page.keyboard.press("Shift+Tab")
     assert person.page.evaluate(FOCUSED_TAB) == FULL[0].title
-
-
-def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer):
-    person = newcomer().open("overview").at_rest()
-    person.page.keyboard.press("Tab")
-    link = person.page.get_by_role("link", name="Skip to the figures")
-    expect(link).to_be_focused()
-    expect(link).to_be_in_viewport()
-    person.page.keyboard.press("Enter")
-    expect(person.page.locator("[role=tab][aria-selected=true]:visible")).to_be_focused()

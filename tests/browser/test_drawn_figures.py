@@ -183,6 +183,7 @@ def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
         source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
         return pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
 
+    assert plot.evaluate("(plot) => plot._fullLayout.font.color") == DARK.text
     dark = download()
     assert dark[0, 0].max() < 40 and is_written(dark[:40])
     with person.redrawn(plot):

@@ -42,15 +42,20 @@ def test_a_heatmap_works_from_the_keyboard(person):
     expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")
 
 
-def test_the_tab_key_comes_to_the_first_figure_soon(newcomer):
-    person = newcomer().open().at_rest()
+def test_the_tab_key_comes_to_the_first_figure_soon_and_at_once_by_a_link(newcomer):
+    person, stops = newcomer().open().at_rest(), 1
     person.all_marked()
-    stops = 0
+    person.page.keyboard.press("Tab")
+    link = person.page.get_by_role("link", name="Skip to the figures")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
     while not person.page.evaluate("Boolean(document.activeElement.closest('.panels'))"):
         person.page.keyboard.press("Tab")
         stops += 1
         assert stops <= 12
     assert person.page.locator(".term[tabindex='0']").count() == 0
+    link.press("Enter")
+    expect(person.page.locator("[role=tab][aria-selected=true]:visible")).to_be_focused()
 
 
 def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):

@@ -42,11 +42,6 @@ def test_the_theme_changes_page_and_figures(newcomer):
     assert colours[0] == colours[2] != colours[1]
 
 
-def test_the_page_opens_dark_where_the_system_is(newcomer):
-    person = newcomer(color_scheme="dark").open()
-    assert person.pattern.evaluate(FONT) == DARK.text
-
-
 def test_words_beside_an_axis_have_room(visitor):
     prompt = ".".join(map(str, range(66, 126)))
     person = visitor(viewport={"width": 390, "height": 844}, view="residual", checkpoint="tiny", prompt=prompt)

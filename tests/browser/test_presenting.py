@@ -166,8 +166,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     expect(other_list.locator(".caption")).to_have_count(1)
 
 
-def test_a_place_whose_model_is_not_here_is_said(newcomer):
-    person = newcomer().open()
+def test_a_place_whose_model_is_not_here_is_said(person):
     saved_views = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'
     person.page.evaluate("(kept) => localStorage.setItem('explorer:places', kept)", saved_views)
     before = person.state["checkpoint"]

@@ -1,17 +1,26 @@
-"""Requests that the page sends: one for each thing that is done."""
+"""Requests that the page sends: one for each thing that is done, and frames only while something moves."""
 
 import pytest
 from playwright.sync_api import expect
 
 from .person import ANSWER, collect_posts
 
+RECORD_FRAMES = """{
+  const ask = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (act) => { window.askedAt = performance.now(); return ask(act); };
+}"""
 
-@pytest.mark.parametrize("view", ["attention", ""])
-def test_a_page_asks_once_to_open(newcomer, view):
-    person = newcomer()
+
+def test_a_page_asks_once_to_open_and_for_no_frames_at_rest(newcomer):
+    """Gradio's loading tracker alone asks for one a second (`inline/slow_loading_timer.js`)."""
+    person, addresses = newcomer(), []
+    person.page.add_init_script(RECORD_FRAMES)
+    person.page.on("request", lambda request: addresses.append(request.url))
     with collect_posts(person) as posts:
-        person.open(view)
+        person.open()
     assert posts == ["/explorer/answer"]
+    assert len([address for address in addresses if address.endswith("/plotly.js")]) == 1  # preloaded, and used
+    person.page.wait_for_function("performance.now() - window.askedAt > 400", polling=100)
 
 
 def test_a_run_asks_once_and_paints_the_first_heatmap(person):

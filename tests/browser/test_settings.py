@@ -92,12 +92,14 @@ def test_a_larger_top_k_than_the_slider_has_can_be_typed_and_stays(person, undra
     expect(number).to_have_value("250")
 
 
-@pytest.mark.parametrize(("top_k", "shown", "keeps_all"), [(0, "40", True), (1000, "1000", False), (3, "3", False)])
-def test_an_address_has_any_top_k(newcomer, top_k, shown, keeps_all):
-    person = newcomer().open(top_k=top_k)
-    expect(person.page.get_by_label("number input for top-k")).to_have_value(shown)
-    expect(all_tokens(person)).to_be_checked(checked=keeps_all)
-    person.expect_selected(top_k=top_k)
+def test_an_address_and_the_browsers_back_have_any_top_k(newcomer):
+    person = newcomer().open(top_k=0)
+    for top_k, value, keeps_all in ((0, "40", True), (1000, "1000", False), (3, "3", False)):
+        if top_k:
+            person.restore_state({"top_k": top_k})
+        expect(person.page.get_by_label("number input for top-k")).to_have_value(value)
+        expect(all_tokens(person)).to_be_checked(checked=keeps_all)
+        person.expect_selected(top_k=top_k)
 
 
 @pytest.mark.exhaustive

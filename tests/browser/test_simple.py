@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from explorer.views import STORY_STEPS, STORY_VIEWS
 
-from .person import ANSWER
+from .person import ANSWER, collect_posts
 
 
 def card(person):
@@ -25,7 +25,10 @@ def percent(person) -> list[float]:
 
 
 def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
-    person = newcomer().open(view="")
+    person = newcomer()
+    with collect_posts(person) as posts:
+        person.open(view="")
+    assert posts == ["/explorer/answer"]
     expect(person.page.locator("#overview-whole svg").first).to_be_visible()
     expect(bars(person).first).to_be_hidden()
     for hidden in (

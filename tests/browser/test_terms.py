@@ -109,8 +109,7 @@ def test_all_words_are_listed(person):
     expect(entries.first).to_be_hidden()
 
 
-def test_learn_leads_to_ten_words_with_the_numbers_of_the_run(newcomer):
-    person = newcomer().open(view="attention")
+def test_learn_leads_to_ten_words_with_the_numbers_of_the_run(person):
     person.page.locator("#lessons .open").click()
     person.page.locator("#lessons .to-glossary").click()
     meanings = person.page.locator("#glossary .first dd")

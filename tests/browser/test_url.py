@@ -36,7 +36,7 @@ def test_a_reload_brings_everything_back(person):
     person.expect_selected(view="positions", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
     strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
     person.page.reload()
-    expect(person.chooser("key")).to_have_value("2")
+    expect(person.at_rest().chooser("key")).to_have_value("2")
     expect(person.strip).to_have_text(strip)
     expect(person.story).to_have_text(story)
     expect(person.prompt).to_have_value("The owl asked the moon")
@@ -49,12 +49,6 @@ def test_a_reload_brings_everything_back(person):
     expect(person.slider("top-k")).to_have_value("7")
     expect(person.page.locator("#positions-clocks .main-svg").first).to_be_visible()
     assert person.url == query
-
-
-def test_a_prompt_can_be_given_as_text(newcomer):
-    person = newcomer().open(text="The lake is still")
-    expect(person.strip).to_have_text("The lake is still")
-    expect(person.prompt).to_have_value("The lake is still")
 
 
 @pytest.mark.exhaustive

@@ -16,7 +16,7 @@ TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768
 RUN = {"checkpoint": "gpt-twin", "text": "The fox asked the moon", "layer": 1, "head": 2, "query": 5, "key": 3}
 CURVES = """(figure) => [...figure.querySelectorAll(".curve")].map((curve) => {
   const { strokeWidth, stroke } = getComputedStyle(curve);
-  return [curve.dataset.head, +curve.dataset.key, parseFloat(strokeWidth), stroke];
+  return [curve.dataset.head, +curve.dataset.key, parseFloat(strokeWidth), curve.classList[1], stroke];
 })"""
 # Pairs of texts that overlap, and texts outside of the drawing.
 OVERLAPS = """(figure) => {
@@ -57,14 +57,15 @@ def test_every_curve_is_as_wide_as_its_norm(visitor):
     rendered = figure.evaluate(CURVES)
     assert len(rendered) == len(expected.curves) > 5
     curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
-    widest = max(width for _head, _key, width, _stroke in rendered)
+    widest = max(width for _head, _key, width, *_colour in rendered)
     colours = {True: set(), False: set()}
-    for head, key, width, stroke in rendered:
+    for head, key, width, *colour in rendered:
         curve = curves[head, key]
         assert width == pytest.approx(max(0.75, widest * curve.norm / expected.largest_norm), abs=0.02)
         if abs(curve.effect) > 0.05 * expected.largest_effect:
-            colours[curve.effect > 0].add(stroke)
-    assert len(colours[True]) == len(colours[False]) == 1 and colours[True] != colours[False]
+            colours[curve.effect > 0].add(tuple(colour))
+    (adds, blue), (takes, red) = *colours[True], *colours[False]
+    assert (adds, takes) == ("adds", "takes") and blue != red
     terms = [float(text.replace("−", "-")) for text in figure.locator(".summand b").all_text_contents()]
     assert sum(terms[:-1]) == pytest.approx(terms[-1], abs=0.005 * len(terms))
 

@@ -51,6 +51,8 @@ def test_an_address_that_asks_is_answered(newcomer):
     person = newcomer().open(text="The fox", why="open", target=2)
     sentences = person.page.locator("#why-token .clauses a")
     expect(sentences.first).to_be_visible()
+    expect(person.strip).to_have_text("The fox")
+    expect(person.prompt).to_have_value("The fox")
     assert sentences.all_text_contents() == [clause.text for clause in expected_clauses(person.state)]
     person.page.get_by_role("button", name="Why this token?").click()
     expect(sentences.first).to_be_hidden()

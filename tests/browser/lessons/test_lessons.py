@@ -177,16 +177,21 @@ def bottom_y(box: Locator) -> float:
     return sum(box.bounding_box()[side] for side in ("y", "height"))
 
 
-def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_address):
-    page = newcomer(address=bundled_address).page
+def test_a_step_points_at_what_it_asks_about_and_refuses_a_reply_that_is_no_number(newcomer, bundled_address):
+    """Without a lesson the address says nothing of one; no label remains beside a hidden panel."""
+    person = newcomer(address=bundled_address)
+    page, move = person.page, "actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })"
     page.goto(bundled_address)
     page.wait_for_function("location.search.includes('checkpoint=')")
     assert not re.search("lesson|step=|reply", page.url)
     expect(column(page)).to_be_hidden()
-
-
-def test_of_a_reply_that_is_no_number_it_is_said(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=4)
+    person.evaluate(move, ["choosing-the-next-word", 7])
+    expect(page.locator(".pointed-out")).to_have_id("next-token")
+    for field in ("target", "rival"):
+        label = page.locator(f"#prediction-choosers label:has([data-field={field}])")
+        expect(label).to_have_count(1)
+        expect(label).to_be_hidden()
+    person.evaluate(move, [CORE_LESSON, 4])
     box, refusal = column(page).locator(".question input"), column(page).get_by_role("alert")
     for reply_text, message in {
         "abc": "“abc” is no number",
@@ -200,13 +205,3 @@ def test_of_a_reply_that_is_no_number_it_is_said(page, bundled_address):
     box.fill("−0,25")
     box.press("Enter")
     expect(column(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
-
-
-def test_a_step_points_at_what_it_asks_about(page, bundled_address):
-    """No label remains beside the hidden panel."""
-    open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=7)
-    expect(page.locator(".pointed-out")).to_have_id("next-token")
-    for field in ("target", "rival"):
-        label = page.locator(f"#prediction-choosers label:has([data-field={field}])")
-        expect(label).to_have_count(1)
-        expect(label).to_be_hidden()
