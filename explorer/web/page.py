@@ -82,7 +82,6 @@ class ComponentTextsByLanguage:
         ]
 
 
-QUEUE_PAUSE_S = 0.02  # with Gradio's pause of a millisecond an idle server takes a twelfth of a core
 MAX_CONCURRENT_GENERATIONS = 2  # more take Python's lock from one another, and clicks take longer
 
 
@@ -205,9 +204,7 @@ class Page:
             api = PublicApi(state_builder, self.checkpoint, self.limits)
             for name, function in {"explore": api.explore, "generate": api.generate}.items():
                 gr.api(decorate_api_function(function, prompts), api_name=name)
-        blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
-        blocks._queue.sleep_when_free = blocks._queue.progress_update_sleep_when_free = QUEUE_PAUSE_S
-        return blocks
+        return blocks.queue(default_concurrency_limit=MAX_CONCURRENT_GENERATIONS)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
         """Build and serve the page.

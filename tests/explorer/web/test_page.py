@@ -1,7 +1,6 @@
 """The page as Gradio builds it."""
 
 import re
-import time
 
 import gradio as gr
 import pytest
@@ -82,10 +81,3 @@ def test_programs_read_of_our_mistakes_that_they_were_logged(caplog):
     name = re.search("It was logged as ([0-9a-f]{8})", caught.value.message)[1]
     assert "broadcast" not in caught.value.message
     assert name in caplog.records[-1].message and "could not broadcast <shapes>" in caplog.text
-
-
-def test_a_server_at_rest_looks_at_its_queue_seldom(served_page, monkeypatch):
-    looks = []
-    monkeypatch.setattr("gradio.queueing.Queue.__len__", lambda queue: looks.append(queue.blocks) or 0)
-    time.sleep(0.5)
-    assert 0 < looks.count(served_page.blocks) <= 50  # 25, and by Gradio's own pause some 400
