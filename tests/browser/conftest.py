@@ -29,6 +29,12 @@ DESK = {"width": 1440, "height": 900}
 TIMEOUT_MS = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
 ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share compiled scripts, half of the time to open one
 ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
+# Gradio's loading tracker counts on after it is gone, at every frame: a tenth of a core for each open page.
+SLOW_LOADING_TIMER = """{
+  const draw = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (step) =>
+    String(step).includes("performance.now()-") ? setTimeout(() => draw(step), 1000) : draw(step);
+}"""
 LOG_ERROR_TOASTS = """new MutationObserver(() => {
   for (const toast of document.querySelectorAll(".toast-body.error:not([data-told])")) {
     toast.dataset.told = true;
@@ -138,6 +144,7 @@ def new_person(profile: BrowserContext, address: str, viewport=DESK, **media) ->
     page.set_viewport_size(viewport)
     page.emulate_media(**media)
     page.add_init_script(LOG_ERROR_TOASTS)
+    page.add_init_script(SLOW_LOADING_TIMER)
     page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_function = partial(page.wait_for_function, polling=50)  # not at every frame
     person = Person(page, address)
