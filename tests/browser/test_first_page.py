@@ -15,18 +15,6 @@ RECORD_VISIBILITY = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
 
-<<<<<<< HEAD
-=======
-# Gradio's own clock, of how long something takes, goes on at every frame.
-RECORD_FRAMES = """{
-  const ask = window.requestAnimationFrame.bind(window);
-  window.requestAnimationFrame = (act) => {
-    if (!new Error().stack.includes("/statustracker-")) window.askedAt = performance.now();
-    return ask(act);
-  };
-}"""
-
->>>>>>> parent of bec83c18 (Slow the timer of Gradio's loading tracker, which draws 60 frames a second for ever)
 
 @pytest.mark.parametrize(
     "seen",
@@ -86,13 +74,3 @@ def test_pictures_wait_for_the_library_that_draws_them(newcomer):
     expect(person.prediction).to_have_attribute("data-draws", re.compile(r"\d"))
     held[0].continue_()
     expect(person.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
-<<<<<<< HEAD
-=======
-
-
-def test_a_page_at_rest_asks_for_no_frames(newcomer):
-    person = newcomer()
-    person.page.add_init_script(RECORD_FRAMES)
-    person.open()
-    person.page.wait_for_function("performance.now() - window.askedAt > 400", polling=100)
->>>>>>> parent of bec83c18 (Slow the timer of Gradio's loading tracker, which draws 60 frames a second for ever)
