@@ -124,7 +124,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
 
 def test_each_switch_is_remembered(newcomer):
     person = open_as_found(newcomer(), view="attention")
-    switches = {"stages": "#next-token th.logit", "more": "#top_p"}
+    switches = {"stages": "#next-token th.cumulative", "more": "#top_p"}
 
     def expect_open(**is_open: bool):
         for switch, part in switches.items():
@@ -168,12 +168,12 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
     expect(temperature).to_be_hidden()
 
 
-def test_three_lists_are_in_a_line_and_the_others_a_click_away(visitor):
+def test_two_lists_are_in_a_line_and_the_others_a_click_away(visitor):
     page = visitor().page
     lists = page.locator("#attention-choosers label:visible")
-    expect(lists).to_have_count(3)
+    expect(lists).to_have_count(2)
     page.locator("#attention-choosers .rest").click()
-    expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls))
+    expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls) - 1)  # one stands in its figure's line
 
 
 def test_a_title_to_unfold_stays_when_it_comes_before_nothing_was_drawn(visitor):

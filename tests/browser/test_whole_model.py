@@ -80,6 +80,7 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     size = len(person.state["prompt"])
     expect(figure.locator(".cell")).to_have_count(size * (size + 1) // 2)
     cell = figure.locator(".cell.here")
+    assert re.match(r"(.*) looks at \1:", figure.locator(".cell").first.get_attribute("aria-label"))
     label = cell.get_attribute("aria-label")
     cell.click()
     expect(figure.locator(".step").first).to_be_visible()
