@@ -177,7 +177,6 @@ def test_two_lists_are_in_a_line_and_the_others_a_click_away(visitor):
 
 
 def test_a_title_to_unfold_stays_when_it_comes_before_nothing_was_drawn(visitor):
-    """It comes while the figure still waits to draw that it has no place, which hid what stands in its place."""
     person = visitor("attention", unfolded="")
     block = person.at_rest().page.locator("#attention-lines")
     expect(block.locator(".unfold")).to_be_visible()

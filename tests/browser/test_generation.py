@@ -48,7 +48,7 @@ def test_generate_streams_token_by_token(person):
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(40)
     person.page.wait_for_function(VIEWS_FOLLOW)
     observed = person.page.evaluate("window.seen")
-    assert observed == sorted(observed) and observed[0] < 40, observed  # a busy machine draws many at a time
+    assert observed == sorted(set(observed)) and len(observed) >= 3, observed  # a busy machine draws several at a time
     expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 40))
 
 

@@ -16,7 +16,7 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/summary.py": {
         "GELU (tanh)": "a name",
-        **dict.fromkeys(("chat template", "not named"), "what describe.py says"),
+        "chat template": "what describe.py says",
     },
     "analysis/attention.py": {"qᵢ kᵢ / {}": "a formula"},
     "lessons/glossary/__init__.py": {"residual stream": "a key"},
