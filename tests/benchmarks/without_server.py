@@ -20,7 +20,10 @@ from tests.browser.chromium import FLAGS, executable
 TRIES = 3
 TEXT = (".html", ".js", ".css", ".json", ".tiktoken")
 SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
-KEPT = "caches.open('transformerlm-explorer').then((cache) => cache.keys()).then((keys) => keys.length > 60)"
+KEPT = """async () => {
+  const cache = await caches.open("transformerlm-explorer"), isPlotly = ({ url }) => url.endsWith("plotly.js");
+  while (!(await cache.keys()).some(isPlotly)) await new Promise((resolve) => setTimeout(resolve, 100));
+}"""
 WATCH_TASKS = """window.tasks = [];
 new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) window.tasks.push(duration); })
   .observe({ type: "longtask", buffered: true });"""
@@ -86,7 +89,7 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
         page, _ms = open_page(browser, f"{url}overview")
-        page.wait_for_function(KEPT)
+        page.evaluate(KEPT)
         print(f"first visit: {CompressingFiles.sent / 1e6:.2f} MB, plotly.js for later views among them")
         firsts = [open_page(browser, f"{url}overview")[1] for _try in range(TRIES)]
         seconds = [visit(page, f"{url}overview") for _try in range(TRIES)]

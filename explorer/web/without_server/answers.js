@@ -8,7 +8,7 @@ import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
-import { formatCount, formatFixed, formatGeneral, formatNumber } from "./notation.js";
+import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";

@@ -1,7 +1,7 @@
 // @ts-check
 // The prediction view, as explorer/views/prediction/ draws it: what the model would say if it stopped early, and what made its prediction.
 import { _, lookUpMessage } from "../../static/translations.js";
-import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnFrame, label, largest, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
+import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnFrame, label, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
 import { formatContribution, formatNumber, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 import { logitLabel } from "../whole_model.js";

@@ -42,6 +42,7 @@ OTHER = {
     "series",
     "why-token",
     "stand-ins",
+    "branches",
 }
 SERVED = ("docs/try", "explorer/web", "checkpoints")  # what of the repository the page reads
 
@@ -55,7 +56,7 @@ def test_its_files_are_those_of_the_served_page():
 def test_its_plotly_is_of_the_served_page_s_version(tmp_path):
     write_plotly(tmp_path)
     served, ours = ((folder / PLOTLY).read_text(encoding="utf-8") for folder in (tmp_path, TARGET))
-    assert served.splitlines()[1] == ours.splitlines()[1]
+    assert served.splitlines()[1].split()[-1] == ours.splitlines()[1].split()[-1]
 
 
 class Files(SimpleHTTPRequestHandler):
@@ -334,8 +335,12 @@ def test_a_student_goes_through_it(opener, sites, path):
     page.evaluate("window.explorer.select({ open: 'head', layer: 2, head: 1 })")
     settle(page)
     assert "Head 2.1" in page.inner_text("#overview-words")
+    page.evaluate("window.explorer.select({ view: 'experiments' })")
+    page.locator("#experiments-words", has_text="needs Python").wait_for()
+    page.click("[data-view=overview]")
+    settle(page)
     page.click("[data-view=attention]")
-    page.locator("#attention-words", has_text="needs Python").wait_for()
+    page.locator("#attention-pattern .plot[data-draws]").wait_for()
     page.go_back()
     settle(page)
     assert state("view") == "overview"

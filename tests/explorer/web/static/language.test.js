@@ -25,6 +25,11 @@ test("a message is looked up, and without values it is a template still", () => 
   assert.equal(_("after {token} it wrote {next}"), "napisał {next} po {token}");
 }));
 
+test("numbers are formatted as in Python, and two braces stand for one", () => {
+  const values = { count: 4096, share: 0.0797, weight: 0.25, near: 0.1, text: "as it is" };
+  assert.equal(_("%{{y}}: {count:,} · {share:.0%} · {weight:.3f} · {near:g} · {text:.2f}", values), "%{y}: 4,096 · 8% · 0.250 · 0.1 · as it is");
+});
+
 test("what is marked is looked up when it is said", () => {
   const kept = N_("after {token} it wrote {next}");
   assert.deepEqual([kept, lookUpMessage(kept)], ["after {token} it wrote {next}", "after {token} it wrote {next}"]);
