@@ -18,24 +18,28 @@ import { nextTokenOptions } from "./whole_model.js";
  *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} About */
 
-/** View -> its formula, and a maker of each panel's values, or of its content where no declaration has its figure; null where the model has none of it.
- * @type {Record<string, { formula: (about: About) => Promise<string>, panels: Record<string, (about: About) => any> }>} */
+/** View -> its formula, and a maker of each panel's values, or of its content where no declaration has its figure; `lacks` says which a model has not.
+ * @type {Record<string, { formula: (about: About) => Promise<string>, panels: Record<string, (about: About) => any>, lacks?: (config: any, name: string) => boolean }>} */
 export const DRAWN_VIEWS = { attention, feed_forward, positions, prediction, residual, tokens };
 const MAX_OPTIONS = 100, WINDOWS = [16, 32, 64, 128];
 
 /** The contents of a view in stages: what stands around its figures and its first row, then each other figure. @param {string} name @param {About} about */
 export async function* packView(name, about) {
-  const { description, panels } = VIEWS[name], { formula, panels: makers } = DRAWN_VIEWS[name], { state } = about;
+  const { description, panels: all } = VIEWS[name], { formula, panels: makers, lacks } = DRAWN_VIEWS[name], { state } = about;
+  const panels = all.filter((panel) => !lacks?.(about.config, panel.name));
   const [first, second] = panels, numFirst = first.width === "half" && second?.width === "half" ? 2 : 1;
   const isUnfolded = (id) => Boolean(state.lesson) || state.unfolded === "all" || (state.unfolded ?? "").split("~").includes(id);
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
     [`${name}-words`]: lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
+    ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).map((panel) => [`${name}-${panel.name}`, null])),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
   };
   for (const panel of panels) {
-    const id = `${name}-${panel.name}`, values = folded.includes(id) ? null : await makers[panel.name](about);
-    if (!folded.includes(id)) yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
+    const id = `${name}-${panel.name}`;
+    if (folded.includes(id)) continue;
+    const values = await makers[panel.name](about);
+    yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
   }
 }
 

@@ -141,6 +141,7 @@ async function shares(about) {
   return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: at(own), added_length: at(added), total_length: at(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
 }
 
-/** Panels that a model has whose positions are of a kind. @param {string} kind @param {Record<string, (about: About) => any>} panels */
-const ofKind = (kind, panels) => Object.fromEntries(Object.entries(panels).map(([name, panel]) => [name, (/** @type {About} */ about) => (about.config.position === kind ? panel(about) : null)]));
-export default { formula, panels: { ...ofKind("rope", { clocks, pairs, distances, angles, wavelengths }), ...ofKind("sinusoidal", { vectors, alike, shares }) } };
+/** Kind of positions -> the panels of its models. */
+const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, alike, shares } };
+
+export default { formula, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };

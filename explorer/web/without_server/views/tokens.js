@@ -89,7 +89,4 @@ async function vector(about) {
   };
 }
 
-/** @param {About} about */
-const positions = (about) => (about.config.position === "sinusoidal" ? vectors(about) : null);
-
-export default { formula, panels: { table, nearest, vector, positions } };
+export default { formula, panels: { table, nearest, vector, positions: vectors }, lacks: ({ position }, name) => name === "positions" && position !== "sinusoidal" };

@@ -161,6 +161,7 @@ STATES = {
     "tokens of the twin": ALL_FIGURES | {"view": "tokens", "checkpoint": "llama-fables-gpt", "dim": 300},
     "odd tokens": ALL_FIGURES | {"view": "tokens", "text": "e\u0301 🌙 שלום\n\n\tx<b>", "query": 3},
     "folded": {"view": "attention"},
+    "folded positions": {"view": "positions"},
     "written": STORY | {"num_written": 5, "query": 15},
 }
 
