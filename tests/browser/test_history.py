@@ -116,7 +116,7 @@ def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
 
 @pytest.mark.exhaustive
 def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
-    person = newcomer().open("tokens")
+    person = newcomer().open("tokens", depth="code")
     state, complaints = "history.state.state.view", person.complaints
     person.page.get_by_role("button", name="Use via API").click()
     expect(person.page.locator(".api-docs")).to_be_visible()

@@ -59,6 +59,7 @@ def test_words_beside_an_axis_have_room(visitor):
 
 @pytest.mark.exhaustive
 def test_no_mark_between_links_stands_beside_a_single_one(person):
+    person.page.evaluate("window.explorer.select({ depth: 'code' })")
     expect(person.page.get_by_role("button", name="Use via API")).to_be_visible()
     expect(person.page.locator("footer .divider")).to_be_hidden()
 

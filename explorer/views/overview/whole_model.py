@@ -453,7 +453,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     template = (
-        N_("{start}. What helps it most is a look back at {key}, by head {head} ({effect} of its logit, {score}).")
+        N_("{start}. Of all looks back, the one at {key} by head {head} helps most ({effect} of its logit, {score}).")
         if contrast_id is None
         else N_("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )

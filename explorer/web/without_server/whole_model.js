@@ -165,7 +165,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, head: `${best.layer}.${best.head}`, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
-  return contrastId === null ? _("{start}. What helps it most is a look back at {key}, by head {head} ({effect} of its logit, {score}).", values) : _("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  return contrastId === null ? _("{start}. Of all looks back, the one at {key} by head {head} helps most ({effect} of its logit, {score}).", values) : _("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** The sum of contributions to the explained logit, in numbers. */

@@ -206,8 +206,10 @@ export function changes(element) {
 
   hide(element, true);
   onContent(element, (made) => {
+    const { offsetHeight: before } = element;
     hide(element, !Object.values(made).some((each) => each.length));
     box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
+    if (document.activeElement?.closest(".what-ifs")) scrollBy({ top: element.offsetHeight - before, behavior: "instant" }); // the control stays under the pointer
   });
 }
 

@@ -18,4 +18,5 @@ test("a word of one Chinese character is found by itself alone", () => {
 
 test("symbols and Chinese words join nothing", () => {
   assert.deepEqual(found(["·", "‖x‖₂", "词元", "÷ T"], "q·k, · is：每个词元的‖x‖₂，÷ T"), ["·", "词元", "‖x‖₂", "÷ T"]);
+  assert.deepEqual(found(["·"], "(−1.14)·(−0.182), a · b"), []);
 });
