@@ -154,7 +154,7 @@ async function cellNumbers(about) {
 }
 
 /** What the figure shows in this run, in a sentence: of the whole model, or of what is open. */
-function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key }, rank, best, token, contrastId, numbers: { attribution, sources, weights } }) {
+function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, token, contrastId, numbers: { attribution, sources, weights } }) {
   const T = tokens.length, after = quoteToken(tokens[position]), start = (layer * H + head) * T;
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
   if (open) {
@@ -165,6 +165,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, head: `${best.layer}.${best.head}`, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
+  if (depth === "story" && contrastId === null) return _("{start}. Of all looks back, the one at {key} helps most.", values);
   return contrastId === null ? _("{start}. Of all looks back, the one at {key} by head {head} helps most ({effect} of its logit, {score}).", values) : _("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
