@@ -144,7 +144,7 @@ def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
 
 def test_greedy_beam_and_sampling_are_compared(writer):
     with writer.wait_for_new_tree():
-        writer.page.get_by_role("button", name="side by side").click()
+        writer.page.get_by_role("button", name="Compare methods").click()
     writer.wait_until("page.state.branches.includes('sampling:')")
     table = writer.page.locator("#branches .leaves tbody")
     for origin in ("greedy", "beam", "sampling"):

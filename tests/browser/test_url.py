@@ -86,7 +86,6 @@ def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.page.locator("#attention-row h2").click()
     person.copy("Copy as Python")
-    expect(person.page.locator("#copy summary")).to_have_text("Copied")
     expect(person.warning).to_contain_text("Python for the figure “The chosen query’s weights” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")
     assert script == python_script(opening.runs, opening.state_from_query(person.state), "attention-row")

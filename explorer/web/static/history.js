@@ -395,18 +395,16 @@ export function forgetReply() {
   tune({ reply: "" });
 }
 
-const BEFORE = "explorer:before-lesson"; // place in the tab's storage of the state that a lesson was begun in
+/** What a lesson was begun from. @type {State | null} */
+let beforeLesson = null;
 
-/** Has the tab keep the state in which a lesson is begun. @param {State} now @param {State} before */
+/** @param {State} now @param {State} before */
 function keepStateBeforeLesson(now, before) {
-  if (!now.lesson || before.lesson || !before.checkpoint) return;
-  try { sessionStorage.setItem(BEFORE, JSON.stringify(before)); } catch { /* leaving stays in the lesson's text, then */ }
+  if (now.lesson && !before.lesson) beforeLesson = before.checkpoint ? before : null;
 }
 
 /** Leaves the lesson, for the text and the view it was begun in; opened by a link, it leaves its own. */
 export function leaveLesson() {
-  const kept = sessionStorage.getItem(BEFORE);
-  sessionStorage.removeItem(BEFORE);
-  if (kept) goToState(JSON.parse(kept), false);
+  if (beforeLesson) goToState(beforeLesson, false);
   else setState({ lesson: "", step: 0, reply: "" });
 }

@@ -413,7 +413,6 @@ export function showEvidence(element) {
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
-    if (text) words.scrollIntoView({ block: "nearest" });
   };
 }
 

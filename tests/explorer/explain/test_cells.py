@@ -85,13 +85,14 @@ def cell_coordinates(values, axis, size: int) -> list[float]:
 
 def cells(fig: go.Figure):
     """Yield (z, text, clicked point) of cells at the corners and in between."""
-    (heatmap,) = fig.data
-    rows, columns = np.shape(heatmap.z)
-    x, y = cell_coordinates(heatmap.x, fig.layout.xaxis, columns), cell_coordinates(heatmap.y, fig.layout.yaxis, rows)
-    for row in sorted({0, 1, rows // 2, rows - 1} & set(range(rows))):
-        for column in sorted({0, 1, columns // 2, columns - 1} & set(range(columns))):
-            text = None if heatmap.text is None else heatmap.text[row][column]
-            yield float(heatmap.z[row][column]), text, ClickedPoint(x[column], y[row])
+    for heatmap in fig.data:
+        rows, columns = np.shape(heatmap.z)
+        x_axis = fig.layout[(heatmap.xaxis or "x").replace("x", "xaxis")]
+        x, y = cell_coordinates(heatmap.x, x_axis, columns), cell_coordinates(heatmap.y, fig.layout.yaxis, rows)
+        for row in sorted({0, 1, rows // 2, rows - 1} & set(range(rows))):
+            for column in sorted({0, 1, columns // 2, columns - 1} & set(range(columns))):
+                text = None if heatmap.text is None else heatmap.text[row][column]
+                yield float(heatmap.z[row][column]), text, ClickedPoint(x[column], y[row])
 
 
 def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> float:

@@ -56,6 +56,7 @@ EXAMPLES = {  # of arguments by their names; of any other by its type
 ACTION = {"token": 3, "path": [3, 4], "with": "unchanged", "a": 1, "b": 1, "words": {"text": "the fox"}, "pair": 1}
 ACTION |= {"checkpoint": "rope", "text": "the fox", "lesson": "tokens-and-merges", "step": 4, "reply": "4:x"}
 ACTION |= {"query": {"text": "the fox", "layer": "1"}, "own": {"generated": [3], "branches": ""}}
+ACTION |= {"messages": [{"role": "user", "content": "hi"}]}
 
 
 @dataclass

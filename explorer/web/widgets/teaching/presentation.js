@@ -78,7 +78,8 @@ export function textRoom(screen, head, isAlone, areMany = false) {
 
 const PRESENTED = "presented";
 let waiting = 0; // until a picture is there
-const redrawn = new MutationObserver(([{ target }]) => shortenNumbers(/** @type {HTMLElement} */ (target)));
+/** @type {MutationObserver | null} */
+let redrawn = null; // of the picture that is shown
 
 /** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {number} [frames] to wait */
 function place(id, frames = 600) {
@@ -92,7 +93,8 @@ function place(id, frames = 600) {
     return;
   }
   picture.classList.add(PRESENTED);
-  redrawn.disconnect();
+  redrawn?.disconnect();
+  redrawn = new MutationObserver(([{ target }]) => shortenNumbers(/** @type {HTMLElement} */ (target)));
   redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { finder } from "../../../../explorer/web/static/glossary_terms.js";
+import { finder, termFinder } from "../../../../explorer/web/static/glossary_terms.js";
 
 const found = (forms, text) => [...text.matchAll(finder(forms))].map(([word]) => word);
 
@@ -18,5 +18,8 @@ test("a word of one Chinese character is found by itself alone", () => {
 
 test("symbols and Chinese words join nothing", () => {
   assert.deepEqual(found(["·", "‖x‖₂", "词元", "÷ T"], "q·k, · is：每个词元的‖x‖₂，÷ T"), ["·", "词元", "‖x‖₂", "÷ T"]);
-  assert.deepEqual(found(["·"], "(−1.14)·(−0.182), a · b"), []);
+});
+
+test("a dot that parts items or multiplies is no token's space", () => {
+  assert.deepEqual(termFinder({ "·": "space" })("(−1.14)·(−0.182), a · b, ·").map(({ from }) => from), [25]);
 });
