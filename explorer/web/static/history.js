@@ -129,14 +129,14 @@ export async function copyLink(button) {
   tellCopied(button);
 }
 
-/** The figure that was looked at last, if at least half of it is in sight; or else the one of which most is. */
+/** The figure that was clicked last, or else the one of which most is in sight: who copies has scrolled to the header. */
 function figureInSight() {
   const share = (figure) => {
     const { top, bottom, height } = figure.getBoundingClientRect();
     return Math.max(0, Math.min(bottom, innerHeight) - Math.max(top, 0)) / height;
   };
   const drawn = findAll(document, "#view .panels > .block:not(.folded)").filter(({ clientHeight }) => clientHeight), last = drawn.find(({ id }) => id === lastViewedFigure());
-  return last && share(last) >= 0.5 ? last : drawn.sort((a, b) => share(b) - share(a))[0];
+  return last ?? drawn.sort((a, b) => share(b) - share(a))[0];
 }
 
 /** Copies a script that shows the figure in sight, and says which; or saves it as a file. @param {HTMLElement} button */
