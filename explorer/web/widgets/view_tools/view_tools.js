@@ -400,7 +400,14 @@ export function runs(element) {
     return [menu];
   }
 
-  const anotherPrompt = (properties) => button(_("another prompt"), () => { typing = true; openMore(false); draw(value); find(ways, "input").focus(); }, properties);
+  const anotherPrompt = (properties) => button(_("another prompt"), () => {
+    typing = true;
+    openMore(false);
+    draw(value);
+    const box = /** @type {HTMLInputElement} */ (find(ways, "input"));
+    box.focus();
+    box.select(); // the run's own prompt, to be changed or typed over
+  }, properties);
 
   function promptBox() {
     const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
