@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from model.chat_messages import Message, check_messages
 from model.errors import ModelError
-from model.pretrained.chat_messages import Message, check_messages
 
 MAX_CHAT_CHARACTERS = 20_000  # of the text: a URL has room for as many
 

@@ -6,8 +6,8 @@ from explorer.errors import UserError
 from explorer.state.continuation_tree import common_prefix_length
 from explorer.state.run_request import MAX_TOKENS
 from explorer.translations import _
+from model.chat_messages import Message
 from model.config import ModelConfig, window_start
-from model.pretrained.chat_messages import Message
 from model.pretrained.chat_template import TEMPLATE, encode_chat, encode_chat_with_roles
 from model.tokenizer import Tokenizer
 

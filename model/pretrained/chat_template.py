@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from model.chat_messages import Message, check_messages
 from model.checkpoint_reader import read_json, require_readable
 from model.errors import ModelError
-from model.pretrained.chat_messages import Message, check_messages
 from model.pretrained.tokenizer import SETTINGS, PretrainedTokenizer
 
 TEMPLATE_FILE = "chat_template.jinja"

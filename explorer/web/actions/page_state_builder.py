@@ -14,7 +14,7 @@ from explorer.tracing.token_ids import encode_messages, encode_prompt, has_bos, 
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.default_selection import select_strongest
-from model.pretrained.chat_messages import Message
+from model.chat_messages import Message
 
 
 class PageStateBuilder:

@@ -3,8 +3,8 @@
 // lesson was left.
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
-import { lastViewedFigure, reveal } from "./widget_contents.js";
-import { announce, find, findAll, make, notify, say } from "./dom.js";
+import { figureInSight, reveal } from "./widget_contents.js";
+import { announce, find, make, notify, say } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
@@ -129,21 +129,11 @@ export async function copyLink(button) {
   tellCopied(button);
 }
 
-/** The figure that was clicked last, or else the one of which most is in sight: who copies has scrolled to the header. */
-function figureInSight() {
-  const share = (figure) => {
-    const { top, bottom, height } = figure.getBoundingClientRect();
-    return Math.max(0, Math.min(bottom, innerHeight) - Math.max(top, 0)) / height;
-  };
-  const drawn = findAll(document, "#view .panels > .block:not(.folded)").filter(({ clientHeight }) => clientHeight), last = drawn.find(({ id }) => id === lastViewedFigure());
-  return last ?? drawn.sort((a, b) => share(b) - share(a))[0];
-}
-
 /** Copies a script that shows the figure in sight, and says which; or saves it as a file. @param {HTMLElement} button */
 export async function copyPython(button) {
   closeAround(button);
   try {
-    const figure = figureInSight(), script = await call("python_script", [state, figure?.id ?? ""]), title = figure && find(figure, "h2")?.textContent;
+    const id = figureInSight(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
     if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }));

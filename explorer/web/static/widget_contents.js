@@ -216,8 +216,16 @@ function whenDrawn(act) {
 const PICTURE = "#view .panels > .block, #next-token, #strip";
 let last = "";
 
-/** The element id of the picture that was looked at last; "" before any. */
-export const lastViewedFigure = () => last;
+/** The pictures that the open tab shows now, folded ones too. */
+export const pictures = () => findAll(document, "#view .panels > .block").filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
+
+/** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
+export function figureInSight() {
+  const all = pictures(), ids = all.map(({ id }) => id);
+  if (ids.includes(last) || ["next-token", "strip"].includes(last)) return last;
+  const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
+  return (inSight ?? all[0])?.id ?? "";
+}
 
 /** Has the page remember what is looked at. */
 export function watchViewedFigures() {

@@ -2,7 +2,7 @@
 // The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
 import { changeModel, chooseStep, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
-import { lastViewedFigure, reveal } from "../../static/widget_contents.js";
+import { figureInSight, reveal } from "../../static/widget_contents.js";
 import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
 import { _, lookUpMessage, N_ } from "../../static/translations.js";
@@ -63,7 +63,7 @@ function goToTerm(form) {
 
 /** Saves the figure that was looked at last, or else the first that is drawn. @param {"png" | "svg"} format */
 function saveShown(format) {
-  const looked = document.getElementById(lastViewedFigure())?.querySelector(".plot:has(.main-svg)");
+  const looked = document.getElementById(figureInSight())?.querySelector(".plot:has(.main-svg)");
   const plot = looked ?? findAll(document, "#view .plot:has(.main-svg)").find(({ clientWidth }) => clientWidth);
   if (plot) saveFigure(plot, format);
 }

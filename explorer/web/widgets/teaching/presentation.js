@@ -2,12 +2,12 @@
 // The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
 // window; and the list of saved places.
 import { makeMove } from "../../static/page_actions.js";
-import { unfold } from "../../static/widget_contents.js";
+import { figureInSight, unfold } from "../../static/widget_contents.js";
 import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
-import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figureInSight, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
+import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Place} Place */
 

@@ -3,8 +3,8 @@
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { lastViewedFigure } from "../../static/widget_contents.js";
-import { find, findAll, make } from "../../static/dom.js";
+import { figureInSight, pictures } from "../../static/widget_contents.js";
+import { find, make } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
@@ -203,18 +203,6 @@ export function lessonDeck(changed) {
 
 // The pictures of the open tab, beginning with the one that was looked at last.
 
-const OPEN = "#view .panels > .block";
-
-/** The pictures that the open tab shows now. */
-const pictures = () => findAll(document, OPEN).filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
-
-/** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
-export function figureInSight() {
-  const all = pictures(), ids = all.map(({ id }) => id), last = lastViewedFigure();
-  if (ids.includes(last) || ["next-token", "strip"].includes(last)) return last;
-  const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
-  return (inSight ?? all[0])?.id ?? "";
-}
 
 /** @param {() => void} changed @returns {import("./presentation.js").Deck} */
 export function figuresDeck(changed) {
