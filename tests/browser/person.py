@@ -180,7 +180,7 @@ class Person:
 
     def chooser(self, field: str) -> Locator:
         """Return the open tab's list that sets a field of the selection, in sight."""
-        expect(self.page.locator("[data-field]:visible").first).to_be_visible()
+        expect(self.at_rest().page.locator("[data-field]:visible").first).to_be_visible()
         chooser = self.page.locator(f"select[data-field={field}]:visible")
         if not chooser.count() and (others := self.page.locator(".rest[aria-expanded=false]:visible")).count():
             others.click()

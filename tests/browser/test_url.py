@@ -84,7 +84,7 @@ def test_a_link_can_be_copied(visitor):
 def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
     person = visitor(text='the owl\'s "moon" and')
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    person.page.locator("#attention-row h2").click()
+    person.at_rest().page.locator("#attention-row h2").click()
     person.copy("Copy as Python")
     expect(person.warning).to_contain_text("Python for the figure “The chosen query’s weights” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")
