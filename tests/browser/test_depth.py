@@ -49,6 +49,7 @@ def test_the_depth_is_in_the_address_and_remembered(newcomer):
     assert again.page.evaluate(DEPTH) == "formula"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("view", "step"), [("feed_forward", "guesses"), ("overview", "overview"), ("training", "overview")]
 )

@@ -77,6 +77,7 @@ def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(visitor):
     assert plot.get_attribute("aria-label").startswith("Attention pattern of layer 2 head 1")
 
 
+@pytest.mark.exhaustive
 def test_another_head_is_another_image(visitor):
     person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
     plot, patterns = person.pattern, capture_visible_run(person)["blocks.2.attn.pattern"]

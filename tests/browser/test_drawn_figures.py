@@ -92,6 +92,7 @@ def test_the_large_pattern_and_the_querys_row(visitor):
     person.expect_selected(query=21, key=2)
 
 
+@pytest.mark.exhaustive
 def test_signed_values_have_the_page_s_background_at_0(visitor):
     person = visitor(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
     plot = person.page.locator("#prediction-heads .plot")
@@ -134,6 +135,7 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
     person.expect_selected(query=20)
 
 
+@pytest.mark.exhaustive
 def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_downloaded(newcomer):
     person = newcomer().open(view="prediction", query=27)
     plot = person.page.locator("#prediction-lens .plot")
@@ -170,6 +172,7 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
+@pytest.mark.exhaustive
 def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
     """Covers the system's theme, and the other one chosen on the page."""
     person = newcomer(color_scheme="dark").open(view="prediction", query=27)

@@ -80,6 +80,7 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
     person.page.wait_for_function(VIEWS_FOLLOW)
 
 
+@pytest.mark.exhaustive
 def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
     person = visitor(**LONG)
     stop, regenerate = (person.page.locator(f"#{name}") for name in ("stop", "regenerate"))

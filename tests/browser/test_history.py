@@ -86,6 +86,7 @@ def test_a_reload_keeps_the_steps(person):
     expect(person.prompt).to_have_value(person.strip.text_content())
 
 
+@pytest.mark.exhaustive
 def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer):
     person = newcomer(color_scheme="light").open()
     assert not person.page.evaluate("document.body.classList.contains('dark')")

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 
+@pytest.mark.exhaustive
 def test_arrow_keys_walk_along_the_strip(person):
     last = person.chips.count() - 1
     person.chips.nth(2).click()

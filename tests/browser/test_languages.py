@@ -91,6 +91,7 @@ def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
     expect(person.page.locator("html")).to_have_attribute("lang", "en")
 
 
+@pytest.mark.exhaustive
 def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
     person = newcomer().open(lang="zh-CN")
     person.prompt.fill("")

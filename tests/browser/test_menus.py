@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.exhaustive import first_in_core
+
 from .person import Person
 
 
@@ -28,7 +30,7 @@ def test_a_view_is_chosen_from_a_list_that_then_names_it(person):
     expect(tries.locator("[aria-current]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("title", ["Try", "Further"])
+@pytest.mark.parametrize("title", first_in_core(["Try", "Further"]))
 def test_a_list_of_views_is_gone_through_by_the_keyboard_and_closes_by_escape(person, title):
     summary, items = menu(person, title).locator("summary"), menu(person, title).locator("[data-view]")
     summary.focus()
@@ -46,7 +48,7 @@ def test_a_list_of_views_is_gone_through_by_the_keyboard_and_closes_by_escape(pe
     expect(items.first).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("width", first_in_core([390, 768, 1440]))
 def test_lists_of_views_lie_within_the_screen_and_over_all_else(visitor, width):
     person = visitor(viewport={"width": width, "height": 844})
     for title in ("Try", "Further"):

@@ -73,6 +73,7 @@ def test_a_click_on_a_cell_derives_it_and_a_button_patches_it_and_takes_it_back(
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
+@pytest.mark.exhaustive
 def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
     """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn at once."""
     plot = patcher.page.locator("#patching-estimate_positions .plot")

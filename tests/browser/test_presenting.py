@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from .legible import BEAMER, assert_accessible, assert_legible
@@ -32,6 +33,7 @@ def presented_panel(page: Page) -> Locator:
     return page.locator(".presented")
 
 
+@pytest.mark.exhaustive
 def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     person = visitor(viewport=BEAMER)
     page = person.page
@@ -73,6 +75,7 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_folded_picture_is_asked_for_once_and_presented(visitor):
     person = visitor(unfolded="")
     page, counts = person.page, []
@@ -166,6 +169,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     expect(other_list.locator(".caption")).to_have_count(1)
 
 
+@pytest.mark.exhaustive
 def test_a_place_whose_model_is_not_here_is_said(person):
     saved_views = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'
     person.page.evaluate("(kept) => localStorage.setItem('explorer:places', kept)", saved_views)

@@ -1,5 +1,6 @@
 """Text that is asked for while the stream of the text before is being closed."""
 
+import pytest
 from playwright.sync_api import expect
 
 # The page reads that a stream is closed a little after it was told that its next question is taken
@@ -24,6 +25,7 @@ CLOSES_LATE = """(() => {
 })()"""
 
 
+@pytest.mark.exhaustive
 def test_what_is_asked_while_the_stream_of_answers_is_being_closed_is_answered(newcomer):
     person = newcomer()
     person.page.add_init_script(CLOSES_LATE)

@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.exhaustive import exhaustive
+
 from .person import ANSWER, collect_posts
 
 # Gradio's own clock, of how long something takes, goes on.
@@ -37,7 +39,7 @@ def test_a_run_asks_once_and_paints_the_first_heatmap(person):
     assert posts == ["/explorer/answer"]
 
 
-@pytest.mark.parametrize("way", ["cell", "token", "list", "tab", "slider", "step", "undo"])
+@pytest.mark.parametrize("way", ["cell", "slider", "step", *map(exhaustive, ("token", "list", "tab", "undo"))])
 def test_what_is_done_once_asks_once(person, way):
     if way == "undo":
         person.page.get_by_role("button", name="Step", exact=True).click()

@@ -30,6 +30,7 @@ def choose_result(person: Person, text: str):
     expect(person.page.locator("#search-dialog")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer):
     person = newcomer()
     requests = []

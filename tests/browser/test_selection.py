@@ -147,6 +147,7 @@ def test_examples_are_run_by_a_click(person):
         expect(person.prompt).to_have_value(text)
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_overview_opens_its_tab(visitor):
     person = visitor(view="overview", layer=0, head=0)
     overview = person.page.locator("#overview-map .map")

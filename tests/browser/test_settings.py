@@ -77,6 +77,7 @@ def test_top_k_reaches_from_1_to_100_and_keeps_all_by_a_box(person, undrawn):
     expect(all_tokens(person)).to_be_checked()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pause_ms", [0, 400])
 def test_a_larger_top_k_than_the_slider_has_can_be_typed_and_stays(person, undrawn, pause_ms):
     number = person.page.get_by_label("number input for top-k")
@@ -92,6 +93,7 @@ def test_a_larger_top_k_than_the_slider_has_can_be_typed_and_stays(person, undra
     expect(number).to_have_value("250")
 
 
+@pytest.mark.exhaustive
 def test_an_address_and_the_browsers_back_have_any_top_k(newcomer):
     person = newcomer().open(top_k=0)
     for top_k, value, keeps_all in ((0, "40", True), (1000, "1000", False), (3, "3", False)):
@@ -125,6 +127,7 @@ def test_a_slider_can_be_put_back(person):
     person.expect_selected(temperature=0.8)
 
 
+@pytest.mark.exhaustive
 def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
     balanced, likeliest = (
         person.page.get_by_role("button", name=name) for name in ("balanced", "always the likeliest")

@@ -131,6 +131,7 @@ def test_later_visits_have_nothing_to_dismiss(newcomer):
     expect(bars(person).first).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_numbers_are_one_press_away_for_who_knows_transformers_and_remembered(newcomer):
     person = newcomer().open(view="")
     numbers = person.page.get_by_role("button", name="Numbers", exact=True)

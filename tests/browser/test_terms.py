@@ -51,6 +51,7 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
     expect(definition(person)).to_have_text(expected_definition(person, query.get_attribute("data-term")))
 
 
+@pytest.mark.exhaustive
 def test_what_is_told_stays_as_long_as_the_pointer_is_on_its_term_or_on_it(person):
     """WCAG 2.2 (1.4.13) requires this: users who magnify the screen move there to read it."""
     person.at_rest()

@@ -53,6 +53,7 @@ def test_b_has_another_prompt_in_place_of_its_own(person):
     expect(bar.locator(".switch")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_pictures_are_never_those_of_what_was_asked_before(person):
     """Covers a choice and a change between two presses of the switch, however quick."""
     compare(person)

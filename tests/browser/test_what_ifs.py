@@ -22,6 +22,7 @@ def expect_changes(person: Person, *texts: str):
     )
 
 
+@pytest.mark.exhaustive
 def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
     person = visitor("attention", **LOOK)
     person.unfold_changes()

@@ -90,6 +90,7 @@ def test_a_reload_keeps_all_that_was_written_until_then(newcomer):
     assert person.state["generated"][: len(generated)] == generated
 
 
+@pytest.mark.exhaustive
 def test_a_reload_keeps_what_is_chosen_until_its_page_comes(newcomer):
     """A reload goes to the URL as it was when it began; the URL has changed by the time the page arrives."""
     person = newcomer().open().at_rest()

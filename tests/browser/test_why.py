@@ -58,6 +58,7 @@ def test_an_address_that_asks_is_answered(newcomer):
     expect(sentences.first).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(visitor):
     person = visitor("prediction", text="The fox", why="open", target=2)
     link, held = person.page.locator("#why-token .clauses a").first, []

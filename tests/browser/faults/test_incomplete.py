@@ -61,6 +61,7 @@ def test_says_so_and_waits_for_the_server(somebody):
     assert len(answers) > 2
 
 
+@pytest.mark.exhaustive
 def test_that_writing_was_interrupted_is_told_by_the_page_that_is_complete(somebody):
     person = somebody(temperature=0, max_new_tokens=512)
     generate_tokens(person, 3)

@@ -145,6 +145,7 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     assert first.page.evaluate("sessionStorage.getItem('explorer:room')") is None
 
 
+@pytest.mark.exhaustive
 def test_a_students_class_stays_in_sight_on_a_telephone(arrive):
     teacher = arrive().open(text="The cat saw the dog and the dog saw")
     _code, link = open_room(teacher)
