@@ -49,8 +49,8 @@ export async function* contentsOf(about, state) {
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
   const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
   const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
-  const unchanged = (await plainRun()).logits;
-  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order: ranking(unchanged), now: ranking(logits) };
+  const unchanged = (await plainRun()).logits, order = ranking(unchanged);
+  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order, now: unchanged === logits ? order : ranking(logits) };
   const contents = {
     problem: "",
     "next-token": packTable(prediction, model.vocabulary, state.find ?? "", run.edits.length ? unchanged : null),

@@ -100,7 +100,7 @@ export function wholeModel(element) {
   let model = null;
   /** @type {any} */
   let layout = null;
-  let frame = 0, prompt = "", flowing = 0, turn = 0;
+  let frame = 0, prompt = "", followed = "", flowing = 0, turn = 0;
   let current = "", goal = ""; // where the keyboard is, and where it goes once that is there
   let isKept = false; // whether the keyboard is to stay in the drawing while its part is replaced
   /** Name of a node -> it. @type {Map<string, SVGElement & { turn?: number, item?: any }>} */
@@ -502,7 +502,10 @@ export function wholeModel(element) {
 
   function follow() {
     if (!model) return;
-    const { level, layer, head, query, key } = opened();
+    const open = opened(), { level, layer, head, query, key } = open;
+    const now = JSON.stringify([state.view, level && open, isGuessing(), isStory()]);
+    if (now === followed) return; // each token that is written is another state
+    followed = now;
     const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;
     if (drawing.dataset.level !== level) [goal, isKept] = [target, isKept || svg.contains(document.activeElement)];
     drawing.dataset.level = level;
