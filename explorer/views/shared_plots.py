@@ -25,6 +25,7 @@ from explorer.views.style import (
     SELECTED,
     cell_frame,
     figure,
+    label,
     note_above,
     position_labels,
     row_band,
@@ -133,13 +134,25 @@ def token_bars(
     if first <= selected_position < len(tokens):
         selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
         bars.append(
-            go.Bar(x=selected_label, y=share, hovertext=selected_label, hovertemplate=hover, marker={"color": SELECTED})
+            go.Bar(
+                x=selected_label,
+                y=share,
+                hovertext=selected_label,
+                hovertemplate=hover,
+                marker={"color": SELECTED},
+                text=[label(tokens[selected_position])],  # the axis has not all names of a long text
+                textposition="outside",
+                textangle=0,
+                textfont={"family": MONO, "size": 13},
+                constraintext="none",
+                cliponaxis=False,
+            )
         )
     return figure(
         bars,
         alt=alt,
         xaxis={**token_axis(tokens, _("token"))},
-        yaxis={"range": [0, 1], "tickformat": ".0%", "title": {"text": title}},
+        yaxis={"range": [0, 1.08], "tickformat": ".0%", "title": {"text": title}},
         bargap=0.15,
         barmode="overlay",
         showlegend=False,

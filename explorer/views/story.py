@@ -219,8 +219,8 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "To guess, the model looks back: attention heads decide how much to take from each earlier token. This one "
-        "does most for the guess."
+        "To guess, the model looks back: attention heads decide how much to take from each earlier token. The bars "
+        "show the head that does most for the guess."
     ),
     formula=describe_top_head,
     required_taps=(

@@ -92,7 +92,10 @@ SETTING_LABELS = {
 COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
 PAGE_MENU = '<details class="menu" id="page-menu"><summary aria-label="{name}"><i>⚙</i></summary><div>'
-NEXT_TOKEN_HEADER = "<header><h2>{title}</h2><span class='of-run'></span><small>{stage}</small>"
+NEXT_TOKEN_HEADER = (
+    "<header><h2>{title}</h2><span class='of-run'></span><small class='chance'>{chance}</small>"
+    "<small class='tick'>{tick}</small></header>"
+)
 
 
 class StateComponent(gr.HTML):
@@ -181,9 +184,7 @@ class PageLayout:
         with gr.Row(elem_id="prompt-row"):
             component_of_widgets(ChatForm(elem_id=shared_constants.CHAT), elem_id="chat-place")
             self.prompt = gr.Textbox(
-                label=_("prompt"),
-                show_label=False,
-                container=False,
+                label=_("Your text"),
                 placeholder=_("Type the beginning of a story"),
                 lines=1,
                 max_lines=4,
@@ -216,14 +217,18 @@ class PageLayout:
         """Build the next-token table and the generation settings."""
         component_of_widgets(
             NextTokenGuessForm(elem_id=shared_constants.GUESS),
-            fill_template(NEXT_TOKEN_HEADER, title=_("Next token"), stage=_("after temperature and filters")),
-            "</header>",
+            fill_template(
+                NEXT_TOKEN_HEADER,
+                title=_("Next token"),
+                chance=_("chance to be picked"),
+                tick=_("before the settings"),
+            ),
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
             TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
-            self.temperature = make_slider("temperature", 0.05)
+            self.temperature = make_slider("temperature", 0.05, _("sure … daring"))
             with gr.Row(elem_id="limit"):
                 self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
                 self.all_tokens = gr.Checkbox(
@@ -238,6 +243,7 @@ class PageLayout:
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button(_("Step"), min_width=60, elem_id="step")
                 self.generate = gr.Button(_("Generate"), variant="primary", min_width=80, elem_id="generate")
+                self.max_new_tokens = make_integer_box("max_new_tokens", _("tokens"))
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         with gr.Row(elem_classes="buttons", elem_id="again"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
@@ -272,11 +278,7 @@ class PageLayout:
             self.repetition_penalty = make_slider(
                 "repetition_penalty", 0.05, _("Makes tokens already there less likely; 1 does not.")
             )
-            with gr.Row():
-                self.max_new_tokens = make_integer_box(
-                    "max_new_tokens", _("new tokens"), _("How many Generate writes.")
-                )
-                self.seed = make_integer_box("seed", _("seed"), _("The same seed, the same luck."))
+            self.seed = make_integer_box("seed", _("seed"), _("The same seed, the same luck."))
             self.stop_strings = gr.Textbox(
                 DEFAULTS.stop_strings,
                 label=_("stop text"),
@@ -359,7 +361,7 @@ def make_slider(
     )
 
 
-def make_integer_box(name: str, label: str, info: str) -> gr.Number:
+def make_integer_box(name: str, label: str, info: str | None = None) -> gr.Number:
     """Return a box for an integer generation setting, with its default and range."""
     low, high = RANGES[name]
     return gr.Number(
@@ -371,6 +373,7 @@ def make_integer_box(name: str, label: str, info: str) -> gr.Number:
         maximum=high,
         min_width=90,
         interactive=True,
+        elem_id=name,
     )
 
 

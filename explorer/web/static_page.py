@@ -255,8 +255,8 @@ def component_html(kind: str, props: dict[str, Any], setting: str | None, inner:
         return f'<button type="button"{elem_id} class="{look}">{escape(value)}</button>'
     label = escape(props["label"])
     if name == "prompt":
-        texts = f'aria-label="{label}" placeholder="{escape(props["placeholder"])}"'
-        return f'<div{elem_id} class="block"><textarea rows="1" {texts}></textarea></div>'
+        box = f'<textarea rows="1" placeholder="{escape(props["placeholder"])}"></textarea>'
+        return f'<div{elem_id} class="block"><label><span>{label}</span>{box}</label></div>'
     if kind == "checkbox":
         return f'<label{elem_id} class="control check"><input type="checkbox"> {label}</label>'
     limits = f'min="{props.get("minimum")}" max="{props.get("maximum")}" step="{props.get("step")}" value="{value}"'

@@ -131,7 +131,7 @@ class Person:
 
     def generate(self, tokens: int):
         """Press Generate; wait until `tokens` more tokens are there and the tree of continuations shows them."""
-        self.set_number("new tokens", tokens)
+        self.set_length(tokens)
         with self.wait_for_new_tree():
             self.page.locator("#generate").click()
 
@@ -205,6 +205,12 @@ class Person:
         if not box.is_visible():
             self.page.locator("[data-shows=more]").click()
         box.fill(str(value))
+        box.blur()
+
+    def set_length(self, tokens: int):
+        """Type how many tokens Generate writes."""
+        box = self.page.locator("#max_new_tokens input")
+        box.fill(str(tokens))
         box.blur()
 
     def choose_model(self, checkpoint: str):

@@ -107,7 +107,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
             expected = 0, sampled[row["id"]], plain[row["id"]]
             assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
             assert contains_number(row["number"], sampled[row["id"]])
-            assert ("Step" in row["tag"].split()) is (row["id"] == draw_token(sampled, u))
+            assert ("pick" in row["tag"].split()) is (row["id"] == draw_token(sampled, u))
         (drawn_stretch,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
         assert drawn_stretch["start"] - 0.01 <= line["luck"] <= drawn_stretch["end"] + 0.01
         assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw_token(sampled, u)], abs=0.01)

@@ -43,7 +43,7 @@ def test_step_appends_one_token_that_can_be_selected(person):
 def test_generate_streams_token_by_token(person):
     person.run("The fox asked")
     person.strip.evaluate(WATCH)
-    person.set_number("new tokens", 40)
+    person.set_length(40)
     person.page.locator("#generate").click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(40)
     person.page.wait_for_function(VIEWS_FOLLOW)
@@ -119,7 +119,7 @@ def test_a_new_run_ends_a_generation(visitor):
 def test_two_people_never_see_each_others_text(newcomer):
     people = {text: newcomer().open(text=text) for text in ("The fox said", "An owl asked the lake")}
     for seed, person in enumerate(people.values()):
-        person.set_number("new tokens", 25)
+        person.set_length(25)
         person.set_number("seed", seed)
     for person in people.values():
         person.page.locator("#generate").click()

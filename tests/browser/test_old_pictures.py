@@ -46,7 +46,7 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
 
 @pytest.mark.exhaustive
 def test_pictures_are_dimmed_while_text_is_written(person):
-    person.set_number("new tokens", 4)
+    person.set_length(4)
     person.at_rest()
     with hold_answers(person, "show"):
         person.page.locator("#generate").click()

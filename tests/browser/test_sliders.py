@@ -5,7 +5,7 @@ import pytest
 TABLE = """() => ({
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
   drawn: [...document.querySelectorAll("#next-token tbody tr")]
-    .filter((row) => row.querySelector(".tag").innerText.includes("Step")).map((row) => row.dataset.token),
+    .filter((row) => row.querySelector(".tag").innerText.includes("pick")).map((row) => row.dataset.token),
   rows: Object.fromEntries([...document.querySelectorAll("#next-token tbody tr")].map((row) => [row.dataset.token, {
     percent: parseFloat(row.querySelector(".bars b").style.width),
     cells: [...row.cells].slice(1).map((cell) => cell.innerText),

@@ -72,7 +72,7 @@ def test_one_thing_is_written_at_a_time(visitor):
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
-    person.set_number("new tokens", 6)
+    person.set_length(6)
     with person.wait_for_new_tree():
         person.page.get_by_role("button", name="Regenerate").click()
     expect(generated).to_have_count(6)

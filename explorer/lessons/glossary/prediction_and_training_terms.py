@@ -171,7 +171,9 @@ PREDICTIONS = (
         ),
         temperature_example,
     ),
-    GlossaryEntry((N_("top-k"),), N_("only the k likeliest tokens can be drawn; 0 keeps all"), candidate_count_example),
+    GlossaryEntry(
+        (N_("top-k"),), N_("only the k likeliest tokens can be drawn; “all” keeps every token"), candidate_count_example
+    ),
     GlossaryEntry(
         (N_("top-p"), N_("nucleus")),
         N_("of those only the fewest, the likeliest, that have the probability p together; 1 keeps all"),

@@ -91,7 +91,7 @@ const SENTENCES = [
   ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
-const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
+const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(#sampling, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
 const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
 /** What words are drawn in, or chosen: no mark can be in it. */

@@ -290,8 +290,7 @@ function followButtons() {
     undo.title = state.generated?.length ? _("Takes back the last token (Ctrl Z)") : _("Brings back the prompt before this one, with its answer (Ctrl Z)");
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stopping.disabled = !isWriting();
-    generate.dataset.count = String(state.max_new_tokens ?? "");
-    generate.title = _("Writes up to {count} tokens", { count: generate.dataset.count });
+    generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });
   }
   onState(undo, follow);
   follow();

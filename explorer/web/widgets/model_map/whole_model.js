@@ -272,6 +272,7 @@ export function wholeModel(element) {
   function drawCurves(open) {
     const { at, wide, join, y, middle, mlp, widest } = layout, longest = Math.max(1e-9, model.largest_norm);
     const inOrder = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), most = Math.max(1e-9, model.largest_effect);
+    const named = open.level ? undefined : inOrder.findLast(([, , , , effect]) => effect > 0); // which the sentence above is about
     for (const [l, h, key, norm, effect, weight] of inOrder) {
       if (wide[l] < 8) continue;
       const from = y[rowOf(key)], x = at[l] + Math.min(3, wide[l] * 0.1), end = join[l], bend = (end - x) * 0.55, { sign, opacity } = shade(effect, most);
@@ -283,6 +284,7 @@ export function wholeModel(element) {
       node.item = { name: "", label, lights: (other) => other[0] === l && other[1] === h, act: () => closeUp({ open: "cell", layer: l, head: h, key }) };
       node.style.setProperty("--at", String(stageOf(l)));
     }
+    if (named) markCurve(named);
     const sizes = largest(model.blocks.map(({ feed_forward: value }) => value));
     model.blocks.forEach(({ feed_forward: value }, l) => {
       const size = Math.max(5, Math.min(layout.pitch - 2, wide[l] * 0.5, 22) * Math.sqrt(Math.abs(value ?? 0) / sizes));
@@ -290,6 +292,14 @@ export function wholeModel(element) {
     });
     const isBeside = ([l, h, key]) => (open.level !== "" && l !== open.layer) || ((open.level === "head" || open.level === "cell") && h !== open.head) || (open.level === "cell" && key !== open.key);
     for (const curve of inOrder) nodes.get(nameOf(curve))?.classList.toggle("beside", isBeside(curve));
+  }
+
+  /** Draws a curve over the others, with a ring where it begins. @param {any} curve */
+  function markCurve(curve) {
+    const [l, , key] = curve, node = nodes.get(nameOf(curve));
+    if (!node) return;
+    const ring = put("curves", "named", "circle", { class: "named", cx: layout.at[l] + Math.min(3, layout.wide[l] * 0.1), cy: layout.y[rowOf(key)], r: 8 });
+    if (ring !== groups.curves.lastChild) groups.curves.append(node, ring);
   }
 
   const nameOf = ([l, h, key]) => `curve:${l}.${h}.${key}`;
@@ -437,7 +447,9 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = [_("Thicker: a longer vector. Blue speaks for the answer, orange-red against it."), isStory() ? "" : _("Probabilities before temperature.")].join(" ");
+    const most = isStory()
+      ? _("Line: a look back; thicker: it takes more. Blue: for the answer; orange: against it. Dots: heads; squares: feed-forward.")
+      : [_("Thicker: a longer vector. Blue speaks for the answer, orange-red against it."), _("Probabilities before temperature.")].join(" ");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {

@@ -138,7 +138,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, value.text),
-      next: span("next", `${_("Step")}: `, ...tokenNodes(value.next)),
+      next: span("next", `${_("next pick")}: `, ...tokenNodes(value.next)),
       probability: span("probability", percent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.
@@ -269,13 +269,13 @@ export function branches(element) {
 
   function stretch(row, i) {
     const count = row.ids.length, { bits, each } = row, beginning = row.tokens[0].trim() || _("a space");
-    const tokens = ngettext("{count} token", "{count} tokens", count);
-    const likely = count === 1 ? _("log₂ P {bits}", { bits }) : _("log₂ P {bits} ({each} each)", { bits, each });
+    const tokens = ngettext("{count} token", "{count} tokens", count), first = _("first token {probability}", { probability: row.first });
+    const likely = count === 1 ? _("log₂ P {bits}", { bits }) : _("log₂ P of all {bits}, {each} per token", { bits, each });
     const go = button("", () => makeMove({ kind: "go", path: pathTo(i) }), { className: "go", title: row.tokens.join("") });
     if (row.here) go.ariaCurrent = "true";
     const text = span("text", span("first", ...tokenNodes(row.tokens[0])), span("rest", row.tokens.slice(1).join("")));
     if (row.name) text.prepend(span("name", `${row.name}`));
-    go.append(text, span("figures", [row.origins, row.first, tokens, likely].filter(Boolean).join(" · ")));
+    go.append(text, span("figures", [row.origins, first, tokens, likely].filter(Boolean).join(" · ")));
     const prune = button("×", () => take(i), {
       className: "prune",
       title: _("take away this stretch and all that follows it"),
@@ -350,7 +350,8 @@ export function guess(element) {
     guessedAt = savedPlace(state);
     tune({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
-    if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => card.scrollIntoView()); // there it comes below the figure
+    document.body.classList.add("guessed");
+    if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => find(document, "#columns").scrollIntoView()); // there the bar, which has the focus, is below all
   });
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;
