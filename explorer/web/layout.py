@@ -228,7 +228,7 @@ class PageLayout:
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
-            self.temperature = make_slider("temperature", 0.05, _("sure … daring"))
+            self.temperature = make_slider("temperature", 0.05, _("← sure · daring →"))
             with gr.Row(elem_id="limit"):
                 self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))
                 self.all_tokens = gr.Checkbox(

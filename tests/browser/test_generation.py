@@ -40,6 +40,22 @@ def test_step_appends_one_token_that_can_be_selected(person):
     expect(person.page.locator("#next-token-words")).to_contain_text(f"position {tokens}")
 
 
+@pytest.mark.parametrize("viewport", [(1366, 768), (390, 844)])
+def test_the_length_is_set_beside_generate_and_starts_nothing(newcomer, viewport):
+    person = newcomer(viewport=dict(zip(("width", "height"), viewport, strict=True))).open(view="")
+    person.page.locator("#guess .see").click()
+    generated = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_label("tokens", exact=True).click()
+    person.set_length(3)
+    person.expect_selected(max_new_tokens=3)
+    expect(generated).to_have_count(0)
+    person.page.locator("#generate").click()
+    expect(generated).to_have_count(3)
+    expect(person.story).to_be_in_viewport(ratio=0.99)
+    box = person.story.evaluate("box => [box.scrollHeight - box.scrollTop, box.clientHeight, box.clientHeight % 20]")
+    assert box == [box[1], box[1], 0]  # its end, in whole lines
+
+
 def test_generate_streams_token_by_token(person):
     person.run("The fox asked")
     person.strip.evaluate(WATCH)

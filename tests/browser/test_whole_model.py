@@ -49,6 +49,17 @@ def open_level(person: Person) -> str:
     return person.state.get("open", "")
 
 
+def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
+    person, figure = open_figure(visitor)
+    head, token = re.search(
+        r"at “(.+)” by head ([\d.]+) helps most", person.page.locator("#overview-words").text_content()
+    ).groups()[::-1]
+    top = figure.locator(".curve:has(+ .named:last-child)")
+    assert top.get_attribute("data-head") == head
+    key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
+    assert key.replace(" ", "·") == token
+
+
 def test_every_curve_is_as_wide_as_its_norm(visitor):
     person, figure = open_figure(visitor)
     state = person.state

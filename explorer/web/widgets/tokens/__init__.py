@@ -305,7 +305,8 @@ def format_perplexity(bits: float) -> str:
 
 
 NUM_CHOICES = 3
-CHOICE_RANKS = range(12)  # of the likeliest tokens, among which the choices are
+NUM_CANDIDATES = 10  # likeliest tokens, among which the choices are
+MIN_LETTERS = 3  # what is shorter is often a fragment
 GUESS_HTML = """<div class="guess">
 <form>
   <p>{promise}</p>
@@ -378,10 +379,11 @@ class NextTokenGuessForm(HtmlWidget):
 def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) -> list[str]:
     """Return the likeliest word and two others of the likeliest tokens in alphabetical order; [] if there are too few.
 
-    The order says nothing of their probabilities.
+    The order says nothing of their probabilities. Tokens that begin no word, or are short, serve where others lack.
     """
-    texts = [vocabulary[token_id].strip() for token_id in prediction.top(len(CHOICE_RANKS))]
-    words = list(dict.fromkeys(text for text in texts if text.isalpha()))
+    texts = [text for i in prediction.top(NUM_CANDIDATES) if (text := vocabulary[i]).strip().isalpha()]
+    whole = [text for text in texts if text.startswith(" ") and len(text.strip()) >= MIN_LETTERS]
+    words = list(dict.fromkeys(map(str.strip, [*texts[:1], *whole] if len(whole) >= NUM_CHOICES else texts)))
     if len(words) < NUM_CHOICES:
         return []
     return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)

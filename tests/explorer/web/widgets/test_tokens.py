@@ -133,6 +133,13 @@ def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(pr
     assert len(choices) == 3 and choices == sorted(choices)
 
 
+def test_no_choice_is_a_fragment_where_there_are_words(prediction):
+    vocabulary = ["."] * len(prediction.plain)
+    for token_id, text in zip(prediction.top(6), [" He", " sh", "er", " stone", " rock", " ground"], strict=True):
+        vocabulary[token_id] = text
+    assert guess_choices(prediction, vocabulary) == ["ground", "He", "rock"]
+
+
 def test_without_enough_words_there_are_no_choices(prediction):
     assert guess_choices(prediction, ["."] * len(prediction.plain)) == []
 
