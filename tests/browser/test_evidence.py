@@ -23,6 +23,24 @@ def test_a_clicked_number_tells_how_it_comes_about(person):
     expect(derivation_text).to_be_hidden()
 
 
+# The middle of a bar of a group, by the trace and the place in it.
+BAR_MIDDLE = """(plot, [trace, item]) => {
+  const group = [...plot.querySelectorAll(".barlayer .trace")][trace].querySelectorAll(".point path")[item];
+  const { left, top, width, height } = group.getBoundingClientRect();
+  return [left + width / 2, top + height / 2];
+}"""
+
+
+def test_a_click_on_a_bar_of_several_derives_that_bar(visitor):
+    person = visitor("feed_forward", layer=1)
+    plot = person.page.locator("#feed_forward-strongest .plot")
+    for trace, tap in enumerate(("gate", "up", "hidden")):
+        person.at_rest()
+        plot.scroll_into_view_if_needed()
+        person.page.mouse.click(*plot.evaluate(BAR_MIDDLE, [trace, 3]))
+        expect(person.page.locator("#feed_forward-strongest .inspection")).to_contain_text(f"{tap} =")
+
+
 def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_closed(visitor):
     person = visitor("attention", unfolded="")
     derivation_text = person.page.locator("#attention-pattern .inspection")

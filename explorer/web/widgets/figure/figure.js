@@ -143,6 +143,17 @@ export function wrapped(line, most) {
 
 // What a point of a picture, as Plotly names it in an event, stands for.
 
+/** Of several points at a place of an axis the one under the pointer: each of a group's bars has its own part of the place. */
+function pointUnder(plot, points, { clientX, clientY }) {
+  const { left, top, width } = plot.getBoundingClientRect(), scale = plot.offsetWidth / width;
+  const distance = ({ curveNumber, pointNumber, xaxis, yaxis }) => {
+    const { x, y } = plot.calcdata[curveNumber][pointNumber], { type, orientation } = plot.data[curveNumber];
+    const across = xaxis.c2p(x) + xaxis._offset - (clientX - left) * scale, down = yaxis.c2p(y) + yaxis._offset - (clientY - top) * scale;
+    return type !== "bar" ? Math.hypot(across, down) : Math.abs(orientation === "h" ? down : across);
+  };
+  return points.length > 1 ? points.reduce((nearest, point) => (distance(point) < distance(nearest) ? point : nearest)) : points[0];
+}
+
 /** On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position. */
 export const tokenPosition = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 
@@ -262,7 +273,8 @@ export function figure(element) {
 
   // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
   // stays and tells.
-  function click({ points: [point], event }) {
+  function click({ points, event }) {
+    const point = pointUnder(plot, points, event);
     const place = [point.pointNumber].flat();
     if (changes?.adds && event.shiftKey) return toggle(place);
     const change = fieldsSelectedBy(point, selects);
