@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -67,7 +67,7 @@ def histogram_share(trace: Trace, tap: str, head: int, query: int | None, bin_in
     value = float(in_bin.sum()) / len(counted_values)
     working = Calculation(
         _("how many values lie there / how many there are"),
-        lambda: f"{int(in_bin.sum()):,} / {len(counted_values):,} = {format_number(value)}",
+        lambda: f"{int(in_bin.sum()):,} / {len(counted_values):,} = {format_six_digits(value)}",
         value,
         (Input(tap, (), trace[tap].shape),),
     )
@@ -75,8 +75,8 @@ def histogram_share(trace: Trace, tap: str, head: int, query: int | None, bin_in
         _(
             "share of {tap} from {low} to {high}",
             tap=tap,
-            low=format_number(edges[bin_index]),
-            high=format_number(edges[bin_index + 1]),
+            low=format_six_digits(edges[bin_index]),
+            high=format_six_digits(edges[bin_index + 1]),
         ),
         _("over all tokens") if query is None else format_token_position(trace, query),
         displayed_value,

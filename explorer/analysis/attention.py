@@ -18,8 +18,8 @@ from explorer.explain.notation import (
     format_attention_cell,
     format_dot_product,
     format_factor,
-    format_number,
     format_query_key,
+    format_six_digits,
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
@@ -229,7 +229,7 @@ def weight_without_first_key(trace: Trace, name: str, head: int, query: int, key
     return Calculation(
         _("weight without the first = weight / Σ weights of all keys but the first"),
         lambda: (
-            f"{format_number(weights[key - 1])} / {format_number(rest)} = {format_number(value)}"
+            f"{format_six_digits(weights[key - 1])} / {format_six_digits(rest)} = {format_six_digits(value)}"
             if key
             else _("0: the first is left out")
         ),
@@ -246,7 +246,7 @@ def value_weighted_attention(trace: Trace, layer: int, head: int, query: int, ke
     weight, read = read_input(trace, f"blocks.{layer}.attn.pattern", head, query, key)
     norm, inputs = value_output_norm(trace, layer, head, key)
     value = float(weight) * norm
-    numbers = f"{format_number(weight)} · {format_number(norm)} = {format_number(value)}"
+    numbers = f"{format_six_digits(weight)} · {format_six_digits(norm)} = {format_six_digits(value)}"
     return Calculation(_("moved = weight · ‖W_O v‖"), lambda: numbers, value, (read, *inputs))
 
 
@@ -302,7 +302,7 @@ def attention_stage(trace: Trace, layer: int, head: int, query: int, key: int, r
             VALUE_WEIGHTED_LINE,
         )
     norm, inputs = value_output_norm(trace, layer, head, key)
-    numbers = f"√{format_number(norm**2)} = {format_number(norm)}"
+    numbers = f"√{format_six_digits(norm**2)} = {format_six_digits(norm)}"
     working = Calculation(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, norm, inputs)
     source = SourceLine(FILE, "return np.linalg.norm(values @ output.T")
     return Derivation(_("length of W_O v"), location, displayed_value, working, source)
@@ -319,7 +319,9 @@ def softcapped_score(trace: Trace, layer: int, head: int, query: int, key: int, 
         Calculation(
             _("capped = {cap}", cap=softcap_formula("score", cap)),
             lambda: _(
-                "capped = {cap} = {value}", cap=softcap_formula(format_number(score), cap), value=format_number(value)
+                "capped = {cap} = {value}",
+                cap=softcap_formula(format_six_digits(score), cap),
+                value=format_six_digits(value),
             ),
             value,
             (read,),
@@ -334,7 +336,7 @@ def query_key_product(trace: Trace, layer: int, head: int, query: int, key: int,
     (q, _read), (k, _read) = (read_input(trace, read.name, *read.index) for read in inputs)
     value = float(q @ k)
     working = Calculation(
-        "q·k = Σ q · k", lambda: f"q·k = {format_dot_product(q, k)} = {format_number(value)}", value, inputs
+        "q·k = Σ q · k", lambda: f"q·k = {format_dot_product(q, k)} = {format_six_digits(value)}", value, inputs
     )
     displayed_value = get_element(query_attention_stages(trace, layer, head, query).dots, key)
     return Derivation(
@@ -352,7 +354,7 @@ def dimension_contribution(trace: Trace, layer: int, head: int, query: int, key:
     )
     config = trace.config
     value = float(q) * float(k) / config.divisor
-    numbers = f"{format_factor(q)}·{format_factor(k)} / {score_divisor_in_numbers(config)} = {format_number(value)}"
+    numbers = f"{format_factor(q)}·{format_factor(k)} / {score_divisor_in_numbers(config)} = {format_six_digits(value)}"
     return Derivation(
         _("what dimension {dim} adds to the score", dim=dim),
         format_attention_cell(trace, layer, head, query, key),

@@ -20,7 +20,7 @@ from explorer.architecture.residual_stream import path_to_unembedding
 from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_factor, format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import _, translate
@@ -141,7 +141,10 @@ def derive_contribution_without_source(
     values = [part.recomputed_value for part in parts]
     working = Calculation(
         _("the token’s own embedding + all feed-forwards + constants"),
-        lambda: f"{' + '.join(map(format_number, values))} = {format_number(sum(values))}",
+        lambda: (
+            f"{' + '.join((format_six_digits(values[0]), *map(format_factor, values[1:])))} "
+            f"= {format_six_digits(sum(values))}"
+        ),
         sum(values),
         unique_inputs(item for part in parts for item in part.working.inputs),
     )

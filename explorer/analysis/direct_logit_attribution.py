@@ -49,7 +49,7 @@ from explorer.explain.captured.interventions import (
 )
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
-from explorer.explain.notation import format_number, format_token_position, quote_token
+from explorer.explain.notation import format_factor, format_six_digits, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.comparison import Comparison
@@ -592,8 +592,8 @@ def _difference(after: Derivation, before: Derivation) -> Derivation:
     working = Calculation(
         _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),
         lambda: (
-            f"{format_number(after.recomputed_value)} − "
-            f"{format_number(before.recomputed_value)} = {format_number(value)}"
+            f"{format_six_digits(after.recomputed_value)} − "
+            f"{format_factor(before.recomputed_value)} = {format_six_digits(value)}"
         ),
         value,
         unique_inputs((*after.working.inputs, *before.working.inputs)),

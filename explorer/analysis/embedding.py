@@ -12,7 +12,13 @@ from explorer.explain.captured.embedding import TABLE
 from explorer.explain.captured.interventions import recompute_with_interventions
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.notation import format_factor, format_number, format_token_id, format_token_position, quote_token
+from explorer.explain.notation import (
+    format_factor,
+    format_six_digits,
+    format_token_id,
+    format_token_position,
+    quote_token,
+)
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.tracing.weight_matrices import iter_chunks, linear_by_chunks
@@ -138,7 +144,7 @@ def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
         _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
         format_token_position(trace, query),
         displayed_value,
-        Calculation(symbols, lambda: f"{scale_text}{format_number(value)}", value, (read,)),
+        Calculation(symbols, lambda: f"{scale_text}{format_six_digits(value)}", value, (read,)),
         SourceLine(FILE, 'row = trace.weights["token_embedding.weight"][trace.token_ids[query]]'),
     )
 

@@ -19,7 +19,7 @@ from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
-from explorer.explain.notation import format_number, format_token_id, format_token_position
+from explorer.explain.notation import format_six_digits, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import _, ngettext, translate
@@ -199,9 +199,9 @@ def share_near_zero(trace: Trace, layer: int, inactive: bool) -> Derivation:
         lambda: _(
             "{near:,} of at most {limit} / {size:,} = {value}",
             near=int(near.sum()),
-            limit=format_number(limit),
+            limit=format_six_digits(limit),
             size=near.size,
-            value=format_number(value),
+            value=format_six_digits(value),
         ),
         value,
         (read,),

@@ -12,7 +12,7 @@ from explorer.explain import arithmetic
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input, unique_inputs
-from explorer.explain.notation import format_number, format_sum, format_token_position, quote_token
+from explorer.explain.notation import format_factor, format_six_digits, format_sum, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.explain.tolerance import rounding_threshold as rounding_resolution
@@ -254,7 +254,7 @@ def weight_change(comparison: Comparison, layer: int, head: int, query: int, key
             "changed: {changed}; unchanged: {unchanged}; change = {value}",
             changed=after.working.numbers(),
             unchanged=before.working.numbers(),
-            value=format_number(value),
+            value=format_six_digits(value),
         ),
         value,
         (*after.working.inputs, *before.working.inputs),
@@ -299,9 +299,9 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
         f"blocks.{layer}.{'ffn.hidden' if component > heads else 'attn.z'}", "zero", index=index
     )
     numbers = {
-        "after": format_number(2**after),
-        "before": format_number(2**before),
-        "change": format_number(after - before),
+        "after": format_six_digits(2**after),
+        "before": format_six_digits(2**before),
+        "change": format_six_digits(after - before),
     }
     working = Calculation(
         _("change = log₂ p without it − log₂ p as it is"),
@@ -345,7 +345,11 @@ def derive_surprisal_change(comparison: Comparison, position: int) -> Derivation
         return None
     logits, reads = zip(*(read_input(run, "logits", position - 1) for run in comparison.runs), strict=True)
     after, before = (arithmetic.surprisal(run_logits, trace.token_ids[position], ()).value for run_logits in logits)
-    numbers = {"after": format_number(after), "before": format_number(before), "change": format_number(after - before)}
+    numbers = {
+        "after": format_six_digits(after),
+        "before": format_six_digits(before),
+        "change": format_six_digits(after - before),
+    }
     working = Calculation(
         _("changed − unchanged, each −log₂ p"),
         lambda: _("{after} − {before} = {change} bits", **numbers),
@@ -424,7 +428,7 @@ def summed_effect(comparison: Comparison, query: int, token_id: int, measure: st
     total = math.fsum(terms)
     working = Calculation(
         _("sum of what each change does alone"),
-        lambda: f"{format_sum(terms)} = {format_number(total)}",
+        lambda: f"{format_sum(terms)} = {format_six_digits(total)}",
         total,
         unique_inputs(read for effect in effects for read in effect.inputs),
     )
@@ -452,7 +456,7 @@ def interaction_effect(comparison: Comparison, query: int, token_id: int, measur
     value = joint.value - total.value
     working = Calculation(
         _("interaction = effect of all together − sum of the single ones"),
-        lambda: f"{format_number(joint.value)} − {format_number(total.value)} = {format_number(value)}",
+        lambda: f"{format_six_digits(joint.value)} − {format_factor(total.value)} = {format_six_digits(value)}",
         value,
         total.inputs,
     )
@@ -472,7 +476,7 @@ def _change(before: float, after: float, inputs: tuple[Input, ...]) -> Calculati
     change = after - before
     return Calculation(
         _("changed − unchanged"),
-        lambda: f"{format_number(after)} − {format_number(before)} = {format_number(change)}",
+        lambda: f"{format_six_digits(after)} − {format_factor(before)} = {format_six_digits(change)}",
         change,
         inputs,
     )

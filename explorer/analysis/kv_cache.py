@@ -5,7 +5,7 @@ import numpy as np
 from explorer.explain import arithmetic
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -101,7 +101,7 @@ def cache_megabytes(trace: Trace, stored: int, shared: bool) -> Derivation:
         _("2 (key, value) · layers · kv heads · d · 4 bytes · positions / 10⁶")
         if shared
         else _("2 (key, value) · layers · heads · d · 4 bytes · positions / 10⁶"),
-        lambda: f"{factors} / 1,000,000 = {format_number(value)}",
+        lambda: f"{factors} / 1,000,000 = {format_six_digits(value)}",
         value,
         (),
     )

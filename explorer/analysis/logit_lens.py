@@ -20,7 +20,7 @@ from explorer.explain.derivation import ALL, Derivation, Input, read_input
 from explorer.explain.notation import (
     format_dot_product,
     format_factor,
-    format_number,
+    format_six_digits,
     format_token_id,
     format_token_position,
 )
@@ -284,12 +284,14 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
                 return _(
                     "u = {sum} = {plain}, logit = {capped} = {logit}; {rest}",
                     sum=total,
-                    plain=format_number(plain[token_id]),
+                    plain=format_six_digits(plain[token_id]),
                     capped=softcap_formula(format_factor(plain[token_id]), cap),
-                    logit=format_number(logits[token_id]),
+                    logit=format_six_digits(logits[token_id]),
                     rest=rest(),
                 )
-            return _("logit = {sum} = {logit}; {rest}", sum=total, logit=format_number(logits[token_id]), rest=rest())
+            return _(
+                "logit = {sum} = {logit}; {rest}", sum=total, logit=format_six_digits(logits[token_id]), rest=rest()
+            )
 
         logit = "u" if cap else "logit"
         symbols = translate(LOGIT[biases is not None], symbols=symbols, logit=logit)

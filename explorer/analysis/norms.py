@@ -9,7 +9,7 @@ from explorer.explain.captured.formulas import mean_square_or_variance, norm_kin
 from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, read_input
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -111,7 +111,9 @@ def norm_divisor(trace: Trace, norm: str, position: int) -> Derivation:
     value = math.sqrt(squares + eps) if kind != "none" else 1.0
     symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
     numbers = (
-        f"√({format_number(squares)} + {format_number(eps)}) = {format_number(value)}" if kind != "none" else "= 1"
+        f"√({format_six_digits(squares)} + {format_six_digits(eps)}) = {format_six_digits(value)}"
+        if kind != "none"
+        else "= 1"
     )
     working = Calculation(symbols, lambda: numbers, value, (read,))
     source = SourceLine("explorer/analysis/norms.py", "np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.explain.derivation import Calculation, Derivation, Input
-from explorer.explain.notation import format_number, format_token_position, quote_token, token_formatter
+from explorer.explain.notation import (
+    bracket_negative,
+    format_factor,
+    format_number,
+    format_six_digits,
+    format_token_position,
+    quote_token,
+    token_formatter,
+)
 from explorer.explain.source_code import SourceLine
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.interventions import Intervention, parse_intervention
@@ -145,17 +153,18 @@ def patch_effect(
     if not np.isfinite(displayed_value):
         return None
     numbers = {
-        "patched": format_number(patched),
-        "clean": format_number(clean),
-        "corrupted": format_number(corrupted),
-        "effect": format_number(recomputed),
+        "patched": format_six_digits(patched),
+        "clean": format_six_digits(clean),
+        "corrupted": format_six_digits(corrupted),
+        "effect": format_six_digits(recomputed),
     }
-    base = numbers["corrupted" if direction == "denoise" else "clean"]
+    base = bracket_negative(numbers["corrupted" if direction == "denoise" else "clean"])
     size = len(runs[0].vocabulary)
     working = Calculation(
         SYMBOLS[direction],
         lambda: (
-            f"({numbers['patched']} − {base}) / ({numbers['clean']} − {numbers['corrupted']}) = {numbers['effect']}"
+            f"({numbers['patched']} − {base}) / ({numbers['clean']} − {bracket_negative(numbers['corrupted'])}) "
+            f"= {numbers['effect']}"
         ),
         recomputed,
         (
@@ -206,8 +215,8 @@ def patch_estimate(
         if is_query_or_key
         else _("Σ (x of the other run − x) ∂m/∂x / (m(clean) − m(corrupted))"),
         lambda: (
-            f"{format_number(change)} / ({format_number(clean)} − "
-            f"{format_number(corrupted)}) = {format_number(recomputed)}"
+            f"{format_six_digits(change)} / ({format_six_digits(clean)} − "
+            f"{format_factor(corrupted)}) = {format_six_digits(recomputed)}"
         ),
         recomputed,
         (
@@ -250,8 +259,8 @@ def path_effect(
     working = Calculation(
         SYMBOLS[direction],
         lambda: (
-            f"({format_number(patched)} − {format_number(base)}) / ({format_number(clean)} "
-            f"− {format_number(corrupted)}) = {format_number(recomputed)}"
+            f"({format_six_digits(patched)} − {format_factor(base)}) / ({format_six_digits(clean)} "
+            f"− {format_factor(corrupted)}) = {format_six_digits(recomputed)}"
         ),
         recomputed,
         (

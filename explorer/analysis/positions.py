@@ -18,8 +18,8 @@ from explorer.explain.derivation import Calculation, Derivation, Input, read_inp
 from explorer.explain.notation import (
     format_attention_cell,
     format_factor,
-    format_number,
     format_query_key,
+    format_six_digits,
     format_sum,
     format_token_position,
 )
@@ -218,12 +218,12 @@ def rotated_pair_product(
     scale = 1.0 if scales is None else float(scales[pair])
     size, between = math.hypot(*q) * math.hypot(*k) * scale**2, math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
     value = size * math.cos(between + angle) / trace.config.divisor
-    norms = f"{format_number(math.hypot(*q))}·{format_number(math.hypot(*k))}" + (
-        "" if scales is None else f"·{format_number(scale)}²"
+    norms = f"{format_six_digits(math.hypot(*q))}·{format_six_digits(math.hypot(*k))}" + (
+        "" if scales is None else f"·{format_six_digits(scale)}²"
     )
     numbers = (
-        f"{norms}·cos({format_number(between)} + {format_factor(angle)}) "
-        f"/ {score_divisor_in_numbers(trace.config)} = {format_number(value)}"
+        f"{norms}·cos({format_six_digits(between)} + {format_factor(angle)}) "
+        f"/ {score_divisor_in_numbers(trace.config)} = {format_six_digits(value)}"
     )
     return numbers, value, (from_q, from_k)
 
@@ -269,7 +269,7 @@ def score_at_distance(trace: Trace, layer: int, head: int, query: int, key: int,
             "score = Σ over pairs of |q||k| cos(φ + distance · ω) / {divisor}",
             divisor=score_divisor_formula(trace.config),
         ),
-        lambda: _("score = {sum} = {value}", sum=format_sum(terms), value=format_number(value)),
+        lambda: _("score = {sum} = {value}", sum=format_sum(terms), value=format_six_digits(value)),
         value,
         (*reads, *[read] * rotates),
     )
@@ -294,7 +294,7 @@ def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     last = len(trace) - 1
     (end, from_end), (start, from_start) = (read_input(trace, angles, row, pair) for row in (last, 0))
     value = 2 * math.pi * last / abs(float(end - start))
-    numbers = f"2π · {last} / |{format_number(end)} − {format_number(start)}| = {format_number(value)}"
+    numbers = f"2π · {last} / |{format_six_digits(end)} − {format_six_digits(start)}| = {format_six_digits(value)}"
     return Derivation(
         _("positions that pair {pair} takes for a whole turn", pair=pair),
         _("from its angles at positions 0 and {last}", last=last),

@@ -21,7 +21,7 @@ from explorer.explain import arithmetic
 from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, read_input
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -268,7 +268,11 @@ def median_residual_norm(trace: Trace, row: int) -> Derivation:
     x, read = read_input(trace, stage.tap)
     sizes = [arithmetic.norm(vector, ()).value for vector in x]
     value = median(sizes)
-    numbers = {"least": format_number(min(sizes)), "most": format_number(max(sizes)), "value": format_number(value)}
+    numbers = {
+        "least": format_six_digits(min(sizes)),
+        "most": format_six_digits(max(sizes)),
+        "value": format_six_digits(value),
+    }
     working = Calculation(
         _("median of ‖x‖₂ = √Σx²"), lambda: _("the middle of {least} to {most}: {value}", **numbers), value, (read,)
     )

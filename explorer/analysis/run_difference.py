@@ -16,7 +16,7 @@ from explorer.analysis.residual import residual_stages
 from explorer.explain import arithmetic
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, read_input
-from explorer.explain.notation import format_number, format_token_position
+from explorer.explain.notation import format_factor, format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.translations import _
@@ -213,7 +213,7 @@ def surprisal_gap(comparison: Comparison, position: int) -> Derivation | None:
     b, from_b = read_input(comparison.other, "logits", partner - 1)
     bits_a = arithmetic.surprisal(a, comparison.trace.token_ids[position], ()).value
     bits_b = arithmetic.surprisal(b, comparison.other.token_ids[partner], ()).value
-    numbers = {"a": format_number(bits_a), "b": format_number(bits_b), "less": format_number(bits_a - bits_b)}
+    numbers = {"a": format_six_digits(bits_a), "b": format_factor(bits_b), "less": format_six_digits(bits_a - bits_b)}
     return Derivation(
         _("how much more A is surprised, in bits"),
         format_aligned_tokens(comparison, position),

@@ -10,7 +10,7 @@ from explorer.errors import UserError
 from explorer.explain import arithmetic
 from explorer.explain.clicked_point import get_element, get_item
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.notation import format_number, format_token_position, token_formatter
+from explorer.explain.notation import format_factor, format_six_digits, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import AddDirection, DirectionSpec, Intervention
 from explorer.tracing.jobs import Job, JobSteps, get_or_run
@@ -352,7 +352,7 @@ def steering_effect(trace: Trace, effects: SteeringEffectsByPrompt, index: int) 
         Input(name, (), (trace.config.vocab_size,))
         for name in (_("logits of a run with {edit}", edit=effects.edit.location_key), _("logits of a run as it is"))
     )
-    numbers = f"{format_number(after)} − {format_number(before)} = {format_number(after - before)}"
+    numbers = f"{format_six_digits(after)} − {format_factor(before)} = {format_six_digits(after - before)}"
     working = Calculation(_("changed − unchanged"), lambda: numbers, after - before, inputs)
     return Derivation(
         _("change of the lead"),

@@ -9,7 +9,13 @@ import numpy as np
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Calculation, Derivation, Input, read_input
-from explorer.explain.notation import format_dot_product, format_number, format_query_key, format_token_position
+from explorer.explain.notation import (
+    format_dot_product,
+    format_factor,
+    format_query_key,
+    format_six_digits,
+    format_token_position,
+)
 from explorer.explain.source_code import SourceLine
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace
@@ -103,7 +109,10 @@ def rollout_weight(trace: Trace, query: int, key: int) -> Derivation:
     value = float(row[key])
     working = Calculation(
         _("½ Σ share after layer 0 · mean weight of layer 0’s heads + ½ own share after layer 0"),
-        lambda: f"½ {format_dot_product(above, mean[:, key])} + ½ {format_number(above[key])} = {format_number(value)}",
+        lambda: (
+            f"½ {format_dot_product(above, mean[:, key])} + ½ {format_six_digits(above[key])} "
+            f"= {format_six_digits(value)}"
+        ),
         value,
         tuple(reversed(inputs)),
     )
@@ -170,7 +179,7 @@ def _attention_knockout_contribution(
         _("logits of a run in which no later token sees it, at [{query}]", query=position), (), read.shape
     )
     change = f - without
-    numbers = f"{format_number(f)} − {format_number(without)} = {format_number(change)}"
+    numbers = f"{format_six_digits(f)} − {format_factor(without)} = {format_six_digits(change)}"
     working = Calculation(_("f − f without it"), lambda: numbers, change, (read, rerun_input))
     return _("knock-out"), working, '"knock_out": f'
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.explain.derivation import Calculation, Input
-from explorer.explain.notation import format_dot_product, format_factor, format_number, format_sum
+from explorer.explain.notation import format_dot_product, format_factor, format_six_digits, format_sum
 from explorer.translations import _
 
 Read = tuple[np.ndarray, Input]  # numbers, and where they are from
@@ -18,8 +18,10 @@ def norm(
     """Calculate ‖x‖₂ of all numbers of an array; `with_square` also shows its square."""
     squares = (x * x).ravel()
     total = math.fsum(squares)
-    value, root = math.sqrt(total), f"√{format_number(total)} = " * with_square
-    return Calculation(symbols, lambda: f"‖x‖₂ = √{format_sum(squares)} = {root}{format_number(value)}", value, inputs)
+    value, root = math.sqrt(total), f"√{format_six_digits(total)} = " * with_square
+    return Calculation(
+        symbols, lambda: f"‖x‖₂ = √{format_sum(squares)} = {root}{format_six_digits(value)}", value, inputs
+    )
 
 
 def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Calculation:
@@ -33,8 +35,8 @@ def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Calculation
         lambda: _(
             "cosine = {product} / ({lengths}) = {value}",
             product=format_dot_product(x, y),
-            lengths=" · ".join(map(format_number, norms)),
-            value=format_number(value),
+            lengths=" · ".join(map(format_six_digits, norms)),
+            value=format_six_digits(value),
         ),
         value,
         (from_x, from_y),
@@ -46,7 +48,9 @@ def dot_product(
 ) -> Calculation:
     """Calculate a·b, plus a number if given."""
     value, added = float(a @ b) + (plus or 0.0), "" if plus is None else f" + {format_factor(plus)}"
-    return Calculation(symbols, lambda: f"{format_dot_product(a, b)}{added} = {format_number(value)}", value, inputs)
+    return Calculation(
+        symbols, lambda: f"{format_dot_product(a, b)}{added} = {format_six_digits(value)}", value, inputs
+    )
 
 
 def mean(symbols: str, terms: Sequence[float] | np.ndarray, inputs: tuple[Input, ...], name: str = "") -> Calculation:
@@ -55,7 +59,7 @@ def mean(symbols: str, terms: Sequence[float] | np.ndarray, inputs: tuple[Input,
     value = math.fsum(terms) / len(terms)
     result = f"{name} = " if name else ""
     return Calculation(
-        symbols, lambda: f"{result}{format_sum(terms)} / {len(terms)} = {format_number(value)}", value, inputs
+        symbols, lambda: f"{result}{format_sum(terms)} / {len(terms)} = {format_six_digits(value)}", value, inputs
     )
 
 
@@ -64,7 +68,7 @@ def largest(symbols: str, terms: np.ndarray, labels: Sequence[str], inputs: tupl
     value = max(terms.tolist())
     return Calculation(
         symbols,
-        lambda: _("that of {whose}: {value}", whose=labels[int(terms.argmax())], value=format_number(value)),
+        lambda: _("that of {whose}: {value}", whose=labels[int(terms.argmax())], value=format_six_digits(value)),
         value,
         inputs,
     )
@@ -74,7 +78,10 @@ def quotient(symbols: str, above: float, below: float, inputs: tuple[Input, ...]
     """Calculate above / below; 0 if `below` is 0."""
     value = above / below if below else 0.0
     return Calculation(
-        symbols, lambda: f"{format_number(above)} / {format_number(below)} = {format_number(value)}", value, inputs
+        symbols,
+        lambda: f"{format_six_digits(above)} / {format_six_digits(below)} = {format_six_digits(value)}",
+        value,
+        inputs,
     )
 
 
@@ -91,7 +98,7 @@ def probability(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculatio
     """Calculate a token's softmax probability from the logits (V,)."""
     total = log_sum_exp(logits)
     p = math.exp(logits[token_id] - total)
-    numbers = f"p = e^({format_number(logits[token_id])} − {format_number(total)}) = {format_number(p)}"
+    numbers = f"p = e^({format_six_digits(logits[token_id])} − {format_factor(total)}) = {format_six_digits(p)}"
     return Calculation(_("p = e^(logit − ln Σ e^logits)"), lambda: numbers, p, inputs)
 
 
@@ -113,7 +120,7 @@ def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
     bits = math.fsum(terms)
     return Calculation(
         _("entropy = −Σ p log₂ p"),
-        lambda: _("entropy = {sum} = {bits} bits", sum=format_sum(terms), bits=format_number(bits)),
+        lambda: _("entropy = {sum} = {bits} bits", sum=format_sum(terms), bits=format_six_digits(bits)),
         bits,
         inputs,
     )
@@ -125,7 +132,7 @@ def surprisal(logits: np.ndarray, token_id: int, inputs: Inputs) -> Calculation:
     p = probability(logits, token_id, inputs).value
     return Calculation(
         _("surprisal = −log₂ p, p = e^logit / Σ e^logits"),
-        lambda: _("surprisal = −log₂ {p} = {bits} bits", p=format_number(p), bits=format_number(bits)),
+        lambda: _("surprisal = −log₂ {p} = {bits} bits", p=format_six_digits(p), bits=format_six_digits(bits)),
         bits,
         inputs,
     )

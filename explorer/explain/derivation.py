@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -103,6 +103,7 @@ class Derivation:
         source: the line that computes it: in the model if it was captured, else in the analysis.
         kind: whether it was captured or is displayed.
         note: what else is to be known of the number, in lines of text.
+        words: what the number is, in a sentence; "" if `name` says it.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Derivation:
     source: SourceLine
     kind: Literal["captured", "drawn"] = "drawn"
     note: str = ""
+    words: str = ""
 
     @property
     def recomputed_value(self) -> float:
@@ -122,16 +124,24 @@ class Derivation:
     def difference(self) -> float:
         return abs(self.value - self.recomputed_value)
 
-    def lines(self) -> list[str]:
-        """Return the derivation as lines of plain text."""
-        numbers = {"value": self.value, "recomputed": self.recomputed_value, "difference": self.difference}
+    def lines(self, depth: str = "code") -> list[str]:
+        """Return the derivation as lines of plain text.
+
+        Args:
+            depth: as in `Selection`: names of values are for those who want formulas, lines of code for those who
+                want code.
+        """
+        numbers = {"value": self.value, "recomputed": self.recomputed_value}
+        texts = {name: format_six_digits(number) for name, number in numbers.items()}
+        name = f"{self.name} = {texts['value']}"
         return [
-            f"{self.name} = {format_number(self.value)}",
+            self.words or name,
             self.location,
             self.working.symbols,
             self.working.numbers(),
             *self.note.splitlines(),
-            *(_("from {numbers}", numbers=read) for read in self.working.inputs),
-            translate(COMPARISON_TEXTS[self.kind], **{name: format_number(number) for name, number in numbers.items()}),
-            str(self.source),
+            translate(COMPARISON_TEXTS[self.kind], **texts, difference=format_number(self.difference)),
+            *([name] if self.words and depth != "numbers" else []),
+            *(_("from {numbers}", numbers=read) for read in self.working.inputs if depth != "numbers"),
+            *([str(self.source)] if depth == "code" else []),
         ]

@@ -52,8 +52,13 @@ def format_number(value: float) -> str:
 
 
 def format_six_digits(value: float) -> str:
-    """Format with six significant digits and a true minus sign."""
-    return f"{value:.6g}".replace("-", "−")
+    """Format with six significant digits and a true minus sign, so that a printed calculation can be checked."""
+    return f"{float(value) + 0.0:.6g}".replace("-", "−")  # no negative zero
+
+
+def bracket_negative(number: str) -> str:
+    """Return a formatted number, in brackets if it is negative."""
+    return f"({number})" if number.startswith("−") else number
 
 
 def format_contribution(value: float) -> str:
@@ -72,8 +77,8 @@ MAX_TERMS = 3  # of a sum that are written out
 
 
 def format_factor(value: float) -> str:
-    """Format a factor of a product, in brackets if it is negative."""
-    return f"({format_number(value)})" if value < 0 else format_number(value)
+    """Format a factor of a product, or what is subtracted, with six digits; in brackets if it is negative."""
+    return bracket_negative(format_six_digits(value))
 
 
 def format_dot_product(a: np.ndarray, b: np.ndarray) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
-from explorer.explain.notation import escape_token, format_factor, format_number
+from explorer.explain.notation import bracket_negative, escape_token, format_number
 from explorer.lessons.quantities import QuantityContext, predict_next_token
 from explorer.translations import _
 
@@ -72,7 +72,9 @@ def softmax_rows(names: Sequence[str], values: np.ndarray, template: str) -> lis
             for name, value in zip(names, values, strict=True)
         ),
         *(
-            WorkedExampleRow(f"e^({format_number(value)} − {format_factor(largest)})", np.exp(value - largest))
+            WorkedExampleRow(
+                f"e^({format_number(value)} − {bracket_negative(format_number(largest))})", np.exp(value - largest)
+            )
             for value in values
         ),
         WorkedExampleRow(_("their sum"), total),

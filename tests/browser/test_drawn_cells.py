@@ -68,7 +68,7 @@ def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(visitor):
     expect(readout).to_be_hidden()
     person.click_cell(plot, x=2, y=21)
     person.expect_selected(query=21, key=2)
-    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("blocks.2.attn.pattern[1, 21, 2]")
+    expect(person.page.locator('[data-of="attention-pattern"]')).to_contain_text("layer 2 head 1, query")
     plot.focus()
     person.page.keyboard.press("ArrowRight")
     person.expect_selected(query=21, key=3)

@@ -41,7 +41,7 @@ def test_every_head_is_painted_told_and_chosen_where_it_stands(visitor):
             boxes[layer, head] = image.bounding_box()
     assert [boxes[0, i]["x"] for i in range(4)] == sorted({box["x"] for box in boxes.values()})
     assert [boxes[i, 0]["y"] for i in range(3)] == sorted({box["y"] for box in boxes.values()})
-    inspection = person.page.locator("#attention-heads .inspection")
+    inspection = person.page.locator('[data-of="attention-heads"]')
     for layer, head, query, key in ((0, 3, 27, 2), (2, 1, 11, 11), (1, 2, 6, 0)):
         image = head_image(person, layer, head)
         offset = cell_offset(image, len(trace), query, key)

@@ -13,11 +13,11 @@ def test_no_figure_offers_to_upload_itself(person):
 
 
 def test_a_clicked_number_tells_how_it_comes_about(person):
-    derivation_text = person.page.locator("#attention-pattern .inspection")
-    expect(derivation_text).to_be_hidden()
+    derivation_text = person.page.locator('[data-of="attention-pattern"]')
     person.click_cell(person.pattern, 2, 5)
     expect(derivation_text).to_contain_text("recomputed")
-    expect(derivation_text).to_contain_text("model/layers/attention.py")
+    expect(derivation_text).to_contain_text("then softmax")
+    expect(derivation_text).not_to_contain_text("attention.py")  # where numbers are asked for, not code
     expect(derivation_text).to_contain_text("(5) → key")
     person.chips.nth(1).click()
     expect(derivation_text).to_be_hidden()
@@ -43,7 +43,7 @@ def test_a_click_on_a_bar_of_several_derives_that_bar(visitor):
 
 def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_closed(visitor):
     person = visitor("attention", unfolded="")
-    derivation_text = person.page.locator("#attention-pattern .inspection")
+    derivation_text = person.page.locator('[data-of="attention-pattern"]')
     person.click_cell(person.pattern, 2, 5)
     expect(derivation_text).to_contain_text("recomputed")
     expect(derivation_text).to_be_in_viewport(ratio=1)

@@ -40,7 +40,7 @@ def test_a_heatmap_works_from_the_keyboard(person):
         person.page.keyboard.press(key)
         person.expect_selected(query=expected[0], key=expected[1])
     person.page.keyboard.press("Enter")
-    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")
+    expect(person.page.locator('[data-of="attention-pattern"]')).to_contain_text("(5) → key")
 
 
 def test_the_tab_key_comes_to_the_first_figure_soon_and_at_once_by_a_link(newcomer):

@@ -36,7 +36,7 @@ def compute_map(person):
 
 def press_patch(person, panel: str, text: str):
     """Press the button beside the derivation of a clicked cell."""
-    person.at_rest().page.locator(f"#patching-{panel} .inspection").get_by_role("button", name=text).click()
+    person.at_rest().page.locator(f'[data-of="patching-{panel}"]').get_by_role("button", name=text).click()
 
 
 def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_nothing(visitor):

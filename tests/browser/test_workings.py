@@ -16,7 +16,7 @@ def test_a_click_with_shift_on_the_overview_stays_and_tells(visitor):
     person.page.keyboard.down("Shift")
     person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     person.page.keyboard.up("Shift")
-    expect(block.locator(".inspection")).to_contain_text(
+    expect(person.page.locator(f'[data-of="{block.get_attribute("id")}"]')).to_contain_text(
         re.compile(r"what the token’s embedding adds = [\s\S]*recomputed")
     )
     assert person.state["view"] == "overview"
@@ -30,15 +30,19 @@ def test_a_clicked_bar_tells_its_working(visitor):
     expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
     box = block.locator(".barlayer .point path").first.bounding_box()
     person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(block.locator(".inspection")).to_contain_text("what the token’s embedding adds = ")
+    expect(person.page.locator(f'[data-of="{block.get_attribute("id")}"]')).to_contain_text(
+        "what the token’s embedding adds = "
+    )
 
 
 @pytest.mark.exhaustive
 def test_a_clicked_hand_of_a_clock_tells_both_its_numbers(visitor):
-    person = visitor(view="positions", layer=0, head=1)
+    person = visitor(view="positions", depth="code", layer=0, head=1)
     block = person.page.locator("#positions-clocks")
     block.scroll_into_view_if_needed()
     expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
     box = block.locator(".scatterlayer .points path").last.bounding_box()
     person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(block.locator(".inspection")).to_contain_text(re.compile(r"attn\.[qk](_rot)?\[[\s\S]*attn\.[qk](_rot)?\["))
+    expect(person.page.locator(f'[data-of="{block.get_attribute("id")}"]')).to_contain_text(
+        re.compile(r"attn\.[qk](_rot)?\[[\s\S]*attn\.[qk](_rot)?\[")
+    )

@@ -4,6 +4,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from explorer.explain.captured.element_names import element_sentence
 from explorer.explain.captured.interventions import (
     adds_constant,
     apply_intervention_linear_part,
@@ -29,7 +30,13 @@ def derive(trace: Trace, name: str, index: tuple[int, ...]) -> Derivation:
     source = get_formula(trace.config, name).source
     working = recompute(trace, name, index)
     return Derivation(
-        f"{name}{format_index(index)}", describe_element(trace, name, index), value, working, source, "captured"
+        f"{name}{format_index(index)}",
+        describe_element(trace, name, index),
+        value,
+        working,
+        source,
+        "captured",
+        words=element_sentence(trace, name, index, value),
     )
 
 

@@ -9,7 +9,7 @@ from explorer.architecture.mask_and_rotation import first_visible_key, visibilit
 from explorer.explain.captured.formulas import dot_products, vector_norms
 from explorer.explain.captured.interventions import masked_attention_edges
 from explorer.explain.derivation import ALL, Calculation, Index, read_input
-from explorer.explain.notation import format_dot_product, format_factor, format_number
+from explorer.explain.notation import format_dot_product, format_factor, format_six_digits
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -55,12 +55,12 @@ class RotationFormula:
         def numbers() -> str:
             (one, other), sign = (("cos", "sin"), "−") if half == 0 else (("sin", "cos"), "+")
             terms = (
-                f"{format_factor(a)} · {one} {format_number(angle)} {sign} "
-                f"{format_factor(b)} · {other} {format_number(angle)}"
+                f"{format_factor(a)} · {one} {format_six_digits(angle)} {sign} "
+                f"{format_factor(b)} · {other} {format_six_digits(angle)}"
             )
             if self.scales is not None:
-                terms = f"({terms}) · {format_number(scale)}"
-            return f"{self.symbol} = {terms} = {format_number(value)}"
+                terms = f"({terms}) · {format_six_digits(scale)}"
+            return f"{self.symbol} = {terms} = {format_six_digits(value)}"
 
         symbols = translate(ROTATION_FORMULAS[half], symbol=self.symbol, pair=pair)
         if self.scales is not None:
@@ -93,13 +93,13 @@ class AttentionScoreFormula:
 
         def numbers() -> str:
             if score_divisor == 1:
-                return _("score = {sum} = {value}", sum=format_dot_product(q, k), value=format_number(value))
+                return _("score = {sum} = {value}", sum=format_dot_product(q, k), value=format_six_digits(value))
             return _(
                 "score = {sum} / {divisor} = {quotient} = {value}",
                 sum=format_dot_product(q, k),
                 divisor=score_divisor_in_numbers(trace.config),
-                quotient=f"{format_number(dot)} / {format_number(score_divisor)}",
-                value=format_number(value),
+                quotient=f"{format_six_digits(dot)} / {format_six_digits(score_divisor)}",
+                value=format_six_digits(value),
             )
 
         sizes = dot_products(vector_norms(q), vector_norms(k)) / score_divisor
@@ -162,18 +162,17 @@ class AttentionPatternFormula:
 
         def numbers() -> str:
             exponent, divisor = (
-                f"{format_number(scores[key])} − {format_factor(largest.item())}",
-                format_number(total.item()),
+                f"{format_six_digits(scores[key])} − {format_factor(largest.item())}",
+                format_six_digits(total.item()),
             )
             if is_masked[key]:
                 return _("weight = 0: query {query} may not look at key {key}", key=key, query=query)
-            quotients = f"e^({exponent}) / {divisor} = {format_number(exps[key])} / {divisor}"
-            weight = _("weight = {quotients} = {value}", quotients=quotients, value=format_number(value))
-            return (
-                f"s = {softcap_formula(format_number(plain[key]), cap)} = {format_number(scores[key])}; {weight}"
-                if cap
-                else weight
-            )
+            quotients = f"e^({exponent}) / {divisor} = {format_six_digits(exps[key])} / {divisor}"
+            weight = _("weight = {quotients} = {value}", quotients=quotients, value=format_six_digits(value))
+            if not cap:
+                return weight
+            capped = softcap_formula(format_six_digits(plain[key]), cap)
+            return f"s = {capped} = {format_six_digits(scores[key])}; {weight}"
 
         sizes = weights * (1 - np.where(np.isinf(below), 0, below))
         return Calculation(symbols, numbers, value, (read,), sizes[..., key])
@@ -194,7 +193,7 @@ class HeadOutputFormula:
         value = weights @ v
         return Calculation(
             _("z = Σ weight · v, over the keys up to the query"),
-            lambda: f"z = {format_dot_product(weights, v)} = {format_number(value)}",
+            lambda: f"z = {format_dot_product(weights, v)} = {format_six_digits(value)}",
             value,
             (from_pattern, from_v),
             np.abs(weights) @ np.abs(v),

@@ -8,7 +8,7 @@ import numpy as np
 from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.explain.captured.interventions import first_token_position, rope_theta
 from explorer.explain.derivation import Calculation, Index, read_input
-from explorer.explain.notation import format_factor, format_number
+from explorer.explain.notation import format_factor, format_six_digits
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -46,9 +46,9 @@ class EmbeddingFormula:
             sizes = sizes + np.abs(position)
 
         def numbers() -> str:
-            terms = f"{format_factor(row)} · {factor_text}" if scaled else format_number(row)
+            terms = f"{format_factor(row)} · {factor_text}" if scaled else format_six_digits(row)
             terms += "" if position is None else f" + {format_factor(position)}"
-            return f"{EMBED} = {terms}{f' = {format_number(value)}' * (scaled or self.positions)}"
+            return f"{EMBED} = {terms}{f' = {format_six_digits(value)}' * (scaled or self.positions)}"
 
         symbols = translate(
             EMBEDDING_FORMULAS[self.positions, scaled],
@@ -69,7 +69,7 @@ class LearnedPositionFormula:
         value, read = read_input(trace, "position_embedding.weight", token_positions(trace)[token], dim)
         return Calculation(
             _("position_embed = row of the position"),
-            lambda: f"position_embed = {format_number(value)}",
+            lambda: f"position_embed = {format_six_digits(value)}",
             value,
             (read,),
             np.abs(value),
@@ -90,7 +90,7 @@ class SinusoidalPositionFormula:
         value = np.where(dims % 2, np.cos(angles), np.sin(angles))
 
         def numbers() -> str:
-            return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {format_number(value)}"
+            return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {format_six_digits(value)}"
 
         wave = "cos" if np.all(dims % 2) else "sin"
         symbols = _("position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {i}", wave=wave, i=dims // 2)
@@ -131,7 +131,7 @@ class RotaryAngleFormula:
             if pair >= r // 2:
                 return _("angle = {position} · 0 = 0: this pair stands still", position=position)
             plain = f"{position} · {base:g}^(−{2 * pair}/{r})"
-            result = f"{position} · {format_number(omega)} = {format_number(value)}"
+            result = f"{position} · {format_six_digits(omega)} = {format_six_digits(value)}"
             if scaling:
                 return _("angle = {plain}, slowed ({kind}) = {result}", plain=plain, kind=scaling.kind, result=result)
             return _("angle = {plain} = {result}", plain=plain, result=result)

@@ -9,7 +9,7 @@ import numpy as np
 
 from explorer.architecture.formulas import softcap_formula
 from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
-from explorer.explain.notation import format_dot_product, format_factor, format_number
+from explorer.explain.notation import format_dot_product, format_factor, format_six_digits
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import active_norm_replacements
 from explorer.interventions.intervention import is_active
@@ -46,7 +46,7 @@ class CopyFormula:
         value, read = read_input(trace, self.x, *index)
         return Calculation(
             f"{self.symbol} = {self.x}",
-            lambda: f"{self.symbol} = {format_number(value)}",
+            lambda: f"{self.symbol} = {format_six_digits(value)}",
             value,
             (read,),
             np.abs(value),
@@ -68,8 +68,8 @@ class AdditionFormula:
         def numbers() -> str:
             first, *rest = values
             return (
-                f"{self.symbol} = {' + '.join((format_number(first), *map(format_factor, rest)))} "
-                f"= {format_number(total)}"
+                f"{self.symbol} = {' + '.join((format_six_digits(first), *map(format_factor, rest)))} "
+                f"= {format_six_digits(total)}"
             )
 
         symbols = f"{self.symbol} = {' + '.join(map(short_tap_name, self.terms))}"
@@ -89,7 +89,7 @@ class ProductFormula:
         (a, from_a), (b, from_b) = read_input(trace, self.a, *index), read_input(trace, self.b, *index)
         return Calculation(
             f"{self.symbol} = {short_tap_name(self.a)} · {short_tap_name(self.b)}",
-            lambda: f"{self.symbol} = {format_factor(a)} · {format_factor(b)} = {format_number(a * b)}",
+            lambda: f"{self.symbol} = {format_factor(a)} · {format_factor(b)} = {format_six_digits(a * b)}",
             a * b,
             (from_a, from_b),
             np.abs(a * b),
@@ -128,7 +128,7 @@ class LinearLayerFormula:
         def numbers() -> str:
             plus = "" if bias is None else f" + {format_factor(bias)}"
             weight, _from_weight = read_input(trace, f"{self.map}.weight", rows)
-            return f"{self.symbol} = {format_dot_product(weight, x)}{plus} = {format_number(value)}"
+            return f"{self.symbol} = {format_dot_product(weight, x)}{plus} = {format_six_digits(value)}"
 
         symbols = translate(WITHOUT_BIAS if bias is None else WITH_BIAS, symbol=self.symbol, x=short_tap_name(self.x))
         return Calculation(symbols, numbers, self.split(value), inputs, self.split(sizes))
@@ -204,7 +204,7 @@ class ActivationFormula:
         value = function(x)
         return Calculation(
             f"{self.symbol} = {name}({short_tap_name(self.x)}), {ACTIVATION_FORMULAS[self.kind]}",
-            lambda: f"{self.symbol} = {name}({format_number(x)}) = {format_number(value)}",
+            lambda: f"{self.symbol} = {name}({format_six_digits(x)}) = {format_six_digits(value)}",
             value,
             (read,),
             SIZES.get(self.kind, np.abs)(x),
@@ -239,7 +239,7 @@ class SoftcapFormula:
             f"{self.symbol} = {softcap_formula('u', self.cap)}, {plain.symbols}",
             lambda: (
                 f"{plain.numbers()}; {self.symbol} = "
-                f"{softcap_formula(format_factor(plain.value), self.cap)} = {format_number(value)}"
+                f"{softcap_formula(format_factor(plain.value), self.cap)} = {format_six_digits(value)}"
             ),
             value,
             plain.inputs,
@@ -312,15 +312,15 @@ class NormFormula:
         value = (subtract_mean(x, kinds_by_position) / divisor)[..., dim] * gain + bias
 
         def numbers() -> str:
-            top, under, plus = format_number(x[dim]), "", ""
+            top, under, plus = format_six_digits(x[dim]), "", ""
             if kind == "layernorm":
                 top = f"({top} − {format_factor(mean.item())})"
             if kind != "none":
-                mean_square = format_number(mean_square_or_variance(x, kinds_by_position))
-                under = f" / √({mean_square} + {format_number(trace.config.norm_eps)})"
+                mean_square = format_six_digits(mean_square_or_variance(x, kinds_by_position))
+                under = f" / √({mean_square} + {format_six_digits(trace.config.norm_eps)})"
             if has_biases.any():
                 plus = f" + {format_factor(bias)}"
-            return f"{self.symbol} = {top}{under} · {format_factor(gain)}{plus} = {format_number(value)}"
+            return f"{self.symbol} = {top}{under} · {format_factor(gain)}{plus} = {format_six_digits(value)}"
 
         symbols = translate(NORM_FORMULAS[kind, bool(has_biases.flat[0])], symbol=self.symbol)
         sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(bias)

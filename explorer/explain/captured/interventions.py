@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.explain.captured.formulas import Formula
 from explorer.explain.derivation import ALL, Calculation, Index
-from explorer.explain.notation import format_number, token_formatter
+from explorer.explain.notation import format_six_digits, token_formatter
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.interventions.attention_mask import MaskEdge
 from explorer.interventions.intervention import InterventionEffect
@@ -108,7 +108,7 @@ def append_intervention(
             times=symbol,
             words=description,
         ),
-        numbers=lambda: f"{working.numbers()}; {symbol} = {format_number(value)}",
+        numbers=lambda: f"{working.numbers()}; {symbol} = {format_six_digits(value)}",
         value=value,
         sizes=sizes,
     )

@@ -94,7 +94,7 @@ PATTERN_FIGURE = FigureTemplate(
             "zmin": 0,
             "zmax": value("most"),
             "autocolorscale": True,
-            "hovertemplate": text(N_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>"), "measure"),
+            "hovertemplate": text(N_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.6g}}<extra></extra>"), "measure"),
             "hoverongaps": False,
             "xgap": value("gap"),
             "ygap": value("gap"),
@@ -129,7 +129,7 @@ def query_weight_bars(trace: Trace, layer: int, head: int, query: int, key: int 
     )
 
 
-HOVER_KEY_WEIGHT = text(N_("key %{hovertext}<br>weight %{y:.3f}<extra></extra>"))
+HOVER_KEY_WEIGHT = text(N_("key %{hovertext}<br>weight %{y:.6g}<extra></extra>"))
 ROW_FIGURE = FigureTemplate(
     alt=text(
         N_("Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}."),
@@ -248,7 +248,7 @@ def weight_hover(weights: np.ndarray, query: int, key: int) -> str:
     if key > query:
         return _("not seen: after the query")
     weight = weights[query, key]
-    return _("from query {query} to key {key}: weight {weight:.3f}", query=query, key=key, weight=weight)
+    return _("from query {query} to key {key}: weight {weight:.6g}", query=query, key=key, weight=weight)
 
 
 def query_hover(position: int, token: str) -> str:
@@ -396,7 +396,7 @@ def score_by_dimension_bars(trace: Trace, layer: int, head: int, query: int, key
 
 
 DIMENSIONS_FIGURE = score_term_figure(
-    hover=text(N_("dimension %{x}<br>adds %{y:.4f}<extra></extra>")),
+    hover=text(N_("dimension %{x}<br>adds %{y:.6g}<extra></extra>")),
     alt=text(N_("{count} products of q and k that add up to the score {score}."), "count", "score"),
     title={"text": text(N_("dimension i of q and k, which adds qᵢ kᵢ / {divisor}"), "divisor")},
 )

@@ -1,6 +1,7 @@
 """Figures of the components of a logit, and of the contribution of each input token."""
 
 import textwrap
+from collections.abc import Callable
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_term
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_contribution, format_number, join_names, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -33,6 +34,8 @@ from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
+    FEED_FORWARD,
+    NORM,
     RESIDUAL,
     SELECTED,
     cell_frame,
@@ -64,19 +67,21 @@ def component_bars(
         values=values,
         colours=colours,
         hover=[
-            f"{description}<br>{contribution_phrase(value)}"
+            f"{description}<br>{contribution_phrase(value, format_six_digits)}"
             for description, value in zip(descriptions, values, strict=True)
         ],
         layers=[layer if bar_layer is None else bar_layer for bar_layer in layers],
         names=names,
-        colour_legend=colour_legend(trace),
+        written=[format_contribution(value) for value in values],
+        colours_named=colour_legend(trace),
         count=len(bars),
         logit=logit_label(trace, token_id, contrast_id),
         token=quote_token(trace.tokens[query]),
         value=format_number(contributions.logit),
         part=descriptions[largest_index],
         adds=contribution_phrase(values[largest_index]),
-        total=format_number(contributions.total),
+        total=format_contribution(contributions.total).removeprefix("+"),
+        largest=format_contribution(values[largest_index]),
         label=logit_label(trace, token_id, contrast_id, label),
     )
 
@@ -92,35 +97,44 @@ PARTS_FIGURE = FigureTemplate(
             "x": value("bars"),
             "y": value("values"),
             "marker": {"color": value("colours")},
-            "text": value("hover"),
-            "textposition": "none",
+            "text": value("written"),
+            "textposition": "outside",
+            "textangle": 0,
+            "textfont": {"size": 11},
+            "cliponaxis": False,
+            "hovertext": value("hover"),
             "customdata": value("layers"),
-            "hovertemplate": "%{text}<extra></extra>",
+            "hovertemplate": "%{hovertext}<extra></extra>",
         }
     ],
     layout={
-        "xaxis": {
-            "tickvals": value("bars"),
-            "ticktext": value("names"),
-            "showgrid": False,
-            "title": {"text": value("colour_legend")},
-        },
+        "xaxis": {"tickvals": value("bars"), "ticktext": value("names"), "showgrid": False},
         "yaxis": {"title": {"text": text(N_("part of the logit"))}},
-        "annotations": note_above(text(N_("{count} parts sum to {total}, {logit}."), "count", "total", logit="label")),
+        "annotations": note_above(
+            text(
+                N_("{colours}<br>{count} parts sum to {total}, {logit}.<br>The largest: {part}, {largest}."),
+                *("count", "total", "part", "largest"),
+                colours="colours_named",
+                logit="label",
+            )
+        ),
+        "margin": {"t": 76},  # of three lines
+        "uniformtext": {"minsize": 9, "mode": "hide"},  # of many bars none has room for a number
         "bargap": 0.2,
     },
 )
 
 
 def colour_legend(trace: Trace) -> str:
-    """Describe the colours of the bars."""
-    if "position_embed" in trace:
-        text = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
-    else:
-        text = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    if not has_logit_bias_terms(trace.config):
-        return text
-    return _("{colours},<br>purple: {shifts}", colours=text, shifts=logit_bias_terms_short_label(trace.config))
+    """Name the colours of the bars, each beside a square of it, as Plotly text."""
+    names = {
+        EMBEDDING: _("embedding and position") if "position_embed" in trace else _("embedding"),
+        ATTENTION: _("attention"),
+        FEED_FORWARD: _("feed-forward"),
+    }
+    if has_logit_bias_terms(trace.config):
+        names[NORM] = logit_bias_terms_short_label(trace.config)
+    return "  ".join(f'<span style="color:{colour}">■</span> {name}' for colour, name in names.items())
 
 
 def head_contribution_map(
@@ -160,7 +174,7 @@ HEADS_FIGURE = FigureTemplate(
             "autocolorscale": True,
             "text": value("numbers"),
             "texttemplate": value("written"),
-            "hovertemplate": text(N_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>")),
+            "hovertemplate": text(N_("layer %{y} head %{x}<br>adds %{z:.6g}<extra></extra>")),
             "xgap": 1,
             "ygap": 1,
             "colorbar": {"title": {"text": text(N_("adds")), "side": "right"}},
@@ -190,7 +204,7 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
             x=names,
             y=values,
             marker={"color": ATTENTION},
-            hovertemplate=_("from %{x}<br>adds %{y:+.4f}<extra></extra>"),
+            hovertemplate=_("from %{x}<br>adds %{y:+.6g}<extra></extra>"),
         ),
         go.Bar(
             x=[_("the rest")],
@@ -198,7 +212,7 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
             xaxis="x2",
             marker={"color": RESIDUAL},
             hovertemplate=_(
-                "own embedding, feed-forwards, constants<br>add %{y:+.4f}<extra></extra>",
+                "own embedding, feed-forwards, constants<br>add %{y:+.6g}<extra></extra>",
             ),
         ),
     ]
@@ -246,9 +260,9 @@ def inspect_source(trace: Trace, selection: Selection, point: ClickedPoint) -> D
     return source_contribution(trace, selection.query, *tokens, point.column)
 
 
-def contribution_phrase(value: float) -> str:
+def contribution_phrase(value: float, format_size: Callable[[float], str] = format_number) -> str:
     """Return a contribution as a phrase: adds or takes."""
-    size = format_number(abs(value))
+    size = format_size(abs(value))
     return _("adds {value}", value=size) if value >= 0 else _("takes {value}", value=size)
 
 

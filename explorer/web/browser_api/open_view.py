@@ -37,10 +37,10 @@ from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
 
 
-def derivation_text(derivation: Derivation | tuple[Derivation, ...] | None) -> str:
-    """Return one or several derivations as lines of text; "" for None."""
+def derivation_text(derivation: Derivation | tuple[Derivation, ...] | None, depth: str) -> str:
+    """Return one or several derivations as lines of text, as many as the depth has; "" for None."""
     derivations = derivation if isinstance(derivation, tuple) else (derivation,)
-    return "\n".join(line for item in derivations if item for line in item.lines())
+    return "\n".join(line for item in derivations if item for line in item.lines(depth))
 
 
 def join_run_texts(texts: Sequence[str]) -> str:
@@ -341,8 +341,10 @@ def point_derivation_text(open_view: OpenView, panel_name: str, point: ClickedPo
 
 
 def _derivation_text(open_view: OpenView, panel: Panel, point: ClickedPoint) -> str:
+    depth = open_view.selection.depth
     if panel.compared_run:
-        return derivation_text(panel.inspect(open_view.panel_comparison(panel), open_view.selection, point))
+        derivation = panel.inspect(open_view.panel_comparison(panel), open_view.selection, point)
+        return derivation_text(derivation, depth)
     if not all(open_view.fits(panel, trace) for trace, _selection in open_view.visible_runs):
         return ""
     points = (
@@ -351,7 +353,7 @@ def _derivation_text(open_view: OpenView, panel: Panel, point: ClickedPoint) -> 
     texts = []
     for run_and_selection, run_point in zip(open_view.visible_runs, points, strict=True):
         _check_head(point, run_and_selection[0])
-        texts.append(derivation_text(panel.inspect(*run_and_selection, run_point)) if run_point else "")
+        texts.append(derivation_text(panel.inspect(*run_and_selection, run_point), depth) if run_point else "")
     return join_run_texts(texts)
 
 

@@ -261,10 +261,17 @@ export function followPointerCells(plot, drawn, click) {
 // The lines of a Plotly template, of one cell. Labels are Plotly's texts, in which &lt; stands for <.
 function told({ trace, x, y, value }) {
   const label = (labels, place) => plain(String(labels?.[place] ?? place));
-  const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : String(Number(value.toPrecision(digits))));
+  const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : String(Number(value.toPrecision(digits)))).replace("-", "−");
   return trace.hovertemplate.replace("<extra></extra>", "").split("<br>").map((line) => line
     .replace(/%\{z:\.(\d)([fg])\}/g, (whole, digits, kind) => number(kind, +digits))
     .replace("%{z}", String(value)).replace("%{x}", () => label(trace.x, x)).replace("%{y}", () => label(trace.y, y)));
+}
+
+/** Has the numbers in a figure's hover texts a minus sign, as all others have, and no hyphen. @param {any} plot */
+export function writeTrueMinus({ _fullLayout: layout }) {
+  const { numberFormat } = layout._d3locale;
+  if (layout._d3locale.hasTrueMinus) return;
+  layout._d3locale = { ...layout._d3locale, hasTrueMinus: true, numberFormat: (specifier) => (value) => numberFormat(specifier)(value).replace("-", "−") };
 }
 
 // Words beside an axis. Plotly writes all it is given, however narrow their place: of those that would lie on one another

@@ -419,9 +419,19 @@ export function showEvidence(element) {
     const text = await inspect(id, point);
     if (!isStill()) return;
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
+    words.dataset.of = id;
+    placeBelowRow(words, element);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
   };
+}
+
+/** Has words below a figure that stands beside others take the whole row. @param {HTMLElement} words @param {HTMLElement} element */
+function placeBelowRow(words, element) {
+  const block = widgetBlock(element), isInRow = (other) => other.classList.contains("block") && other.offsetWidth && other.offsetTop === block.offsetTop;
+  const row = [...(block.parentElement?.children ?? [])].filter(isInRow);
+  if (row.length > 1) row.at(-1).after(words);
+  else if (!element.contains(words)) find(element, ".evidence-mark").after(words);
 }
 
 // Figures below a view's first ones are drawn once their title is pressed.

@@ -43,6 +43,9 @@ export function formatGeneral(value, digits = 6) {
   return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2");
 }
 
+/** With six significant digits and a true minus sign. @param {number} value */
+export const formatSixDigits = (value) => formatGeneral(value).replace("-", MINUS);
+
 /** "84%", "3.1%", "over 99%". @param {number} share */
 export function formatPercent(share) {
   if (share >= 0.995 && share < 1) return _("over 99%");

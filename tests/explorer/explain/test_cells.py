@@ -13,7 +13,7 @@ from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.explain.source_code import ROOT
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -213,8 +213,13 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
         trace.head_value(f"blocks.1.attn.{name}{suffix}", head)[index] for name, index in (("q", query), ("k", key))
     )
     largest = int(np.abs(q.astype(float) * k).argmax())
-    for value in (q[largest], k[largest], float(q @ k), trace["blocks.1.attn.scores"][head, query, key]):
-        assert format_number(value) in text
+    for value in (
+        q[largest],
+        k[largest],
+        float(q.astype(float) @ k.astype(float)),
+        trace["blocks.1.attn.scores"][head, query, key],
+    ):
+        assert format_six_digits(value) in text
     assert f"+ {len(q) - 3} more terms" in text
     assert f"blocks.1.attn.q{suffix}[2, 7], {len(q)} numbers" in text
     assert f"model/layers/attention.py:{derivation.source.line}  return (q / divisor) @ k" in text

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer import capture, make_intervention
 from explorer.explain.captured import check_captured_value, derive
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_six_digits
 
 from .put_by_hand import CLEAN, CORRUPTED, SHORTER, TEXTS, make_patches, patched_logits
 
@@ -43,7 +43,7 @@ def test_a_clicked_number_says_that_it_is_the_others(lms):
     lm, clean = lms["rope"], capture(lms["rope"], CLEAN)
     changed = capture(lm, CORRUPTED, make_patches("blocks.0.attn.z.1@2*patch", clean))
     text = "\n".join(derive(changed, "blocks.0.attn.z", (1, 2, 0)).lines())
-    assert "as in the other run" in text and format_number(clean["blocks.0.attn.z"][1, 2, 0]) in text
+    assert "as in the other run" in text and format_six_digits(clean["blocks.0.attn.z"][1, 2, 0]) in text
     assert "other run" not in "\n".join(derive(changed, "blocks.0.attn.z", (1, 3, 0)).lines())
 
 

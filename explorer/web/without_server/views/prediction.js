@@ -2,7 +2,7 @@
 // The prediction view, as explorer/views/prediction/ draws it: what the model would say if it stopped early, and what made its prediction.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnFrame, label, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
-import { formatContribution, formatNumber, quoteToken } from "../notation.js";
+import { formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 import { logitLabel } from "../whole_model.js";
 
@@ -118,18 +118,18 @@ async function componentBars(about) {
   ].filter(Boolean));
 }
 
-/** A contribution as a phrase. @param {number} value */
-const phrase = (value) => (value >= 0 ? _("adds {value}", { value: formatNumber(value) }) : _("takes {value}", { value: formatNumber(-value) }));
+/** A contribution as a phrase. @param {number} value @param {(size: number) => string} [format] */
+const phrase = (value, format = formatNumber) => (value >= 0 ? _("adds {value}", { value: format(value) }) : _("takes {value}", { value: format(-value) }));
 
 /** @param {About} about */
 async function parts(about) {
   const { config, tokens, vocabulary, position, layer, tokenId, contrastId } = about, bars = await componentBars(about), { logit } = await attribution(about);
   const values = bars.map(([, value]) => value), most = argmax(values, Math.abs), total = sum(values);
-  const colours = config.position === "sinusoidal" ? _("green: embedding and position, blue: attention,<br>orange: feed-forward") : _("green: embedding, blue: attention,<br>orange: feed-forward");
+  const names = [[EMBEDDING, config.position === "sinusoidal" ? _("embedding and position") : _("embedding")], [ATTENTION, _("attention")], [FEED_FORWARD, _("feed-forward")], ...(config.norm === "layernorm" ? [[NORM, _("β of the norms")]] : [])];
   return {
-    bars: range(bars.length), values, colours: bars.map(([, , colour]) => colour), hover: bars.map(([, value, , description]) => `${description}<br>${phrase(value)}`), layers: bars.map(([, , , , own]) => own ?? layer), names: bars.map(([name]) => name),
-    colour_legend: config.norm === "layernorm" ? _("{colours},<br>purple: {shifts}", { colours, shifts: _("β of the norms") }) : colours, count: bars.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
-    value: formatNumber(logit), part: bars[most][3], adds: phrase(values[most]), total: formatNumber(total), label: logitLabel(vocabulary, { tokenId, contrastId }, label),
+    bars: range(bars.length), values, colours: bars.map(([, , colour]) => colour), hover: bars.map(([, value, , description]) => `${description}<br>${phrase(value, formatSixDigits)}`), layers: bars.map(([, , , , own]) => own ?? layer), names: bars.map(([name]) => name),
+    written: values.map(formatContribution), largest: formatContribution(values[most]), colours_named: names.map(([colour, name]) => `<span style="color:${colour}">■</span> ${name}`).join("  "), count: bars.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
+    value: formatNumber(logit), part: bars[most][3], adds: phrase(values[most]), total: formatContribution(total).replace("+", ""), label: logitLabel(vocabulary, { tokenId, contrastId }, label),
   };
 }
 

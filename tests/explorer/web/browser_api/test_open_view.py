@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -55,12 +56,24 @@ def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
 
 
 def test_a_clicked_number_is_explained(rope_trace):
-    open_view = OpenView(VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5).clamp_to_trace(rope_trace))
+    open_view = OpenView(
+        VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5, depth="code").clamp_to_trace(rope_trace)
+    )
     weight = rope_trace["blocks.1.attn.pattern"][2, 5, 3]
     text = point_derivation_text(open_view, "pattern", ClickedPoint(x=3, y=5))
     assert f"{weight:.3g}" in text and "off by" in text and "model/layers/" in text
     with pytest.raises(IndexError):
         point_derivation_text(open_view, "pattern", ClickedPoint(x=3, y=99))
+    with_words = {
+        depth: point_derivation_text(
+            replace(open_view, selection=open_view.selection.replace(depth=depth)), "pattern", ClickedPoint(x=3, y=5)
+        )
+        for depth in ("numbers", "formula")
+    }
+    score = float(rope_trace["blocks.1.attn.scores"][2, 5, 3])
+    words = f"looks at “e” with {weight:.3g}: q·k {score * 8**0.5:.3g} ÷ √8 = {score:.3g}, then softmax\n"
+    assert words in with_words["numbers"] and not re.search(r"blocks\.|\.py", with_words["numbers"])
+    assert "blocks." in with_words["formula"] and ".py" not in with_words["formula"]
     assert point_derivation_text(open_view, "missing", ClickedPoint(x=0, y=0)) == ""
 
 
