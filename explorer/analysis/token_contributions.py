@@ -155,8 +155,8 @@ def _gradient_contribution(
 ):
     x, read = read_input(trace, "embed", key)
     slope = contributions.arrays["slope"][key]
-    inputs = read, Input(_("gradient of f at embed"), (key,), slope.shape)
-    return _("gradient × input"), dot_product("Σ x ∂f/∂x =", x, slope, inputs), '"gradient": (x'
+    inputs = read, Input(_("gradient of the logit at embed"), (key,), slope.shape)
+    return _("gradient × input"), dot_product("Σ x ∂logit/∂x =", x, slope, inputs), '"gradient": (x'
 
 
 def _integrated_gradient_contribution(
@@ -164,8 +164,8 @@ def _integrated_gradient_contribution(
 ):
     x, read = read_input(trace, "embed", key)
     slope, baseline = (contributions.arrays[name][key] for name in ("mean_slope", "baseline"))
-    inputs = read, Input(_("mean gradient of f along the path"), (key,), slope.shape)
-    working = dot_product(_("Σ (x − baseline) · mean ∂f/∂x ="), x - baseline, slope, inputs)
+    inputs = read, Input(_("mean gradient of the logit along the path"), (key,), slope.shape)
+    working = dot_product(_("Σ (x − baseline) · mean ∂logit/∂x ="), x - baseline, slope, inputs)
     return _("integrated gradients"), working, '"integrated": ((x'
 
 
@@ -180,7 +180,7 @@ def _attention_knockout_contribution(
     )
     change = f - without
     numbers = f"{format_six_digits(f)} − {format_factor(without)} = {format_six_digits(change)}"
-    working = Calculation(_("f − f without it"), lambda: numbers, change, (read, rerun_input))
+    working = Calculation(_("logit − logit without it"), lambda: numbers, change, (read, rerun_input))
     return _("knock-out"), working, '"knock_out": f'
 
 

@@ -144,6 +144,13 @@ def logit_label(
     )
 
 
+def make_logit_heading(template: str) -> Callable[[Trace, Selection], str]:
+    """Return a panel's heading that names the explained logit; `template`, of its `{logit}`, is translated on use."""
+    return lambda trace, selection: translate(
+        template, logit=logit_label(trace, *target_and_contrast(trace, selection))
+    )
+
+
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
     shifts = logit_bias_terms_short_label(trace.config) if has_logit_bias_terms(trace.config) else ""

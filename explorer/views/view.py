@@ -149,6 +149,7 @@ class Panel:
         width: share of the row it takes on a wide screen.
         chooser: field of the selection whose list stands in the figure's line; "" for none.
         template: its figure as data, which the page without a server fills itself.
+        heading: (trace, selection) -> the title in this run, where it names the token that the figure is about.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
     chooser: str = ""
     template: FigureTemplate | None = None
+    heading: Callable[[Trace, Selection], str] | None = None
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""

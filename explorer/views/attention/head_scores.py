@@ -16,7 +16,7 @@ from explorer.analysis.head_scores import (
 )
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.notation import escape_token, format_number, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
@@ -88,7 +88,8 @@ def contribution_column(trace: Trace, selection: Selection) -> HeadTableColumn:
         token=quote_token(trace.tokens[selection.query]),
     )
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-    return HeadTableColumn(_("adds to logit"), description, values, limit, signed=True)
+    label = _("adds to {token}", token=escape_token(trace.vocabulary[token_id]))
+    return HeadTableColumn(label, description, values, limit, signed=True)
 
 
 def verify_head_table(trace: Trace, selection: Selection) -> Verification:

@@ -332,20 +332,20 @@ def row_title(method: str, contributions: TokenContributions) -> str:
     """Return a method's title, with its error if it is approximate."""
     if method == "integrated":
         return _(
-            "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, f − f(baseline) {change}, off by "
-            "{error}",
+            "integrated gradients in {steps} steps from the mean embedding: Σ {sum}, rise of the logit {change}, "
+            "off by {error}",
             steps=int(contributions.arrays["steps"]),
             sum=format_number(contributions.by_method[method].sum()),
             change=format_number(contributions.f - contributions.f_baseline),
             error=format_number(abs(contributions.completeness_error)),
         )
-    return translate(TITLES[method], f=format_number(contributions.f))
+    return translate(TITLES[method], logit=format_number(contributions.f))
 
 
 TITLES = {
-    "gradient": N_("gradient × input at the embedding; f = {f}"),
+    "gradient": N_("gradient × input at the embedding; the logit is {logit}"),
     "rollout": N_("attention rollout: shares that sum to 1"),
-    "knock_out": N_("knock-out: f less f where no later token sees this one; exact"),
+    "knock_out": N_("knock-out: the logit less the logit where no later token sees this one; exact"),
 }
 
 
@@ -382,7 +382,7 @@ VERIFY_CONTRIBUTIONS = verify_derived(
     "blocks.*.attn.pattern",
     "logits",
     against=(
-        N_("f of the run that gradients are taken of, against the captured logits"),
+        N_("the logit in the run that gradients are taken of, against the captured logits"),
         lambda trace, s: check_gradient_run(trace, s.query, *target_and_contrast(trace, s)),
     ),
 )

@@ -14,6 +14,7 @@ from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.residual_stream import block_layout
 from explorer.explain.notation import format_number, quote_token
+from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -201,6 +202,32 @@ SUBLAYER_LABELS = {
     ("ffn",): N_("after the feed-forward of layer {layer}"),
     ("attn", "ffn"): N_("after attention and feed-forward of layer {layer}"),
 }
+
+
+def lens_sentence(trace: Trace, selection: Selection) -> str:
+    """Return from which depth on the likeliest token at the end is so, after the query."""
+    query, page = selection.query, visible_positions(trace, selection.query)
+    first_by_depth = lens_summaries(trace, page).top[:, query - page.start, 0]
+    token_id = first_by_depth[-1]
+    others = np.flatnonzero(first_by_depth != token_id)
+    sums = list(block_layout(trace.config).sums.values())
+    block, place = divmod(int(others[-1]) if len(others) else -1, len(sums))  # of the depth after the last other
+    template = FIRST_FROM[sums[place]] if len(others) else N_("After {query}, {token} is first at every depth.")
+    first = translate(
+        template,
+        query=quote_token(trace.tokens[query]),
+        token=quote_token(trace.vocabulary[token_id]),
+        layer=block,
+    )
+    return f"{first} {translate(LENS_CELLS)}"
+
+
+FIRST_FROM = {
+    ("attn",): N_("After {query}, {token} is first from the attention of layer {layer} on."),
+    ("ffn",): N_("After {query}, {token} is first from the feed-forward of layer {layer} on."),
+    ("attn", "ffn"): N_("After {query}, {token} is first from layer {layer} on."),
+}
+LENS_CELLS = N_("Each cell is the likeliest next token at that depth (the logit lens).")
 
 
 def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int | None = None) -> go.Figure:

@@ -229,6 +229,8 @@ class OpenView:
     def heading(self, panel: Panel) -> str:
         """Return what stands above a panel's figure: its title, of a difference with what is subtracted."""
         title = translate(panel.title)
+        if panel.heading and not panel.compared_run and self.has(panel):
+            title = or_default_if_unloaded(lambda: panel.heading(*self.visible_runs[0]), title)
         is_difference = self.visible_run == "difference" and not panel.compared_run
         return _("A − B of: {title}", title=title) if is_difference else title
 

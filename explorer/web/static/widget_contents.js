@@ -426,12 +426,12 @@ export function showEvidence(element) {
   };
 }
 
-/** Has words below a figure that stands beside others take the whole row. @param {HTMLElement} words @param {HTMLElement} element */
+/** Has words below a figure that stands beside others take the whole row. @param {Element} words @param {Element} element */
 function placeBelowRow(words, element) {
-  const block = widgetBlock(element), isInRow = (other) => other.classList.contains("block") && other.offsetWidth && other.offsetTop === block.offsetTop;
-  const row = [...(block.parentElement?.children ?? [])].filter(isInRow);
+  const block = widgetBlock(element), others = /** @type {HTMLElement[]} */ (Array.from(/** @type {any} */ (block.parentElement?.children ?? [])));
+  const row = others.filter((other) => other.classList.contains("block") && other.offsetWidth && other.offsetTop === block.offsetTop);
   if (row.length > 1) row.at(-1).after(words);
-  else if (!element.contains(words)) find(element, ".evidence-mark").after(words);
+  else if (!element.contains(words)) element.append(words);
 }
 
 // Figures below a view's first ones are drawn once their title is pressed.

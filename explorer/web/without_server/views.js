@@ -19,19 +19,19 @@ import { nextTokenOptions } from "./whole_model.js";
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} About */
 
 /** View -> its formula, and a maker of each panel's values, or of its content where no declaration has its figure; `lacks` says which a model has not.
- * @type {Record<string, { formula: (about: About) => Promise<string>, panels: Record<string, (about: About) => any>, lacks?: (config: any, name: string) => boolean }>} */
+ * @type {Record<string, { formula: (about: About) => Promise<string>, sentence?: (about: About) => Promise<string>, panels: Record<string, (about: About) => any>, lacks?: (config: any, name: string) => boolean }>} */
 export const DRAWN_VIEWS = { attention, feed_forward, positions, prediction, residual, tokens };
 const MAX_OPTIONS = 100, WINDOWS = [16, 32, 64, 128];
 
 /** The contents of a view in stages: what stands around its figures and its first row, then each other figure. @param {string} name @param {About} about */
 export async function* packView(name, about) {
-  const { description, panels: all } = VIEWS[name], { formula, panels: makers, lacks } = DRAWN_VIEWS[name], { state } = about;
+  const { description, panels: all } = VIEWS[name], { formula, sentence, panels: makers, lacks } = DRAWN_VIEWS[name], { state } = about;
   const panels = all.filter((panel) => !lacks?.(about.config, panel.name));
   const [first, second] = panels, numFirst = first.width === "half" && second?.width === "half" ? 2 : 1;
   const isUnfolded = (id) => Boolean(state.lesson) || state.unfolded === "all" || (state.unfolded ?? "").split("~").includes(id);
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
-    [`${name}-words`]: lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
+    [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
     ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).map((panel) => [`${name}-${panel.name}`, null])),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
   };

@@ -73,7 +73,7 @@ def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
     target, rival = (case.trace["logits"][9].astype(float)[i] for i in case.target_and_contrast)
     assert contains_number(titles[0]["text"], target - rival)
     start = baseline_lead(case)
-    assert contains_number(change.partition("f(baseline) ")[2], target - rival - start)
+    assert contains_number(change.partition("the logit ")[2], target - rival - start)
     assert contains_number(error, abs(sum(bar.value for bar in parts[1]) - (target - rival - start)))
     column = next(shape for shape in picture.layout["shapes"] if shape["type"] == "rect")
     assert (column["x0"], column["x1"]) == (3.5, 4.5)

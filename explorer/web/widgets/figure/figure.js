@@ -460,7 +460,7 @@ export function headTable(element) {
     value = table;
     hide(element, !value);
     if (!value) return;
-    const shape = [value.heads, value.columns.map(({ label }) => label)].join();
+    const shape = [value.heads, value.columns[0].values.length, value.columns.length].join();
     if (shape !== built) build();
     built = shape;
     find(box, "table").ariaLabel = value.alt;
@@ -482,8 +482,10 @@ export function headTable(element) {
   }
 
   /** @param {HeadColumn} column @param {number} i */
-  function fill({ description, limit, signed, values }, i) {
-    headings()[i + 1].title = description;
+  function fill({ label, description, limit, signed, values }, i) {
+    const heading = headings()[i + 1];
+    heading.title = description;
+    say(heading, label);
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
       cell.textContent = formatScore(number, signed);

@@ -80,6 +80,15 @@ async function lens(about) {
   };
 }
 
+/** From which depth on the likeliest token at the end is so (lens_sentence). @param {About} about */
+async function sentence(about) {
+  const { tokens, vocabulary, position } = about, { page, top } = await lensOf(about), first = top.map((row) => row[position - page[0]][0]), id = first.at(-1);
+  const other = first.findLastIndex((own) => own !== id), values = { query: quoteToken(tokens[position]), token: quoteToken(vocabulary[id]), layer: other >> 1 };
+  const start = other < 0 ? _("After {query}, {token} is first at every depth.", values)
+    : other % 2 ? _("After {query}, {token} is first from the feed-forward of layer {layer} on.", values) : _("After {query}, {token} is first from the attention of layer {layer} on.", values);
+  return `${start} ${_("Each cell is the likeliest next token at that depth (the logit lens).")}`;
+}
+
 /** @param {About} about */
 async function path(about) {
   const { config, tokens, vocabulary, position } = about, { page, ids, probabilities, ranks } = await lensOf(about), names = depthNames(config), labels = depthLabels(config), column = position - page[0], V = config.vocab_size;
@@ -142,4 +151,4 @@ async function heads(about) {
   };
 }
 
-export default { formula, panels: { lens, path, rollout, parts, heads } };
+export default { formula, sentence, panels: { lens, path, rollout, parts, heads } };
