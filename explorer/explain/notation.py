@@ -53,7 +53,18 @@ def format_number(value: float) -> str:
 
 def format_six_digits(value: float) -> str:
     """Format with six significant digits and a true minus sign, so that a printed calculation can be checked."""
-    return f"{float(value) + 0.0:.6g}".replace("-", "−")  # no negative zero
+    text = f"{float(value) + 0.0:.6g}"  # no negative zero
+    return text.replace("-", "−").replace("inf", "∞")
+
+
+def format_two_digits(value: float) -> str:
+    """Format with two significant digits, as short as a small cell wants it."""
+    size = abs(float(value))
+    if not np.isfinite(size) or size >= 99.5:
+        text = f"{value:.0f}".replace("inf", "∞")
+    else:
+        text = f"{value:.0e}".replace("e-0", "e-") if 0 < size < 0.001 else f"{float(value) + 0.0:.2g}"
+    return text.replace("-", "−")
 
 
 def bracket_negative(number: str) -> str:

@@ -21,7 +21,7 @@ from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -120,7 +120,7 @@ STRONGEST_FIGURE = FigureTemplate(
     ],
     layout={
         "xaxis": {
-            "title": {"text": text(N_("neuron (the one that writes most first)"))},
+            "title": {"text": text(N_("neuron, by the length of the vector it writes"))},
             "tickvals": value("offsets"),
             "ticktext": value("names"),
             "tickfont": {"family": MONO, "size": 11},
@@ -396,9 +396,12 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     token_ids = most_affected_tokens(logit_effects)
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
-    note = _("Hidden value here: {hidden}.", hidden=format_number(hidden))
+    note = _("Beside each bar: the change here, times the hidden value {hidden}.", hidden=format_number(hidden))
     if hidden < 0:
-        note = _("Hidden value here: {hidden}, so signs reverse.", hidden=format_number(hidden))
+        note = _(
+            "Beside each bar: the change here, times the hidden value {hidden}, so signs reverse.",
+            hidden=format_number(hidden),
+        )
     divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
     return PROMOTED_FIGURE.draw(
         effects=logit_effects[token_ids],
@@ -407,6 +410,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
             _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
             for name, effect in zip(names, logit_effects[token_ids], strict=True)
         ],
+        written=[format_contribution(hidden * effect) for effect in logit_effects[token_ids]],
         labels=[label(name) for name in names],
         range=[len(token_ids) - 0.4, -0.6],
         note=note,
@@ -433,10 +437,13 @@ PROMOTED_FIGURE = FigureTemplate(
             "x": value("effects"),
             "y": value("rows"),
             "orientation": "h",
-            "text": value("hover"),
-            "textposition": "none",
+            "text": value("written"),
+            "textposition": "outside",
+            "textfont": {"size": 11},
+            "cliponaxis": False,
+            "hovertext": value("hover"),
             "marker": {"color": FEED_FORWARD},
-            "hovertemplate": text(N_("%{text}<br>%{x:.4g} per unit of the hidden value<extra></extra>")),
+            "hovertemplate": text(N_("%{hovertext}<br>%{x:.4g} per unit of the hidden value<extra></extra>")),
         }
     ],
     layout={
@@ -561,10 +568,7 @@ VIEW = View(
     title=N_("Feed-forward"),
     group="components",
     order=60,
-    description=N_(
-        "Each neuron looks at one token and answers with a number: how much of its output vector is added to the "
-        "stream."
-    ),
+    description=N_("Each neuron reads one token and gives a number: how much of its output vector it adds."),
     formula=describe_neuron,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),

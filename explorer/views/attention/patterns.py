@@ -6,7 +6,7 @@ import numpy as np
 
 from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages, score_by_dimension
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, format_two_digits, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -285,15 +285,15 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
     values = np.stack(list(rows.values()))  # (6 or 7, T)
     finite = np.where(np.isfinite(values), values, np.nan)
     largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in values])[:, None]
-    blocks = stage_key_blocks(len(trace), query, key)
+    blocks, names = stage_key_blocks(len(trace), query, key), position_labels(trace.tokens)
     return STAGES_FIGURE.draw(
         blocks=[
             {
                 "axis": axis,
                 "keys": list(keys),
                 "shades": (finite / largest)[:, keys],
-                "numbers": [["−∞" if v == -np.inf else format_number(v) for v in row] for row in values[:, keys]],
-                "labels": [position_labels(trace.tokens)[keys.start : keys.stop]] * len(rows),
+                "numbers": [list(map(format_two_digits, row)) for row in values[:, keys]],
+                "exact": [[f"{names[at]}: {format_six_digits(row[at])}" for at in keys] for row in values],
             }
             for axis, keys in blocks.items()
         ],
@@ -329,8 +329,8 @@ STAGES_FIGURE = FigureTemplate(
                 "text": value("numbers"),
                 "texttemplate": "%{text}",
                 "textfont": {"family": MONO, "size": 11},
-                "hovertext": value("labels"),
-                "hovertemplate": text(N_("%{y}<br>key %{hovertext}: %{text}<extra></extra>")),
+                "hovertext": value("exact"),
+                "hovertemplate": text(N_("%{y}<br>key %{hovertext}<extra></extra>")),
                 "xgap": 1,
                 "ygap": 1,
             },

@@ -23,6 +23,13 @@ def describe_positions(trace: Trace, selection: Selection) -> str:
     return f"{formula}\n{intervention_effects.intervention_summary(Comparison.with_unchanged(trace), selection)}"
 
 
+def positions_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how this model knows the order of its tokens."""
+    if trace.config.position == "rope":
+        return _("Queries and keys are rotated by their position (RoPE).")
+    return _("A vector of its own is added at each position.")
+
+
 def unavailable_reason(config: ModelConfig) -> str:
     """Return why the view has nothing to show."""
     return _(
@@ -33,7 +40,7 @@ def unavailable_reason(config: ModelConfig) -> str:
 
 VIEW = View(
     name="positions",
-    title=N_("Positions (RoPE)"),
+    title=N_("Positions"),
     group="components",
     order=40,
     former_names=("rope",),
@@ -41,6 +48,7 @@ VIEW = View(
         "How the model knows the order: queries and keys are rotated (RoPE), or a vector is added for each position. "
         "Choose two tokens."
     ),
+    sentence=positions_sentence,
     formula=describe_positions,
     required_taps=(),
     required_any_tap=("rope.angles", "position_embed"),

@@ -235,6 +235,7 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
             value=format_number(run[query, dimensions[0]]),
             token=quote_token(trace.tokens[query]),
         ),
+        margin={"t": 48},  # below the heading
         xaxis={
             "title": {"text": _("position (dots: this run)")},
             "showgrid": False,
@@ -331,7 +332,7 @@ PANELS = (
     ),
     Panel(
         name="curves",
-        title=N_("A few of its dimensions along the positions; choose one in the figure before"),
+        title=N_("Some dimensions of these vectors, position by position"),
         draw=lambda trace, s: position_vector_curves(trace, s.query, s.dim),
         required_taps=POSITION_TAPS,
         click_selects={"customdata": "query"},
@@ -354,7 +355,7 @@ PANELS = (
     ),
     Panel(
         name="by_distance",
-        title=N_("The same by how far apart the two are"),
+        title=N_("How alike they are, by how far apart the two are"),
         draw=lambda trace, s: cosine_by_distance(trace, s.query, s.key),
         required_taps=POSITION_TAPS,
         verify=verify_derived("position_embed"),

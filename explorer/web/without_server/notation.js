@@ -44,7 +44,15 @@ export function formatGeneral(value, digits = 6) {
 }
 
 /** With six significant digits and a true minus sign. @param {number} value */
-export const formatSixDigits = (value) => formatGeneral(value).replace("-", MINUS);
+export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatTwoDigits(value));
+
+/** With two significant digits, as short as a small cell wants it. @param {number} value */
+export function formatTwoDigits(value) {
+  const size = Math.abs(value);
+  if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
+  const text = size >= 99.5 ? value.toFixed(0) : size > 0 && size < 0.001 ? value.toExponential(0) : String(+value.toPrecision(2));
+  return text.replaceAll("-", MINUS);
+}
 
 /** "84%", "3.1%", "over 99%". @param {number} share */
 export function formatPercent(share) {

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_two_digits
 from explorer.views.attention.head_scores import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
 from explorer.views.style import position_labels
@@ -63,18 +63,18 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     keys = list(heatmap.x)
     assert len(keys) == MAX_STAGE_KEYS
     assert (list(first.x), list(last.x)) == ([0], [query])  # where much of the weight often is, and its own
-    assert last.hovertext[0] == [position_labels(trace.tokens)[query]]
+    assert last.hovertext[0][0].startswith(f"{position_labels(trace.tokens)[query]}: ")
     column = keys.index(key)
-    assert {row[column] for row in heatmap.hovertext} == {position_labels(trace.tokens)[key]}
+    assert all(row[column].startswith(f"{position_labels(trace.tokens)[key]}: ") for row in heatmap.hovertext)
     text = [row[column] for row in heatmap.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
     hidden = style in ("local", "sandwich")  # their second layers see 8 tokens
     if cap := trace.config.score_cap:
         assert heatmap.y[2] == f"capped = {cap} · tanh(score / {cap})"
-        assert text.pop(2) == format_number(cap * np.tanh(score / cap))
-    assert (text[1], text[2]) == (format_number(score), "−∞" if hidden else format_number(score))
+        assert text.pop(2) == format_two_digits(cap * np.tanh(score / cap))
+    assert (text[1], text[2]) == (format_two_digits(score), "−∞" if hidden else format_two_digits(score))
     weights = trace["blocks.1.attn.pattern"][0, query]
-    assert text[3] == format_number(weights[key])
+    assert text[3] == format_two_digits(weights[key])
     rest = sum(float(weights[other]) for other in range(1, 32) if other not in [*keys, query])
     title = attention_stages(trace, 1, 0, query, key).layout.xaxis.title.text
     assert title == f"key (the 19 others have {format_number(rest)} of the weight together)"

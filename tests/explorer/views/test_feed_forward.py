@@ -132,7 +132,7 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     names = [label(trace.vocabulary[token_id]) for token_id in order]
     assert list(figure.layout.yaxis.ticktext) == names[:10] + names[-10:]
     hidden = trace["blocks.0.ffn.hidden"][6, 13]
-    assert [hover.split("<br>")[1] for hover in bars.text] == [
+    assert [hover.split("<br>")[1] for hover in bars.hovertext] == [
         f"adds {format_number(hidden * logit_change)} here" for logit_change in bars.x
     ]
 

@@ -3,7 +3,7 @@
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
 import { cellFrame, columnFrame, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
-import { formatNumber, quoteToken } from "../notation.js";
+import { formatNumber, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -120,7 +120,7 @@ async function stages(about) {
   return {
     rows: rows.map(([name]) => name), blocks: blocks.map(([axis, keys]) => ({
       axis, keys, shades: rows.map(([, values], i) => keys.map((at) => (Number.isFinite(values[at]) ? values[at] / most[i] : null))),
-      numbers: rows.map(([, values]) => keys.map((at) => (values[at] === -Infinity ? "−∞" : formatNumber(values[at])))), labels: rows.map(() => keys.map((at) => labels[at])),
+      numbers: rows.map(([, values]) => keys.map((at) => formatTwoDigits(values[at]))), exact: rows.map(([, values]) => keys.map((at) => `${labels[at]}: ${formatSixDigits(values[at])}`)),
     })),
     query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[key]), weight: formatNumber(weights[key]),
     axes: stageAxes(tokens, blocks, keyAxisTitle(weights, blocks.flatMap(([, keys]) => keys))), anchor: blocks[0][0], frame: columnFrame(key, rows.length),

@@ -2,7 +2,7 @@
 // The feed-forward view, as explorer/views/feed_forward.py draws it.
 import { _ } from "../../static/translations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, acrossLine, argmax, columnBand, label, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
-import { formatNumber, quoteToken } from "../notation.js";
+import { formatContribution, formatNumber, quoteToken } from "../notation.js";
 
 /** @typedef {import("../views.js").About} About */
 
@@ -86,7 +86,7 @@ async function promoted(about) {
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
     effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),
-    range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("Hidden value here: {hidden}, so signs reverse.", values) : _("Hidden value here: {hidden}.", values), neuron, layer,
+    written: ids.map((id) => formatContribution(hidden * effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("Beside each bar: the change here, times the hidden value {hidden}, so signs reverse.", values) : _("Beside each bar: the change here, times the hidden value {hidden}.", values), neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
     divider: acrossLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };

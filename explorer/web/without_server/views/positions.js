@@ -144,4 +144,7 @@ async function shares(about) {
 /** Kind of positions -> the panels of its models. */
 const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, alike, shares } };
 
-export default { formula, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };
+/** @param {About} about */
+const sentence = async ({ config }) => (config.position === "rope" ? _("Queries and keys are rotated by their position (RoPE).") : _("A vector of its own is added at each position."));
+
+export default { formula, sentence, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };
