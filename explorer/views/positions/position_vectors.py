@@ -235,7 +235,6 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
             value=format_number(run[query, dimensions[0]]),
             token=quote_token(trace.tokens[query]),
         ),
-        margin={"t": 48},  # below the heading
         xaxis={
             "title": {"text": _("position (dots: this run)")},
             "showgrid": False,
@@ -243,7 +242,7 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
             "range": [-1, min(len(table), max(INITIAL_POSITIONS, start + 2 * len(run)))],
         },
         **axes,
-        margin={"t": 8},
+        margin={"t": 24},  # below the heading
         showlegend=False,
     )
     query_line = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
