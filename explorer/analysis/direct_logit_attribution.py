@@ -405,7 +405,7 @@ def head_contribution(
     vector = propagate_along_path(
         trace, (output @ z, [from_z, from_output]), path_to_unembedding(trace.config, layer, "attn"), position
     )
-    name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
+    name = _("what layer {layer} head {head} adds", head=head, layer=layer)
     formula = translate(THROUGH_NORMS[contrast_id is not None], x="W_O z")
     source = SourceLine(FILE, HEADS)
     return logit_contribution(trace, position, token_id, contrast_id, name, displayed_value, formula, vector, source)

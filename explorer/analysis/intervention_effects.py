@@ -269,7 +269,7 @@ def weight_change(comparison: Comparison, layer: int, head: int, query: int, key
 
 FILE = "explorer/analysis/intervention_effects.py"
 ABLATION_LOCATIONS = {
-    "head": N_("of {token} after {place}, without head {head} of layer {layer}"),
+    "head": N_("of {token} after {place}, without layer {layer} head {head}"),
     "heads": N_("of {token} after {place}, without all heads of layer {layer}"),
     "feed_forward": N_("of {token} after {place}, without the feed-forward of layer {layer}"),
 }

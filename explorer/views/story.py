@@ -180,7 +180,7 @@ def describe_top_head(trace: Trace, selection: Selection) -> str:
     """Return a sentence on the head that contributes most."""
     layer, head = top_contributing_head(trace, selection.query)
     head_text = _(
-        "Of {heads} heads, head {head} of layer {layer} does most for the guess after {token}, {guess}.",
+        "Of {heads} heads, layer {layer} head {head} does most for the guess after {token}, {guess}.",
         token=token_label(trace, selection.query),
         guess=quote_token(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
         head=head,

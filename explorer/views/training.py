@@ -176,7 +176,7 @@ def head_score_lines(trace: Trace, name: str, hide_first: bool, layer: int, head
                     "size": 8 if is_chosen else 6,
                     "symbol": ["circle" if more else "circle-open" for more in exceeds[:, i, j]],
                 },
-                text=[""] * (len(steps) - 1) + [f" L{i} H{j}"] if head_index in labelled_heads else None,
+                text=[""] * (len(steps) - 1) + [f" {i}.{j}"] if head_index in labelled_heads else None,
                 textposition="middle right",
                 textfont={"size": 11},
                 cliponaxis=False,

@@ -52,11 +52,13 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     table.locator("tbody tr").first.locator("td").nth(column).click()
     person.expect_selected(layer=layer, head=head)
     expect(table.locator("[aria-selected=true] th")).to_have_text(f"{layer}.{head}")
-    expect(table.locator(".inspection")).to_contain_text(
+    expect(person.page.locator(f'[data-of="{table.get_attribute("id")}"]')).to_contain_text(
         f"layer {layer} head {head}: how much it looks at the token before"
     )
     table.locator("tbody tr").nth(1).locator("td").last.click()
-    expect(table.locator(".inspection")).to_contain_text("what head {1} of layer {0} adds".format(*order[1]))
+    expect(person.page.locator(f'[data-of="{table.get_attribute("id")}"]')).to_contain_text(
+        "what layer {} head {} adds".format(*order[1])
+    )
 
     table.locator("tbody tr").nth(2).locator("th").click(modifiers=["Shift"])
     person.expect_selected(layer=order[1][0], head=order[1][1], heads="{}.{}".format(*order[2]), pattern="chosen_mean")

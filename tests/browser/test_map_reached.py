@@ -81,7 +81,7 @@ def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
 CLICKS = {
     "token": (0, {"view": "tokens"}, "what the token’s embedding adds"),
     "position": (0, {"view": "positions"}, "what its position adds"),
-    "head": (7, {"view": "attention", "layer": 1, "head": 3}, "what head 3 of layer 1 adds"),
+    "head": (7, {"view": "attention", "layer": 1, "head": 3}, "what layer 1 head 3 adds"),
     "o_proj": (2, {"view": "attention", "layer": 2}, "what attention of layer 2 adds"),
     "feed_forward": (1, {"view": "feed_forward", "layer": 1}, "what the feed-forward of layer 1 adds"),
     "norm": (3, {"view": "residual", "layer": 1}, "what the norm divides by"),
@@ -218,7 +218,7 @@ def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscre
     head = scroll_into_view(picture).locator(".part.head").nth(1)
     touch(person, head, 900)
     hover_box, working = (person.page.locator(f"#overview-map .{name}") for name in ("told", "inspection"))
-    expect(working).to_contain_text("what head 1 of layer 0 adds")
+    expect(working).to_contain_text("what layer 0 head 1 adds")
     expect(working).to_be_in_viewport()
     expect(hover_box).to_contain_text("layer 0 head 1")
     box = hover_box.bounding_box()

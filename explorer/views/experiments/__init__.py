@@ -105,7 +105,7 @@ CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {be
 
 
 ABLATED = N_(
-    "probability of {token} after {query} ({position}), without head {head} of layer {layer}: {before} → {after}, log₂ "
+    "probability of {token} after {query} ({position}), without layer {layer} head {head}: {before} → {after}, log₂ "
     "{times} = {bits}"
 )
 

@@ -392,10 +392,11 @@ def whole_model_alt_text(trace: Trace, selection: Selection, sources: Attributio
         layer, head, key = best
         texts.append(
             _(
-                "The most for {logit} comes from {key} through head {head}: {effect}.",
+                "The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.",
                 logit=logit_label(trace, *tokens),
                 key=quote_token(trace.tokens[key]),
-                head=f"{layer}.{head}",
+                layer=layer,
+                head=head,
                 effect=format_contribution(sources.effects[best]),
             )
         )
@@ -421,15 +422,18 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         if level == "head":
             key = int(weights.argmax())
             template = N_(
-                "Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}."
+                "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of "
+                "{token}."
             )
         else:
             template = N_(
-                "Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}."
+                "Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of "
+                "{token}."
             )
         return translate(
             template,
-            head=f"{layer}.{head}",
+            layer=layer,
+            head=head,
             query=after,
             key=quote_token(trace.tokens[key]),
             percent=format_percent(float(weights[key])),
@@ -457,13 +461,16 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
             "{start}. Of all looks back, the one at {key} helps most.", start=start, key=quote_token(trace.tokens[key])
         )
     template = (
-        N_("{start}. Of all looks back, the one at {key} by head {head} helps most ({effect} of its logit, {score}).")
+        N_(
+            "{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, "
+            "{score})."
+        )
         if contrast_id is None
-        else N_("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).")
+        else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
     effect, source = format_contribution(sources.effects[best]), quote_token(trace.tokens[key])
     score = f"{logit:.1f}".replace("-", "−")
-    return translate(template, start=start, head=f"{layer}.{head}", key=source, effect=effect, score=score)
+    return translate(template, start=start, layer=layer, head=head, key=source, effect=effect, score=score)
 
 
 def cell_formula(trace: Trace, selection: Selection) -> str:

@@ -84,7 +84,7 @@ async function figure(about, cell) {
   sources.norms.forEach((norm, i) => { importance[i % T] += norm; });
   const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(about);
   const alt = [_("The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads in each take from earlier tokens.", { token: quoteToken(tokens[position]), layers: L, heads: H })];
-  if (best) alt.push(_("The most for {logit} comes from {key} through head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), head: `${best.layer}.${best.head}`, effect: formatContribution(best.effect) }));
+  if (best) alt.push(_("The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), layer: best.layer, head: best.head, effect: formatContribution(best.effect) }));
   return {
     alt: alt.join(" "), query: position, key: state.key, answer: shortenToken(vocabulary[tokenId]), rank, probability: finite(probability),
     contrast: contrastId === null ? "" : shortenToken(vocabulary[contrastId]), logit: finite(attribution.logit), norm: finite(norms[0]),
@@ -159,14 +159,14 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
   if (open) {
     const row = weights.subarray(start, start + position + 1), at = open === "head" ? row.indexOf(Math.max(...row)) : key;
-    const values = { head: `${layer}.${head}`, query: after, key: quoteToken(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
-    return open === "head" ? _("Head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
+    const values = { layer, head, query: after, key: quoteToken(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
+    return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
-  const values = { start: begin, head: `${best.layer}.${best.head}`, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
+  const values = { start: begin, layer: best.layer, head: best.head, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. Of all looks back, the one at {key} helps most.", values);
-  return contrastId === null ? _("{start}. Of all looks back, the one at {key} by head {head} helps most ({effect} of its logit, {score}).", values) : _("{start}: head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  return contrastId === null ? _("{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** The sum of contributions to the explained logit, in numbers. */
