@@ -422,8 +422,8 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         if level == "head":
             key = int(weights.argmax())
             template = N_(
-                "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of "
-                "{token}."
+                "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit "
+                "of {token}."
             )
         else:
             template = N_(

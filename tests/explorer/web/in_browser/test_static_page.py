@@ -266,7 +266,7 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
     panels = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
     assert panels <= ours.keys()
     all_figures = {element_id(view, panel.name) for panel in VIEW_BY_NAME[view].panels}
-    headings = {key for key in pythons if key.endswith(HEADING)}  # of one run: the titles, which the markup has
+    headings = {key for key in pythons if key.endswith(HEADING)}  # the markup has titles that name no token
     missing = {*OTHER, "runs", "open-model", f"{view}-code", *all_figures - panels, *headings}
     assert ours.keys() | missing >= pythons.keys()
     for name in ("choosers", "what-ifs"):  # those that the page has
