@@ -72,8 +72,8 @@ PATTERNS = {
     "weight": N_("attention weight"),
     "without_first": N_("weight, the first token left out"),
     "moved": N_("what is moved: weight × length of the value as written"),
-    "layer_mean": N_("mean weight of the layer's heads"),
-    "layer_max": N_("largest weight of the layer's heads"),
+    "layer_mean": N_("mean weight of the layer’s heads"),
+    "layer_max": N_("largest weight of the layer’s heads"),
     "chosen_mean": N_("mean weight of the chosen heads"),
     "chosen_max": N_("largest weight of the chosen heads"),
 }

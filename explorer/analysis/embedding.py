@@ -150,7 +150,7 @@ def embedding_row_element(trace: Trace, query: int, dim: int) -> Derivation:
 
 
 def nearest_token_cosine(trace: Trace, query: int, index: int, max_count: int) -> Derivation:
-    """Derive the cosine of the token's embedding with that of one of the nearest tokens."""
+    """Derive the cosine of the token’s embedding with that of one of the nearest tokens."""
     ids, cosines = nearest_tokens(trace, trace.token_ids[query], max_count)
     displayed_value, token_id = get_element(cosines, index), int(ids[index])
     return Derivation(

@@ -53,7 +53,7 @@ SHADES = {
         N_("rank: its place among the guesses"),
         actual_token_ranks,
         lambda place, size: np.log2(place) / np.log2(size),
-        lambda place: _("rank {place:,.0f} of the model's guesses", place=place),
+        lambda place: _("rank {place:,.0f} of the model’s guesses", place=place),
     ),
 }
 

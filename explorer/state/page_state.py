@@ -75,7 +75,7 @@ class PageState:
             UserError: the run is invalid.
         """
         if not isinstance(state, Mapping):
-            raise UserError(_("the page's state is an object, got {got!r:.80}", got=state))
+            raise UserError(_("the page’s state is an object, got {got!r:.80}", got=state))
         selection, run = Selection.parse(state), RunRequest.parse(state)
         began = min(parse_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")

@@ -88,7 +88,7 @@ def load_trace(path: str | Path, lm: Any = None) -> Trace:
 def validate_array(name: str, value: np.ndarray) -> np.ndarray:
     """Return a file's array, read-only; ValueError if it is not float32."""
     if value.dtype != np.float32:
-        raise ValueError(_("{name} is {dtype}, and a run's values are float32", name=name, dtype=value.dtype))
+        raise ValueError(_("{name} is {dtype}, and a run’s values are float32", name=name, dtype=value.dtype))
     value.flags.writeable = False
     return value
 

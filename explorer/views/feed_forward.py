@@ -331,7 +331,7 @@ def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
     title = _("layer")
     if not exact:
         title = _(
-            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})",
+            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve’s share, {bell:.0%})",
             near=NEAR_ZERO_RATIO,
             bell=NORMAL_SHARE,
         )

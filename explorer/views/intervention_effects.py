@@ -205,7 +205,7 @@ def effect_summary(comparison: Comparison, query: int) -> str:
     if len(trace) == 1:
         return moved
     return _(
-        "{moved}; the text's mean surprisal is {after} bits a token, {before} unchanged",
+        "{moved}; the text’s mean surprisal is {after} bits a token, {before} unchanged",
         moved=moved,
         after=format_number(np.nanmean(surprisal(trace))),
         before=format_number(np.nanmean(surprisal(comparison.other))),

@@ -251,14 +251,14 @@ ALT = {
     ),
 }
 TITLES = {
-    "k": N_("The chosen layer's keys as they are stored, by kv head"),
-    "v": N_("The chosen layer's values as they are stored, by kv head"),
+    "k": N_("The chosen layer’s keys as they are stored, by kv head"),
+    "v": N_("The chosen layer’s values as they are stored, by kv head"),
 }
 
 
 def unavailable_reason(config: ModelConfig) -> str:
     """Return why the view has nothing to show."""
-    return _("This model's keys and values were not captured.")
+    return _("This model’s keys and values were not captured.")
 
 
 def verify_cached_heads(kind: str):
@@ -314,7 +314,7 @@ VIEW = View(
     panels=(
         Panel(
             name="cells",
-            title=N_("The cache at the chosen token's step: length of each layer's keys, position by position"),
+            title=N_("The cache at the chosen token’s step: length of each layer’s keys, position by position"),
             draw=lambda trace, s: key_norm_map(trace, s.query),
             click_selects={"x": "query", "y": "layer"},
             verify=verify_all_keys,
@@ -328,7 +328,7 @@ VIEW = View(
             title=N_("How large the cache grows"),
             draw=lambda trace, s: cache_size_plot(trace, s.query),
             inspect=inspect_cache_size,
-            verify=make_unverified(N_("nothing captured is shown: counted from the model's shape, 4 bytes a number")),
+            verify=make_unverified(N_("nothing captured is shown: counted from the model’s shape, 4 bytes a number")),
             height=280,
             width="half",
         ),

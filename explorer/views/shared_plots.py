@@ -42,7 +42,7 @@ def component_bar_data(
         include_interventions: whether what interventions add to the stream has a bar; None: if they add
             anything.
     """
-    yield _("embedding"), contributions.token, EMBEDDING, _("the token's embedding"), None
+    yield _("embedding"), contributions.token, EMBEDDING, _("the token’s embedding"), None
     if "position_embed" in trace:
         yield _("position"), contributions.positions, EMBEDDING, _("the position added to it"), None
     for layer, heads in enumerate(contributions.heads):

@@ -192,7 +192,7 @@ VIEW = View(
             name="stages",
             template=STAGES_FIGURE,
             no_difference_reason=make_no_difference_reason(ROWS),
-            title=N_("The chosen query's numbers, from products to what is fetched"),
+            title=N_("The chosen query’s numbers, from products to what is fetched"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.scores", "blocks.*.attn.v"),
             click_selects={"x": "key"},
@@ -204,7 +204,7 @@ VIEW = View(
         Panel(
             name="dimensions",
             template=DIMENSIONS_FIGURE,
-            title=N_("The chosen cell's score, dimension by dimension"),
+            title=N_("The chosen cell’s score, dimension by dimension"),
             draw=lambda trace, s: score_by_dimension_bars(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.q", "blocks.*.attn.k"),
             inspect=lambda trace, s, point: dimension_contribution(

@@ -59,7 +59,7 @@ VIEW = View(
     panels=(
         Panel(
             name="pattern_change",
-            title=N_("What the change did to the chosen head's pattern: changed − unchanged weights"),
+            title=N_("What the change did to the chosen head’s pattern: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},

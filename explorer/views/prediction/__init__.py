@@ -197,7 +197,7 @@ VIEW = View(
         Panel(
             name="path",
             template=PATH_FIGURE,
-            title=N_("The explained token's probability, depth by depth"),
+            title=N_("The explained token’s probability, depth by depth"),
             heading=lambda trace, s: _(
                 "The probability of {token}, depth by depth",
                 token=quote_token(trace.vocabulary[target_token(trace, s)]),

@@ -345,7 +345,7 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
         ],
         alt=_(
             "Probability and rank of the token that comes next after each of {positions} positions: {first} times the "
-            "model's likeliest, median probability {median}.",
+            "model’s likeliest, median probability {median}.",
             positions=len(hover_texts),
             first=int((rank_values == 1).sum()),
             median=format_number(np.median(actual_probs)),

@@ -214,7 +214,7 @@ VIEW = View(
         ),
         Panel(
             name="scales",
-            title=N_("The chosen layer's norms: what they divide each token by"),
+            title=N_("The chosen layer’s norms: what they divide each token by"),
             draw=lambda trace, s: norm_divisor_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_divisor,
@@ -235,7 +235,7 @@ VIEW = View(
         ),
         Panel(
             name="normalised",
-            title=N_("The chosen token's numbers before and after the chosen layer's norms"),
+            title=N_("The chosen token’s numbers before and after the chosen layer’s norms"),
             draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_input_output,
@@ -245,7 +245,7 @@ VIEW = View(
         Panel(
             name="similarity",
             template=SIMILARITY_FIGURE,
-            title=N_("How the chosen token's direction changes: cosines between stages"),
+            title=N_("How the chosen token’s direction changes: cosines between stages"),
             draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},
             verify=verify_stages,

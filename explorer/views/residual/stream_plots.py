@@ -208,7 +208,7 @@ def update_cosine_plot(trace: Trace, query: int = 0) -> go.Figure:
 
 DIRECTIONS_FIGURE = FigureTemplate(
     alt=text(
-        N_("Cosine of each sublayer's update with the stream at {token}: furthest from 0 is {name} with {cosine}."),
+        N_("Cosine of each sublayer’s update with the stream at {token}: furthest from 0 is {name} with {cosine}."),
         *("token", "name", "cosine"),
     ),
     traces=[
@@ -289,7 +289,7 @@ def outlier_dimension_plot(trace: Trace) -> go.Figure:
             text=[[format_number(size) for size in row] for row in outlier_values.sizes],
             customdata=click_layers(stage_list, len(outlier_values.dimensions)),
             hovertemplate=_(
-                "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension's<extra></extra>"
+                "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension’s<extra></extra>"
             ),
             colorbar={"title": {"text": _("× the median dimension"), "side": "right"}},
         ),

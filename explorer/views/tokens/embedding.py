@@ -19,7 +19,7 @@ MARGIN = {"t": 8}  # nothing stands above the plot
 
 
 def vector_bars(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
-    """Draw the token's embedding as bars over its dimensions.
+    """Draw the token’s embedding as bars over its dimensions.
 
     With added positions: both summands above their sum, on one scale.
     """

@@ -30,7 +30,7 @@ def test_shares_follow_the_numbers(rope_trace):
 
 def test_the_words_have_the_numbers(rope_trace):
     rank = SHADES["rank"].values(rope_trace)[3]
-    assert shade_tokens(rope_trace, "rank")[1][3] == f"rank {rank:,.0f} of the model's guesses"
+    assert shade_tokens(rope_trace, "rank")[1][3] == f"rank {rank:,.0f} of the model’s guesses"
 
 
 @pytest.mark.parametrize("name", SHADES)

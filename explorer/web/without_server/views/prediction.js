@@ -116,7 +116,7 @@ async function rollout({ tokens, position, key, ask }) {
 async function componentBars(about) {
   const { config } = about, { token, positions, heads, biases, feed_forward, shift } = await attribution(about), { num_layers, num_heads: H } = config;
   return /** @type {any} */ ([
-    [_("embedding"), token, EMBEDDING, _("the token's embedding"), null],
+    [_("embedding"), token, EMBEDDING, _("the token’s embedding"), null],
     config.position === "sinusoidal" && [_("position"), positions, EMBEDDING, _("the position added to it"), null],
     ...range(num_layers).flatMap((layer) => [
       [_("{layer} attention", { layer }), sum(heads.subarray(layer * H, (layer + 1) * H)), ATTENTION, _("the {count} heads of layer {layer}", { count: H, layer }), layer],
