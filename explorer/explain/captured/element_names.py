@@ -1,4 +1,4 @@
-"""What an element of a captured value is, in a sentence."""
+"""Sentences on what an element of a captured value is."""
 
 from explorer.architecture.formulas import score_divisor_in_numbers
 from explorer.explain.notation import format_number, format_six_digits, quote_token

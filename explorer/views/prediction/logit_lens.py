@@ -211,13 +211,13 @@ def lens_sentence(trace: Trace, selection: Selection) -> str:
     token_id = first_by_depth[-1]
     others = np.flatnonzero(first_by_depth != token_id)
     sums = list(block_layout(trace.config).sums.values())
-    block, place = divmod(int(others[-1]) if len(others) else -1, len(sums))  # of the depth after the last other
-    template = FIRST_FROM[sums[place]] if len(others) else N_("After {query}, {token} is first at every depth.")
+    layer, added = divmod(int(others[-1]) if len(others) else -1, len(sums))  # of the depth after the last other
+    template = FIRST_FROM[sums[added]] if len(others) else N_("After {query}, {token} is first at every depth.")
     first = translate(
         template,
         query=quote_token(trace.tokens[query]),
         token=quote_token(trace.vocabulary[token_id]),
-        layer=block,
+        layer=layer,
     )
     return f"{first} {translate(LENS_CELLS)}"
 
