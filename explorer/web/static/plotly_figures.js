@@ -261,7 +261,8 @@ export function followPointerCells(plot, drawn, click) {
 // The lines of a Plotly template, of one cell. Labels are Plotly's texts, in which &lt; stands for <.
 function told({ trace, x, y, value }) {
   const label = (labels, place) => plain(String(labels?.[place] ?? place));
-  const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : String(Number(value.toPrecision(digits)))).replace("-", "−");
+  const general = (digits) => String(Number(trace.cells.kind === "u2" ? value.toFixed(4) : value.toPrecision(digits))); // 16 bits tell no more
+  const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : general(digits)).replace("-", "−");
   return trace.hovertemplate.replace("<extra></extra>", "").split("<br>").map((line) => line
     .replace(/%\{z:\.(\d)([fg])\}/g, (whole, digits, kind) => number(kind, +digits))
     .replace("%{z}", String(value)).replace("%{x}", () => label(trace.x, x)).replace("%{y}", () => label(trace.y, y)));
