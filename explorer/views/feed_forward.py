@@ -21,7 +21,7 @@ from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -466,7 +466,7 @@ PROMOTED_FIGURE = FigureTemplate(
 PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
 GATED = N_(
     "gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\n"
-    "hidden = gate · up = {after} · {up} = {hidden}"
+    "hidden = gate · up = {after} · {up_factor} = {hidden}"
 )
 
 
@@ -493,10 +493,11 @@ def describe_neuron(trace: Trace, selection: Selection) -> str:
         name=ACTIVATIONS[trace.config.ffn][0],
         into_gate=format_projection("gate"),
         into_up=format_projection("up"),
-        before=format_number(worked.pre),
-        after=format_number(worked.active),
-        up=format_number(worked.up or 0),
-        hidden=format_number(worked.hidden),
+        before=format_six_digits(worked.pre),
+        after=format_six_digits(worked.active),
+        up=format_six_digits(worked.up or 0),
+        up_factor=format_factor(worked.up or 0),
+        hidden=format_six_digits(worked.hidden),
     )
     off = _("recomputed from x and the weights, off by {error}", error=format_number(worked.error))
     return f"{head}\n{working}   {off}"

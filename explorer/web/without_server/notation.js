@@ -46,6 +46,9 @@ export function formatGeneral(value, digits = 6) {
 /** With six significant digits and a true minus sign. @param {number} value */
 export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatTwoDigits(value));
 
+/** A formatted number, in brackets if it is negative. @param {string} number */
+export const bracketNegative = (number) => (number.startsWith(MINUS) ? `(${number})` : number);
+
 /** With two significant digits, as short as a small cell wants it. @param {number} value */
 export function formatTwoDigits(value) {
   const size = Math.abs(value);

@@ -2,7 +2,7 @@
 // The feed-forward view, as explorer/views/feed_forward.py draws it.
 import { _ } from "../../static/translations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, acrossLine, argmax, columnBand, label, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
-import { formatContribution, formatNumber, quoteToken } from "../notation.js";
+import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 
 /** @typedef {import("../views.js").About} About */
 
@@ -24,9 +24,9 @@ async function formula(about) {
   const { config, tokens, layer, neuron, position } = about, { gate, up, hidden: captured } = await about.ask("neuron", { layer, neuron, position }), name = nameOf(config);
   const before = isGated(config) ? gate : up, after = activate(config, before), hidden = isGated(config) ? after * up : after;
   const into = (matrix) => `W_${matrix}[${neuron}]·x${config.bias ? ` + b_${matrix}[${neuron}]` : ""}`;
-  const values = { name, into_gate: into("gate"), into_up: into("up"), before: formatNumber(before), after: formatNumber(after), up: formatNumber(isGated(config) ? up : 0), hidden: formatNumber(hidden) };
+  const values = { name, into_gate: into("gate"), into_up: into("up"), before: formatSixDigits(before), after: formatSixDigits(after), up: formatSixDigits(isGated(config) ? up : 0), up_factor: bracketNegative(formatSixDigits(isGated(config) ? up : 0)), hidden: formatSixDigits(hidden) };
   const head = _("layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)", { layer, neuron, token: quoteToken(tokens[position]), position, value: `blocks.${layer}.ffn_norm`, width: config.d_model });
-  const working = isGated(config) ? _("gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\nhidden = gate · up = {after} · {up} = {hidden}", values)
+  const working = isGated(config) ? _("gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\nhidden = gate · up = {after} · {up_factor} = {hidden}", values)
     : _("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}", values);
   return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
 }
