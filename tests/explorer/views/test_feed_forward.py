@@ -9,7 +9,7 @@ from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, 
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
@@ -164,8 +164,8 @@ def test_the_formula_is_the_chosen_neurons(trace, gated):
     worked = recompute_neuron(trace, 1, 17, 7)
     name, _ = ACTIVATIONS[trace.config.ffn]
     assert formula.startswith("layer 1 neuron 17 at ")
-    assert f"{name}({format_number(worked.pre)}) = {format_number(worked.active)}" in formula
-    assert f"= {format_number(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
+    assert f"{name}({format_six_digits(worked.pre)}) = {format_six_digits(worked.active)}" in formula
+    assert f"= {format_six_digits(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
     assert f"off by {format_number(worked.error)}" in formula
     assert ("hidden = gate · up" in formula) is gated
     assert ("+ b_up[17]" in formula) is trace.config.bias

@@ -10,17 +10,31 @@ from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabili
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
 from explorer.views.prediction.contributions import component_bars, head_contribution_map
-from explorer.views.prediction.logit_lens import lens_map, token_trajectory, visible_positions
+from explorer.views.prediction.logit_lens import lens_map, lens_sentence, token_trajectory, visible_positions
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, position_labels
 from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
+
+
+def test_the_sentence_says_from_which_depth_on_the_last_token_is_first(trace):
+    names = layouts.stage_names(trace.config)
+    for query in range(len(trace)):
+        first = lens_summaries(trace, visible_positions(trace, query)).top[:, query, 0].tolist()
+        start = next(depth for depth in range(len(first)) if set(first[depth:]) == {first[-1]})
+        text = lens_sentence(trace, Selection(query=query))
+        layer, *sublayer = names[start].split()
+        words = (
+            f"the {' '.join(sublayer)} of layer {layer} on." if sublayer and "and" not in sublayer else "from layer "
+        )
+        assert f"{quote_token(trace.vocabulary[first[-1]])} is first " in text
+        assert (words if start else "at every depth.") in text, names[start]
 
 
 @pytest.mark.parametrize("kind", LENSES)
