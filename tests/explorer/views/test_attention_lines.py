@@ -39,5 +39,5 @@ def test_each_side_tells_the_weights_of_what_is_chosen_at_the_other(rope_trace):
     queries, keys = attention_lines(rope_trace, 1, 2, query=7, key=3).data[-2:]
     for i, texts in enumerate(zip(queries.hovertext, keys.hovertext, strict=True)):
         for (query, key), text in zip(((i, 3), (7, i)), texts, strict=True):
-            seen = f"from query {query} to key {key}: weight {weights[query, key]:.3f}"
+            seen = f"from query {query} to key {key}: weight {weights[query, key]:.6g}"
             assert text.endswith(seen if key <= query else "not seen: after the query")
