@@ -10,6 +10,7 @@ from explorer.explain.notation import escape_token, format_number, join_names, q
 from explorer.lessons.quantities import (
     COUNTS,
     QUANTITY_KINDS,
+    SHARES,
     LessonCondition,
     LessonQuantity,
     QuantityContext,
@@ -120,12 +121,11 @@ class NumberQuestion:
             return ReplyGrade(None, verdict, payload)
         if (value := parse_reply_number(reply)) is None:
             return None
-        error_text = _("You are off by {difference}.", difference=format_answer_number(abs(value - truth)))
-        return ReplyGrade(
-            abs(value - truth) <= self.tolerance,
-            f"{verdict} {error_text}",
-            payload | {"yours": format_answer_number(value)},
-        )
+        if value != truth:
+            error_text = _("You are off by {difference}.", difference=format_answer_number(abs(value - truth)))
+            verdict = f"{verdict} {error_text}"
+        is_right = abs(value - truth) <= self.tolerance
+        return ReplyGrade(is_right, verdict, payload | {"yours": format_answer_number(value)})
 
     def tally_key(self, reply: str) -> str | None:
         value = parse_reply_number(reply)
@@ -174,6 +174,7 @@ class ChoiceQuestion:
         truth = {
             "right": right,
             "shown": [None if value is None else [value, format_answer_number(value)] for value in values],
+            "are_shares": all(option.value is None or option.value.name in SHARES for option in self.options),
         }
         is_right = None
         if reply is not None:
@@ -181,10 +182,10 @@ class ChoiceQuestion:
             if chosen is None or not 1 <= chosen <= len(self.options):
                 return None
             is_right = chosen in right
-        numbers = [str(number) for number in right]
-        if not numbers:
+        if not right:
             return ReplyGrade(is_right, _("In this run none of them is so."), truth)
-        verdict = _("The run says {places}.", places=join_names(numbers))
+        answers = [f"“{self.options[number - 1].text.rstrip('.。')}”" for number in right]
+        verdict = _("The run says {places}.", places=join_names(answers))
         return ReplyGrade(is_right, verdict, truth)
 
     def tally_key(self, reply: str) -> str | None:

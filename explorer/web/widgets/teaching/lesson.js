@@ -62,7 +62,7 @@ function cover(hides) {
 /** @type {Ask} */
 function askChoice({ options }, judged, reply) {
   if (!judged) return [make("div", { className: "options" }, ...options.map((says, i) => optionButton(says, () => reply(String(i + 1)))))];
-  const { right, shown } = judged.truth, most = Math.max(...shown.map((value) => Math.abs(value?.[0] ?? 0)));
+  const { right, shown, are_shares: areShares } = judged.truth, most = areShares ? 1 : Math.max(...shown.map((value) => Math.abs(value?.[0] ?? 0)));
   return [make("ol", { className: "options" }, ...options.map((says, i) => {
     const isRight = right.includes(i + 1), isYours = judged.reply === String(i + 1);
     const row = marked(make("li", { className: "option" }, span("says", says)), isRight, isYours);
@@ -108,10 +108,10 @@ const LONGEST = 40; // characters of a reply (questions/token_question.py)
 /** @type {Ask} */
 function askToken({ options }, judged, reply) {
   if (judged) {
-    const { bars, right, yours } = judged.truth, most = Math.max(...bars.map(({ share }) => share));
+    const { bars, right, yours } = judged.truth;
     return [make("ol", { className: "options" }, ...bars.map(({ token, share, number }, i) => {
       const row = marked(make("li", { className: "option" }, span("token", ...tokenNodes(token))), i === right, i === yours);
-      row.append(bar(share / most), span("number", number), ...marks(i === right, i === yours));
+      row.append(bar(share), span("number", number), ...marks(i === right, i === yours));
       return row;
     }))];
   }
@@ -184,21 +184,20 @@ function short(value, length) {
 }
 
 /** Reply and truth on one track. @param {Judged} judged */
-function track({ truth: { truth, written, yours, within, lowest, highest }, reply }) {
+function track({ truth: { truth, written, yours, within, lowest, highest }, reply, is_right: isRight }) {
   const given = reply === null ? null : +reply, low = Math.min(lowest, given ?? lowest), high = Math.max(highest, given ?? highest);
   const place = (value) => `${(100 * (value - low)) / (high - low)}%`;
   const near = make("i", { className: "near" }), line = make("div", { className: "track" }, near);
   near.style.left = place(Math.max(low, truth - within));
   near.style.right = `calc(100% - ${place(Math.min(high, truth + within))})`;
   const pin = (value, className, words) => {
-    const made = make("span", { className: "pin" }, make("span", { className: "flag" }, words));
-    made.classList.add(className);
+    const made = make("span", { className: `pin ${className}` }, make("span", { className: "flag" }, words));
     made.style.left = place(value);
     if ((value - low) / (high - low) > 0.5) made.classList.add("to-left");
     line.append(made);
   };
   pin(truth, "of-run", `✓ ${_("the run")} ${written}`);
-  if (given !== null) pin(given, "of-visitor", `${_("your reply")} ${yours}`);
+  if (given !== null) pin(given, isRight ? "of-visitor right" : "of-visitor", `${_("your reply")} ${yours}`);
   return line;
 }
 
@@ -344,8 +343,8 @@ export function lesson(element) {
   let content = null, place = "";
 
   function show(given) {
+    const here = `${given.name} ${given.step}`, isNew = here !== place, isAnswered = !isNew && given.judged && !content?.judged;
     content = given;
-    const here = `${given.name} ${given.step}`, isNew = here !== place;
     place = here;
     cover(given.hides);
     document.body.dataset.lessonOn = subjectOf(given);
@@ -362,6 +361,7 @@ export function lesson(element) {
     next.textContent = given.step === given.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
     next.classList.toggle("skips", Boolean(isSkipped));
     if (isNew) arrive(given.target);
+    if (isAnswered) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // below a telephone's fold
     notifyLessonStep(given);
     countDraw(column);
   }
@@ -394,6 +394,7 @@ export function lesson(element) {
   function arrive(target) {
     pointAtNothing();
     find(column, ".told").scrollTop = 0;
+    scrollTo(0, 0); // where the step before was read
     if (column.contains(document.activeElement)) heading.focus({ preventScroll: true });
     if (target) pointAt(target, place, FRAMES);
   }

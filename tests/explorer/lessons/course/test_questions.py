@@ -98,6 +98,14 @@ def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain
         assert judged is None
 
 
+def test_a_verdict_has_the_option_s_words_and_no_error_of_nothing(plain):
+    choice, number = make_question("choice"), make_question("number")
+    judged = choice.grade(plain, "2")
+    assert judged.text == f"The run says “{choice.options[1].text.rstrip('.')}”."
+    assert "off by" not in number.grade(plain, str(len(plain.trace))).text
+    assert "off by" in number.grade(plain, str(len(plain.trace) + 1)).text
+
+
 @pytest.mark.parametrize("kind", ASKS)
 def test_the_truth_is_told_without_a_reply_where_somebody_wants_that(plain, kind):
     judged = make_question(kind).grade(plain, None)
