@@ -65,6 +65,14 @@ def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address
     expect(question.locator("button.option")).to_have_count(4)
 
 
+def test_on_a_telephone_the_verdict_is_in_sight_after_the_reply(page, bundled_address):
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
+    column(page).get_by_role("button", name="Reply", exact=True).click()
+    expect(column(page).locator(".verdict p")).to_be_in_viewport(ratio=0.9)
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_browsers_back_goes_a_step_back(page, bundled_address):
     open_lesson(page, bundled_address, lesson=CORE_LESSON)
     heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[CORE_LESSON].steps]
