@@ -50,7 +50,7 @@ def test_silenced_parts_wait_for_a_button_and_what_is_told_of_them_too(large, an
         job = open_view.pending_job("heads")
     jobs.get_or_run(job)
     contents, _open_view = answer(0)
-    assert isinstance(contents["experiments-heads"], list) and "without head" in contents["experiments-formula"]
+    assert isinstance(contents["experiments-heads"], list) and "without layer" in contents["experiments-formula"]
     assert answer(2)[0]["experiments-heads-mark"]["state"] == "recomputed"
     with RequestBudget(10**6, 10.0).activate():
         assert "changes by" in answer.endpoints.define(answer.state, "ablation")
