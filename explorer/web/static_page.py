@@ -8,6 +8,7 @@ figures' declarations are written as data.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -158,10 +159,30 @@ def page_html(catalog: ModelCatalog) -> str:
         title=escape(TITLE),
         imports=json.dumps({"imports": imports}, indent=2),
         styles=styles,
+        preloads="\n".join(f'<link rel="modulepreload" href="{url}">' for url in preloaded_urls(imports)),
         colours=theme_css() + css_colours() + f"{hidden} {{ display: none !important; }}",
         body=layout_html(catalog),
         start=f"{own}start.js",
     )
+
+
+IMPORTED = re.compile(r"""^(?:import|export)\b[^"';]*"(\.[^"]+\.js)";$""", re.MULTILINE)
+
+
+def preloaded_urls(replacements: dict[str, str]) -> list[str]:
+    """Return the URLs of the scripts that the page begins with, which it would otherwise find one in another.
+
+    Args:
+        replacements: URL by that of a script in whose place it comes.
+    """
+    urls = [f"{UP}explorer/web/without_server/start.js", f"{UP}explorer/web/widgets/model_map/whole_model.js"]
+    for url in urls:
+        file = TARGET / url
+        for path in IMPORTED.findall(file.read_text(encoding="utf-8")) if file.parent != TARGET else ():
+            imported = f"{UP}{(file.parent / path).resolve().relative_to(ROOT).as_posix()}"
+            if (imported := replacements.get(imported, imported)) not in urls:
+                urls.append(imported)
+    return urls
 
 
 HTML = """<!DOCTYPE html>
@@ -175,6 +196,7 @@ HTML = """<!DOCTYPE html>
 {imports}
 </script>
 {styles}
+{preloads}
 <style>
 {colours}
 </style>

@@ -6,6 +6,7 @@ generated token, and the longest task of the page's own thread meanwhile. A toke
 18 a second, so that they can be read. Times are the least of several tries.
 """
 
+import contextlib
 import functools
 import gzip
 import statistics
@@ -13,7 +14,7 @@ import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from explorer.web.static_page import ROOT
 from tests.browser.chromium import FLAGS, executable
@@ -74,7 +75,8 @@ class CompressingFiles(SimpleHTTPRequestHandler):
         if is_text:
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(BrokenPipeError):  # of a page that was closed
+            self.wfile.write(content)
 
     def log_message(self, *_args):
         pass
@@ -97,6 +99,22 @@ def long_tasks(page: Page) -> str:
     """Return in words how long the page's own thread was held."""
     tasks = page.evaluate("window.tasks")
     return f"{len(tasks)} tasks over 50 ms, the longest {max(tasks, default=0):.0f}"
+
+
+def page_memory(playwright: Playwright, url: str) -> float:
+    """Return the resident megabytes of a page's process, less those of a blank page's (Linux)."""
+    browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+    devtools, sizes = browser.new_browser_cdp_session(), []
+    page = browser.new_page()
+    for address in ("about:blank", url):
+        page.goto(address)
+        if address == url:
+            page.wait_for_function(SETTLED)
+        processes = devtools.send("SystemInfo.getProcessInfo")["processInfo"]
+        statuses = [Path(f"/proc/{one['id']}/status").read_text() for one in processes if one["type"] == "renderer"]
+        sizes.append(max(int(status.split("VmRSS:")[1].split()[0]) for status in statuses))
+    browser.close()
+    return (sizes[1] - sizes[0]) / 1000
 
 
 def main():
@@ -125,10 +143,11 @@ def main():
         tokens = [page.evaluate(COMPUTE, [MODEL, 60]) / 60 for _try in range(TRIES)]
         at_once = page.evaluate(COMPUTE, [MODEL, 0])
         print(f"the model: {min(tokens):.1f} ms a token, {at_once:.0f} ms for 256 tokens at once")
-        heap = page.context.new_cdp_session(page).send("Runtime.getHeapUsage")["usedSize"]
-        workers = page.workers
-        print(f"heap of the page: {heap / 1e6:.0f} MB; {len(workers)} worker with the model beside it")
         browser.close()
+        print("memory of the page and its worker, beyond a blank page's:", end=" ")
+        print(
+            ", ".join(f"{view} {page_memory(playwright, f'{url}{view}'):.0f} MB" for view in ("overview", "attention"))
+        )
     server.shutdown()
 
 

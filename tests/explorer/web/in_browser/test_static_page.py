@@ -336,7 +336,7 @@ def test_a_student_goes_through_it(opener, sites, path):
     assert "LayerNorm" in page.text_content("#facts")
     page.evaluate("window.explorer.select({ open: 'head', layer: 2, head: 1 })")
     settle(page)
-    assert "Head 2.1" in page.inner_text("#overview-words")
+    assert "Layer 2 head 1" in page.inner_text("#overview-words")
     page.evaluate("window.explorer.select({ view: 'experiments' })")
     page.locator("#experiments-words", has_text="needs Python").wait_for()
     page.click("[data-view=overview]")
