@@ -45,7 +45,7 @@ PLOTLY = "plotly.js"  # beside the page
 COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("lessons", "present", "room", "search", "copy-python", "open-file", "glossary", "open-model"),
+    *("lessons", "present", "room", "search", "copy-python", "open-file", "open-model"),
     *("runs", "compare", "questions", "branches"),
     *(element_id(view, WALK) for view in WALKS),
 )

@@ -1,5 +1,6 @@
 // @ts-check
 // The page's markup, which is written in English, in the page's language: texts that are whole messages.
+import { findAll } from "../static/dom.js";
 import { language, lookUpMessage, MESSAGES } from "../static/translations.js";
 
 const ATTRIBUTES = ["aria-label", "aria-description", "placeholder", "title", "data-label"];
@@ -10,6 +11,14 @@ export function translateElement(root) {
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) texts.currentNode.nodeValue = translated(texts.currentNode.nodeValue);
   for (const name of ATTRIBUTES) for (const element of root.querySelectorAll(`[${name}]`)) element.setAttribute(name, translated(element.getAttribute(name)));
+  for (const list of findAll(root, "[data-known]")) { // the words that are explained (GlossaryList)
+    const [forms, meanings] = JSON.parse(list.dataset.known), entries = Object.entries;
+    list.dataset.known = JSON.stringify([
+      Object.fromEntries(entries(forms).map(([form, name]) => [translated(form), name])),
+      Object.fromEntries(entries(meanings).map(([name, meaning]) => [name, translated(meaning)])),
+    ]);
+    for (const term of findAll(list.parentElement, "dt")) term.textContent = [...new Set(term.textContent.split(", ").map(translated))].join(", ");
+  }
 }
 
 /** @param {string} text what is around a message stays */

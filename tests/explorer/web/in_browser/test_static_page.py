@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page as BrowserPage
 from playwright.sync_api import sync_playwright
 
+from explorer.lessons.glossary import ENTRY_BY_NAME
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, LANGUAGES, translate, use_locale
@@ -288,6 +289,8 @@ def test_it_says_so_in_other_languages(opener, sites, endpoints, language):
         for name in ("story", "attention", "prediction, later", "feed-forward", "positions of the twin", "tokens"):
             assert not differences_from_python(page, endpoints, make_state(page, STATES[name]))
         assert page.text_content("#run") == translate("Run")
+        assert page.locator("#next-token-words .term[data-term=entropy]").text_content() == translate("entropy")
+        assert translate(ENTRY_BY_NAME["logit"].meaning) in page.text_content("#glossary .first")
     assert page.evaluate("document.documentElement.lang") == language
 
 
