@@ -95,6 +95,7 @@ def library(checkpoints, hub) -> ModelLibrary:
 def address(library):
     """URL of the app."""
     blocks = Page(library, "tiny").launch(prevent_thread_lock=True, quiet=True)
+    blocks._queue.sleep_when_free = 0.02  # not 0.001 s: looking for questions would take a tenth of a core all the time
     yield blocks.local_url
     blocks.close(verbose=False)
 
