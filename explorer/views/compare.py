@@ -46,7 +46,11 @@ from explorer.views.style import (
     stage_axis,
     token_axis,
 )
-from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
+from explorer.views.two_run_figures import (
+    NoDifferenceError,
+    likeliest_tokens_sentence,
+    selection_in_other_run,
+)
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
 
@@ -393,6 +397,7 @@ VIEW = View(
     group="try",
     order=120,
     description=N_("Where do two runs part? Streams, heads, parts of the logit and the next token, of A beside B."),
+    sentence=likeliest_tokens_sentence,
     formula=describe_differences,
     is_comparison=True,
     required_taps=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),

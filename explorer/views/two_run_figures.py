@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import ranking_without_interventions
-from explorer.explain.notation import format_contribution, format_number
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job
@@ -17,6 +17,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import target_and_contrast
+from explorer.views.shared_plots import format_percent
 from explorer.views.style import TOKEN_AXIS_KEY
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
@@ -380,6 +381,20 @@ def token_rank_in_other_run(comparison: Comparison, query: int, token_id: int) -
     return int((ranking_without_interventions(comparison.other, query) == token_id).argmax()) + 1
 
 
+def likeliest_tokens_sentence(comparison: Comparison, selection: Selection) -> str:
+    """Return the most probable next token of both runs: after the query, and after its aligned position in B."""
+    runs = (
+        (comparison.trace, selection.query),
+        (comparison.other, comparison.alignment.nearest_aligned(selection.query)),
+    )
+    tokens = {}
+    for name, (trace, position) in zip("ab", runs, strict=True):
+        probabilities = next_token_distribution(trace, position).plain
+        tokens[name] = quote_token(trace.vocabulary[probabilities.argmax()])
+        tokens[f"share_{name}"] = format_percent(float(probabilities.max()))
+    return _("Next, A expects {a} ({share_a}) and B {b} ({share_b}).", **tokens)
+
+
 STEPS_WARNING = N_(
     "A and B are steps of one training: dimensions, neurons and heads keep their numbers from step to step, but what "
     "each stands for may change, the more the further apart the steps are."
@@ -397,10 +412,10 @@ def unaligned_tokens_note(comparison: Comparison) -> str:
     if not any(lone) or not comparison.has_aligned_tokens:
         return ""
     return _(
-        "Compared are the {count} tokens that stand beside each other; {a} of A and {b} of B have no partner.",
-        count=len(alignment.partners) - lone[0],
-        a=lone[0],
-        b=lone[1],
+        "Only tokens with a partner in the other text are compared: {both} of {a} in A, {both} of {b} in B.",
+        both=len(alignment.partners) - lone[0],
+        a=len(alignment.partners),
+        b=len(alignment.inverse),
     )
 
 

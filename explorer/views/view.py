@@ -42,7 +42,7 @@ PLANE = N_("Each run’s vectors are drawn in a plane of their own: look at A an
 BINS = N_("Each run’s values are counted between bounds of their own: look at A and B in turn.")
 ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn, or at the pattern’s difference.")
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
-CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the difference of the map below.")
+CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the map.")
 CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at the difference of the angles.")
 RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
 

@@ -89,6 +89,7 @@ SETTING_LABELS = {
 }
 
 
+COPY_PYTHON = '<button type="button" class="rest copy-python">{name}</button>'  # beside the code
 COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
 PAGE_MENU = '<details class="menu" id="page-menu"><summary aria-label="{name}"><i>⚙</i></summary><div>'
@@ -396,6 +397,7 @@ def view_markup(view: View) -> str:
     tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
+    copies_python = fill_template(COPY_PYTHON, name=_("Copy as Python")) if view.code else ""
     text = EMPTY_LINE if view.sentence and not view.is_comparison else translate(view.description)
     words = TextBlock(text, elem_id=element_id(view.name, WORDS)).markup
     after: list[HtmlWidget] = []
@@ -406,7 +408,8 @@ def view_markup(view: View) -> str:
     panels = join_markup([panel_widget(view.name, panel) for panel in view.panels])
     return (
         f'<section id="{element_id(view.name, TAB)}" class="tabitem" role="tabpanel">{words}'
-        f'<div class="view-tools">{join_markup(tools)}</div><div class="panels">{panels}</div>{join_markup(after)}'
+        f'<div class="view-tools">{join_markup(tools)}{copies_python}</div>'
+        f'<div class="panels">{panels}</div>{join_markup(after)}'
         "</section>"
     )
 

@@ -194,7 +194,7 @@ def test_what_is_above_the_tabs_is_compact_on_a_telephone(visitor):
     person.page.get_by_role("button", name="another training step").click()
     expect(slider_of_b(person)).to_be_visible()
     assert person.page.evaluate(height, "#runs") <= 120
-    together = person.page.get_by_role("button", name="put together")
+    together = person.page.get_by_role("button", name="pair two tokens by hand")
     expect(together).to_be_hidden()
     person.page.get_by_role("button", name="more of the two runs").click()
     expect(together).to_be_visible()

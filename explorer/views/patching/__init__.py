@@ -13,7 +13,9 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.patching import verification
 from explorer.views.patching.effect_maps import (
+    HEAD_COMPONENTS,
     ONE_PROMPT,
+    POSITION_COMPONENTS,
     CleanAndCorruptedRuns,
     estimate_vs_exact,
     estimated_effect_map,
@@ -60,18 +62,6 @@ METRIC_LABELS = {
     "probability": N_("probability (hides negative effects)"),
 }
 DIRECTIONS = {"denoise": N_("denoising"), "noise": N_("noising")}
-POSITION_COMPONENTS = {
-    "resid_pre": N_("residual stream"),
-    "attn.out": N_("attention’s output"),
-    "ffn.out": N_("feed-forward’s output"),
-}
-HEAD_COMPONENTS = {
-    "attn.z": N_("z, what it fetches"),
-    "attn.q": N_("q, queries"),
-    "attn.k": N_("k, keys"),
-    "attn.v": N_("v, values"),
-    "attn.pattern": N_("attention pattern"),
-}
 RECEIVERS = {
     "logits": N_("logits"),
     "q": N_("q of the chosen head"),

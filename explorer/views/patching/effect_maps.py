@@ -39,6 +39,20 @@ ONE_PROMPT = N_(
     "Patching takes two prompts with different answers. Choose a pair, or compare with a prompt of your own."
 )
 
+POSITION_COMPONENTS = {
+    "resid_pre": N_("residual stream before the layer"),
+    "attn.out": N_("attention’s output"),
+    "ffn.out": N_("feed-forward’s output"),
+}
+HEAD_COMPONENTS = {
+    "attn.z": N_("z, what it fetches"),
+    "attn.q": N_("q, queries"),
+    "attn.k": N_("k, keys"),
+    "attn.v": N_("v, values"),
+    "attn.pattern": N_("attention pattern"),
+}
+COMPONENT_LABELS = POSITION_COMPONENTS | HEAD_COMPONENTS
+
 
 @dataclass(frozen=True)
 class CleanAndCorruptedRuns:
@@ -168,6 +182,7 @@ def resolve_token(trace: Trace, text: str, proposed: int) -> int:
     raise NoDifferenceError(message.format(text=text))
 
 
+MIN_COLUMNS_OF_NOTE = 5  # over which "not patched" is written across
 DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
 
 
@@ -212,7 +227,7 @@ def effect_map(
             hoverongaps=False,
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": translate(EFFECT_LABELS[metric]), "side": "right"}},
+            colorbar={"title": {"text": translate(EFFECT_LABELS[direction][metric]), "side": "right"}},
         ),
         alt=_(
             "{words}: the largest effect is {effect}, of layer {layer}, column {column}.",
@@ -224,7 +239,10 @@ def effect_map(
         xaxis={**token_axis(prompt_pair.tokens, _("token of the clean prompt"), max_labels=24)}
         if by_position
         else {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        yaxis={
+            "title": {"text": _("layer; patched: {part}", part=translate(COMPONENT_LABELS[component]))},
+            **{"dtick": 1, "showgrid": False, "autorange": "reversed"},
+        },
     )
     if chosen_index and chosen_index[1] < values.shape[1]:
         row, column = chosen_index
@@ -245,16 +263,17 @@ def effect_map(
 def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpatched: np.ndarray) -> go.Figure:
     """Return a figure whose axis has the positions of the clean prompt, which need not be A's.
 
-    Positions that nothing is patched to are listed.
+    Positions that nothing is patched to are grey, with one note for those that follow each other.
     """
-    for position in np.flatnonzero(is_unpatched):
-        fig.add_vrect(position - 0.5, position + 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+    edges = np.flatnonzero(np.diff(is_unpatched.astype(int), prepend=0, append=0))
+    for first, end in edges.reshape(-1, 2).tolist():
+        fig.add_vrect(first - 0.5, end - 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
         fig.add_annotation(
             text=_("not patched"),
-            x=int(position),
+            x=(first + end - 1) / 2,
             y=0.5,
             yref="paper",
-            textangle=-90,
+            textangle=0 if end - first >= MIN_COLUMNS_OF_NOTE else -90,
             showarrow=False,
             font={"size": 11},
         )
@@ -295,9 +314,21 @@ def exact_effect_map(runs: Comparison, selection: Selection, component: str, dir
 
 
 EFFECT_LABELS = {
-    "logit_difference": N_("effect on the logit difference"),
-    "log_probability": N_("effect on the log-probability"),
-    "probability": N_("effect on the probability"),
+    "either": {
+        "logit_difference": N_("effect on the logit difference"),
+        "log_probability": N_("effect on the log-probability"),
+        "probability": N_("effect on the probability"),
+    },
+    "denoise": {
+        "logit_difference": N_("share of the logit difference restored"),
+        "log_probability": N_("share of the log-probability restored"),
+        "probability": N_("share of the probability restored"),
+    },
+    "noise": {
+        "logit_difference": N_("share of the logit difference gained (lost: below 0)"),
+        "log_probability": N_("share of the log-probability gained (lost: below 0)"),
+        "probability": N_("share of the probability gained (lost: below 0)"),
+    },
 }
 
 
@@ -347,7 +378,7 @@ def path_effect_map(runs: Comparison, selection: Selection) -> go.Figure:
         receiver=receiver_label(receiver),
         direction=translate(DIRECTION[direction]),
     )
-    fig = effect_map(prompt_pair, "attn.z", values, None, title, metric=selection.option("metric"))
+    fig = effect_map(prompt_pair, "attn.z", values, None, title, direction=direction, metric=selection.option("metric"))
     if receiver != "logits" and receiver[0] == 0:
         annotate_empty(fig, _("no head comes before layer 0: choose a receiver in a later layer"))
     return fig
@@ -400,7 +431,7 @@ def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
             effect=format_number(values[0, order[0]]),
         ),
         xaxis={"title": {"text": _("neuron of layer {layer}", layer=selection.layer)}, "type": "category"},
-        yaxis={"title": {"text": translate(EFFECT_LABELS[selection.option("metric")])}},
+        yaxis={"title": {"text": translate(EFFECT_LABELS["either"][selection.option("metric")])}},
         bargap=0.3,
     )
     if not np.isfinite(values).any():

@@ -52,11 +52,13 @@ from explorer.views.prediction.logit_lens import (
     lens_map,
     lens_sentence,
     rollout_bars,
+    subtract_lenses,
     token_trajectory,
 )
 from explorer.views.shared_plots import component_keys
+from explorer.views.two_run_figures import share_scale
 from explorer.views.verification import verify_derived, verify_lens
-from explorer.views.view import Panel, View, no_rank_difference_reason
+from explorer.views.view import Panel, TwoRunRenderer, View, no_rank_difference_reason
 
 
 def describe_prediction(trace: Trace, selection: Selection) -> str:
@@ -186,6 +188,7 @@ VIEW = View(
             name="lens",
             template=LENS_FIGURE,
             no_difference_reason=no_rank_difference_reason,
+            two_run_renderer=TwoRunRenderer(share_scale, subtract_lenses),
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},

@@ -15,6 +15,7 @@ from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.residual_stream import block_layout
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -30,6 +31,7 @@ from explorer.views.style import (
     position_labels,
     token_axis,
 )
+from explorer.views.two_run_figures import subtract_figures
 
 MAX_POSITIONS = 16  # at once, so that every cell has room for its token
 MAX_WHOLE_POSITIONS = 24  # of a text that is shown whole
@@ -136,6 +138,37 @@ LENS_FIGURE = FigureTemplate(
         "shapes": [value("frame")],
     },
 )
+
+
+def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison, title: str) -> go.Figure:
+    """Return A − B of two lenses; each cell has A's most probable token, and below it B's if that is another.
+
+    Raises:
+        NoDifferenceError: see `subtract_figures`.
+    """
+    fig = subtract_figures(first, second, comparison, title)
+    ((trace, *_others), layout), lens_a, lens_b = (
+        fig.traces_and_layout,
+        *(lens.traces_and_layout[0][0] for lens in (first, second)),
+    )
+    rows = dict(zip(lens_b["y"], lens_b["text"], strict=True))
+    columns = {position: column for column, position in enumerate(lens_b["x"])}
+    aligned = [columns.get(comparison.alignment.partners[position]) for position in lens_a["x"]]
+
+    def token_of_b(name: str, column: int) -> str:
+        index = aligned[column]
+        return "" if name not in rows or index is None else rows[name][index]
+
+    pairs = [
+        [(token, token_of_b(name, column)) for column, token in enumerate(row)]
+        for name, row in zip(lens_a["y"], lens_a["text"], strict=True)
+    ]
+    cell_texts = [["" if not b else a if a == b else f"{a}<br>{b}" for a, b in row] for row in pairs]
+    hovers = [[_("most probable in A: {a}, in B: {b}", a=a, b=b or "–") for a, b in row] for row in pairs]
+    words = {"text": cell_texts, "texttemplate": "%{text}", "textfont": {"family": MONO, "size": 10}}
+    hover = {"hovertext": hovers, "hovertemplate": trace["hovertemplate"].replace("<extra>", "<br>%{hovertext}<extra>")}
+    axis = {**layout["xaxis"], "title": {"text": _("after this token; in a cell A’s token, below it B’s if another")}}
+    return fig.with_traces_and_layout([trace | words | hover], {**layout, "xaxis": axis})
 
 
 def lens_heatmap_colours(

@@ -455,7 +455,10 @@ class PageActions:
         """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
         before = self.state_builder.next_revision(state)
         after = self.with_example_pair(before)
-        return PageUpdate() if after is before else self._moved(before, after)
+        if after is before:
+            return PageUpdate()
+        warn(UserError(_("This view compares two prompts, so an example pair is open. Undo brings your prompt back.")))
+        return self._moved(before, after)
 
     def with_example_pair(self, page_state: PageState) -> PageState:
         """Return the state with the first pair of prompts where its view compares runs and shows nothing yet.

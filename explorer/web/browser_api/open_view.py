@@ -29,6 +29,7 @@ from explorer.views.two_run_figures import (
     RunAndSelection,
     different_model_warning,
     draw_two_runs,
+    likeliest_tokens_sentence,
     selection_in_other_run,
     unaligned_tokens_note,
 )
@@ -118,14 +119,15 @@ class OpenView:
     @property
     def sentence(self) -> str:
         """The view's sentence on the visible run or on the comparison that it is about; "" where formulas are shown."""
-        if not self.view.sentence or self.selection.depth in ("formula", "code"):
+        subtracts = self.visible_run == "difference" and not self.view.is_comparison
+        if not (self.view.sentence or subtracts) or self.selection.depth in ("formula", "code"):
             return ""
         if self.view.is_comparison:
             with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
                 return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
             return ""
-        if len(self.visible_runs) > 1:
-            return ""
+        if subtracts:
+            return or_default_if_unloaded(lambda: likeliest_tokens_sentence(self.comparison, self.selection), "")
         return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 
     @property

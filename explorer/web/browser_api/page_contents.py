@@ -394,7 +394,10 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     """
     name, panels = open_view.view.name, open_view.panels(newly)
     shown_panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
-    later_panels = shown_panels[len(_first_row(shown_panels)) :]
+    is_difference = open_view.visible_run == "difference"
+    informative = [p for p in shown_panels if not (is_difference and p.no_difference_reason(open_view.selection))]
+    first_row = _first_row(informative or shown_panels)
+    later_panels = [panel for panel in shown_panels if panel not in first_row]
     folded_panels = [p for p in later_panels if not open_view.selection.is_unfolded(element_id(name, p.name))]
     if stage == 2:
         verifications = {

@@ -137,7 +137,7 @@ class PythonScriptBuilder:
 
     def text(self, last: str) -> str:
         """Return the script, which ends with the line `last`."""
-        install = python_comment(_("To install: “pip install .” in a copy of the project."))
+        install = python_comment(_("Install first, in a copy of the project: pip install ."))
         return "\n".join([install, *self.imports, "", *self.lines, last, ""])
 
 

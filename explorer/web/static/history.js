@@ -105,16 +105,17 @@ const COPIED_MS = 2000; // that the menu says so
 /** Closes the menu of what can be copied. @param {HTMLElement} button in it */
 function closeAround(button) {
   const menu = button.closest("details");
+  if (!menu) return;
   if (menu.open) find(menu, "summary").focus();
   menu.open = false;
 }
 
-/** Has the menu say that it is copied. @param {HTMLElement} button in it */
+/** Has the menu, or a button outside of it, say that it is copied. @param {HTMLElement} button */
 function tellCopied(button) {
-  const summary = find(button.closest("details"), "summary");
-  summary.ariaLive = "polite";
-  say(summary, _("Copied"));
-  setTimeout(() => say(summary, _("Share")), COPIED_MS);
+  const menu = button.closest("details"), told = menu ? find(menu, "summary") : button, before = menu ? _("Share") : _("Copy as Python");
+  told.ariaLive = "polite";
+  say(told, _("Copied"));
+  setTimeout(() => say(told, before), COPIED_MS);
 }
 
 /** Copies the address, and has the menu say so; or shows it to be copied: browsers lend the clipboard to https and

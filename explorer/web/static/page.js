@@ -283,6 +283,10 @@ function followButtons() {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));
   }
+  find(document, "#view").addEventListener("click", ({ target }) => {
+    const pressed = /** @type {Element} */ (target).closest(".copy-python");
+    if (pressed instanceof HTMLElement) copyPython(pressed);
+  });
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {

@@ -335,10 +335,16 @@ export function pick(change) {
   requestView(mode);
 }
 
+/** What is shown next is seen from the top of the page. */
+export const goToTop = () => scrollTo({ top: 0, behavior: "instant" });
+
 /** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
  * another that stands around the tabs. @param {string} mode "story" or "numbers", of the tab that was open */
 export function requestView(mode) {
-  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
+  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) {
+    goToTop();
+    return act({ kind: "example_pair" });
+  }
   ask(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
 }
 

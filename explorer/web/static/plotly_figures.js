@@ -85,6 +85,7 @@ export function setReadableBarInk(plot) {
 // Words in the cells of heatmaps. Plotly formats and measures each before it writes it, which takes about as long as all
 // else of such a picture.
 
+const LINE_STEP = 1.15; // from one line of a cell to the next, in sizes
 const WIDE = 0.65, HIGH = 1.3, DOWN = 0.35; // of a letter, of a line, and from a cell's middle to the line, in sizes, as Plotly reckons
 
 /** Traces as Plotly draws them, without words in cells. Those are kept in `meta`, which it reads nothing from. */
@@ -123,7 +124,9 @@ function wordsOf(plot, cells) {
   const size = trace._input.textfont?.size ?? fitting(trace, across, down, largest);
   down.forEach((top, row) => across.forEach((left, column) => {
     const written = trace.text[row]?.[column];
-    if (written && isWithin(xaxis, left) && isWithin(yaxis, top)) words.push({ left, top, written, colour: ink(z[row][column]) });
+    if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
+    const lines = written.split("<br>"), colour = ink(z[row][column]);
+    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_STEP, written: line, colour }));
   }));
   return { words, font: { family, size, weight } };
 }

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
@@ -19,6 +20,7 @@ from explorer.views.two_run_figures import (
     NoDifferenceError,
     draw_two_runs,
     head_table_difference,
+    likeliest_tokens_sentence,
     selection_in_other_run,
     unaligned_tokens_note,
 )
@@ -249,5 +251,25 @@ def test_tokens_without_a_partner_are_told():
     edited = make_comparison("rope", "edited")
     partners = edited.alignment.partners
     note = unaligned_tokens_note(edited)
-    assert f"the {len(partners) - partners.count(None)} tokens" in note and f"; {partners.count(None)} of A" in note
+    assert f"{len(partners) - partners.count(None)} of {len(partners)} in A" in note
     assert unaligned_tokens_note(make_comparison("rope", "same")) == ""
+
+
+def test_a_difference_of_lenses_has_the_words_of_both_runs():
+    first, second = (draw_pair("prediction-lens", "rope", "edited", shown).data[0] for shown in "ab")
+    difference = draw_pair("prediction-lens", "rope", "edited", "difference").data[0]
+    partners = make_comparison("rope", "edited").alignment.partners
+    num_different = 0
+    for column, partner in enumerate(partners):
+        for row, text in enumerate(difference.text):
+            pair = [] if partner is None else [first.text[row][column], second.text[row][partner]]
+            assert text[column] == "<br>".join(dict.fromkeys(pair))
+            num_different += len(set(pair)) == 2
+    assert num_different
+
+
+def test_the_likeliest_token_of_each_run_is_told():
+    comparison = make_comparison("rope", "edited")
+    sentence = likeliest_tokens_sentence(comparison, Selection(query=8))
+    for run_of_two, position in ((comparison.trace, 8), (comparison.other, comparison.alignment.nearest_aligned(8))):
+        assert quote_token(run_of_two.vocabulary[run_of_two["logits"][position].argmax()]) in sentence

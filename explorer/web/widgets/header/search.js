@@ -1,6 +1,6 @@
 // @ts-check
 // The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
-import { changeModel, chooseStep, pick } from "../../static/page_actions.js";
+import { changeModel, chooseStep, goToTop, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { figureInSight, reveal } from "../../static/widget_contents.js";
 import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
@@ -23,7 +23,7 @@ import { modelName, depthOfView, state } from "../../static/page_state.js";
 /** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string][] }> }} Index */
 
 const MAX_SHOWN = 8, MAX_OF_A_KIND = 4, MAX_TOKENS = 3;
-const VIEW_BONUS = 6, ALIAS_COST = 5; // a view goes before a term of the same name
+const VIEW_BONUS = 6, ALIAS_COST = 5; // a view or a figure goes before a term of the same name
 
 // What can be found: the page's own parts as they are in it, and what Python lists.
 
@@ -32,12 +32,14 @@ const item = (kind, name, aliases, go, detail = "") => ({ kind, name, words: [na
 
 /** Opens a view; one of the numbers, where the present one does not let these fields be chosen. @param {Record<string, any>} change @param {string} view */
 function pickIn(change, view) {
+  goToTop();
   const isHere = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
   pick(isHere ? change : { ...change, view });
 }
 
 /** @param {string} view @param {string} figure its element id */
 async function goToFigure(view, figure) {
+  goToTop();
   pick({ view });
   await window.explorer.settled();
   if (document.getElementById(figure)?.clientWidth) reveal(figure);
@@ -68,13 +70,19 @@ function saveShown(format) {
   if (plot) saveFigure(plot, format);
 }
 
+/** A figure, found by its title or by the field's name for it, in brackets there. @param {string} id @param {string} name @param {string} view @param {string} title of the view */
+function figureItem(id, name, view, title) {
+  const made = item(_("figure"), name, [], () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
+  return term ? { ...made, words: [normalize(term), ...made.words] } : made;
+}
+
 /** @param {Index | null} index */
 function viewItems(index) {
   return findAll(document, "#navigation [data-view]").flatMap((tab) => {
     const { aliases = [], figures = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
     return [
-      item(_("view"), title, [tab.dataset.view, ...aliases], () => pick({ view: tab.dataset.view }), tab.closest("#steps") ? _("Story") : ""),
-      ...figures.map(([id, name]) => item(_("figure"), name, [], () => void goToFigure(tab.dataset.view, id), title)),
+      item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); pick({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
+      ...figures.map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
     ];
   });
 }
@@ -171,7 +179,7 @@ function best(typed, items, others) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a space in sight is of a token
   const fit = ({ words, kind }) => Math.max(...words.map((word, i) => {
     const fits = score(word, query);
-    return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view"));
+    return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || (kind === _("figure") && fits === EXACT));
   }));
   const scored = query ? items.map((one) => ({ item: one, score: fit(one) })) : [];
   const found = [...others, ...scored].filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);

@@ -351,7 +351,7 @@ def difference_columns(prediction: NextTokenDistribution, other: SecondRunPredic
     return [
         {
             "name": "model",
-            "title": _("A − B of\nmodel"),
+            "title": _("A − B in\npoints, model"),
             "about": _("The model’s own probability in A less that in B, in percentage points."),
             "arithmetic": explain(prediction.plain, other.plain),
         },

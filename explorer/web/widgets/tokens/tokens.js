@@ -90,6 +90,8 @@ export function tokenStrip(element) {
 
   function mark() {
     if (nameOf(state) !== shadedBy) shade();
+    const isClean = (state.clean_run ?? "b") === (isB ? "b" : "a");
+    strip.dataset.role = state.view !== "patching" ? "" : isClean ? _("clean") : _("corrupted");
     const [query, key] = [state.query, state.key].map((position) => (isB ? positionInB(position) : position));
     const all = chips(), chosen = all[query] ?? null;
     all.forEach((chip, position) => {

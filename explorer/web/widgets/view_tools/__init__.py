@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.analysis.steering import decode_prompt_lists
-from explorer.explain.notation import token_formatter
+from explorer.explain.notation import quote_token, token_formatter
 from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
 from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
@@ -179,10 +179,12 @@ class PromptPairButtons(HtmlWidget):
     def __init__(self, pairs: Sequence[PatchingPromptPair], **kwargs):
         buttons = (
             fill_template(
-                '<button type="button" data-pair="{place}" title="{both}">{name}</button>',
+                '<button type="button" data-pair="{place}">'
+                "<b>{name}</b><span>{clean}</span><span>{corrupted}</span></button>",
                 place=str(index),
-                both=_("B, clean: “{clean}” A, corrupted: “{corrupted}”", clean=pair.clean, corrupted=pair.corrupted),
                 name=translate(pair.name),
+                clean=_("clean: “{prompt}” → {answer}", prompt=pair.clean, answer=quote_token(pair.answer)),
+                corrupted=_("corrupted: “{prompt}” → {answer}", prompt=pair.corrupted, answer=quote_token(pair.wrong)),
             )
             for index, pair in enumerate(pairs)
         )
@@ -240,11 +242,11 @@ def step_tick_label(checkpoint: str) -> str:
 
 # kind of an alignment -> what is said of it
 ALIGNMENT_TEXTS = {
-    "same": N_("the same tokens"),
-    "length": N_("as many tokens: each stands beside the one at its position"),
-    "edited": N_("tokens aligned by a shortest edit script"),
-    "pinned": N_("tokens aligned as you put them"),
-    "none": N_("no token of B stands for one of A: only side by side"),
+    "same": N_("Both texts have the same tokens"),
+    "length": N_("Both texts are equally long: each token stands beside the one at its position"),
+    "edited": N_("Tokens that both texts share stand beside each other"),
+    "pinned": N_("Tokens stand beside each other as you paired them"),
+    "none": N_("No token of B matches one of A: look at A and B in turn"),
 }
 
 

@@ -1,7 +1,7 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { chooseStep, edits, goToTop, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
@@ -253,6 +253,7 @@ export function promptPairs(element) {
   for (const button of findAll(element, "[data-pair]"))
     button.addEventListener("click", () => {
       menu.open = false;
+      goToTop();
       makeMove({ kind: "pair", pair: +button.dataset.pair });
     });
 }
@@ -389,7 +390,6 @@ export function runs(element) {
   }
 
   function waysIn() {
-    if (typing) return [promptBox()];
     /** @type {HTMLElement[]} */
     const found = [anotherPrompt()];
     if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
@@ -397,7 +397,7 @@ export function runs(element) {
     if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
     closeMenu(menu);
-    return [menu];
+    return typing ? [menu, promptBox()] : [menu];
   }
 
   const anotherPrompt = (properties) => button(_("another prompt"), () => {
@@ -411,11 +411,12 @@ export function runs(element) {
 
   function promptBox() {
     const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
-    const form = make("form", {}, span("what", _("compare with")), input, make("button", { type: "submit" }, _("Compare")),
+    const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
       button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       typing = false;
+      goToTop();
       makeMove({ kind: "compare", with: "prompt", text: input.value });
     });
     input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { typing = false; draw(value); } });
@@ -434,11 +435,12 @@ export function runs(element) {
     const { about, aligned, gaps, pins } = value.two;
     const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
       button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
-    const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
+    const missing = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
     const which = span("switch", ...shown);
     which.ariaLabel = _("which run the figures show");
     which.role = "group";
     const seldom = [
+      button(_("close B"), () => { openMore(false); makeMove({ kind: "close" }); }),
       button(_("swap A and B"), () => makeMove({ kind: "swap" })),
       anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
       button(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
@@ -446,11 +448,10 @@ export function runs(element) {
       span("aligned", aligned + missing),
       pinning(),
     ];
-    if (pins) seldom.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
+    if (pins) seldom.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you made by hand.") }));
     queueMicrotask(mark);
     return [
       which,
-      button("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
       more(),
       make("span", { className: "about", title: about }, _("B: {about}", { about })),
       span("seldom", ...seldom),
@@ -472,7 +473,7 @@ export function runs(element) {
 
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
   function pinning() {
-    const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("put together"));
+    const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
     const pin = button("", () => { awaitPartnerToken(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
     tell();
     return pin;

@@ -25,7 +25,7 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
     tokens = (two.runs.trace if clean_run == "a" else two.runs.other).tokens
     values = cell_values(picture)
     assert values.shape == (2, 12) and picture.layout["meta"]["of"] == clean_run
-    assert "token of the clean prompt" in picture.title("x") and picture.title("y") == "layer"
+    assert "token of the clean prompt" in picture.title("x") and picture.title("y").startswith("layer; patched: ")
     for p in picture.points():
         layer, position = int(p.y), int(p.x)
         assert f"layer {layer}, position {position_labels(tokens)[position]}\n" in p.hover_text
@@ -38,7 +38,11 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
 def test_a_cell_of_a_head_says_which_it_is_and_selects_it(two, name):
     picture = two.picture(name)
     values = cell_values(picture)
-    assert picture.title("x") == "head" and picture.title("y") == "layer" and "of" not in picture.layout["meta"]
+    assert (
+        picture.title("x") == "head"
+        and picture.title("y").startswith("layer; patched: ")
+        and "of" not in picture.layout["meta"]
+    )
     elements = picture.points()
     assert len(elements) == np.isfinite(values).sum()
     for p in elements:

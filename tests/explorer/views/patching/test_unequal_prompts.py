@@ -30,6 +30,8 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
     assert [i for i in range(values.shape[1]) if np.isnan(values[:, i]).all()] == unaligned
     notes = [note for note in picture.layout.get("annotations", ()) if note["text"] == "not patched"]
     assert [note["x"] for note in notes] == unaligned
+    shades = [shape for shape in picture.layout.get("shapes", ()) if shape.get("opacity") == 0.3]
+    assert len(shades) == len(notes)
     if "positions" in name.split("_")[0]:
         patches, direction = picture.layout["meta"]["changes"], name.partition("_")[2]
         into_a = patches["of"] == "edits"

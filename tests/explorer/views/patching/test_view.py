@@ -174,7 +174,7 @@ def test_the_strongest_cell_and_the_metric_are_named(runs):
     (note,) = figure.layout.annotations
     assert note.text.startswith(f"strongest: layer {layer}, {position} ")
     assert note.text.endswith(format_contribution(values[layer, position]))
-    assert figure.data[0].colorbar.title.text == "effect on the log-probability"
+    assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
 
 
 def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs, monkeypatch):

@@ -79,7 +79,7 @@ def test_a_script_draws_the_figure_of_the_page(runs, execute, view, panel, field
 def test_only_what_differs_is_written(runs):
     page_state = make_state(runs, "attention", {"layer": 2, "head": 1, "key": 3, "neuron": 7, "find": "x"}, EDITS)
     assert python_script(runs, page_state, "attention-row") == (
-        "# To install: “pip install .” in a copy of the project.\nimport explorer\n\n"
+        "# Install first, in a copy of the project: pip install .\nimport explorer\n\n"
         'model = explorer.load("llama-fables")\n'
         'run = model.run("Once upon a time there was a fox.", '
         'interventions=["blocks.4.attn.z.4*zero", "blocks.1.ffn.hidden*scale*2"])\n'
