@@ -103,6 +103,10 @@ class InterventionControl:
         intervention = self.make_intervention(self.default, here)
         return str(intervention) if self.is_switch else intervention.identity_key, intervention.identity_key
 
+    def ablation_text(self, here: bool = False) -> str:
+        """Return the text of the ablation of what the control changes."""
+        return replace(self, kind=ZeroAblation).texts(here)[0]
+
     def scope_texts(self) -> list[str]:
         """Return the intervention's text in each scope."""
         return [str(replace(self, tap=scope.tap, index=scope.index).make_intervention(1)) for scope in self.scopes]
@@ -115,6 +119,10 @@ class InterventionControl:
         text, identity_key = self.texts(here)
         if self.is_switch:
             return float(any(str(intervention) == text for intervention in trace.edits))
+        if self.kind is Scale and any(
+            intervention.identity_key == self.ablation_text(here) for intervention in trace.edits
+        ):
+            return 0.0
         return next(
             (intervention.amount for intervention in trace.edits if intervention.identity_key == identity_key),
             self.default,
@@ -168,7 +176,8 @@ def adapt_to_selection(control: InterventionControl, trace: Trace, selection: Se
         )
         for scope in control.scopes
     )
-    return replace(control, title=translate(control.title, **fields), scopes=scopes, **texts, **numbers)
+    tokens = {name: quote_token(trace.tokens[fields[name]]) for name in ("query", "key")}
+    return replace(control, title=translate(control.title, **fields | tokens), scopes=scopes, **texts, **numbers)
 
 
 def adapt_to_model(control: InterventionControl, trace: Trace, selection: Selection) -> InterventionControl:
@@ -237,11 +246,13 @@ POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), t
 # work and not the residual stream; a bias of its output stays.
 COMPONENT_SCALE = InterventionControl("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
 HEAD = replace(COMPONENT_SCALE, title=N_("head {head} of layer {layer} ×"), tap="blocks.{layer}.attn.z", index="head")
-HEAD_OFF = replace(HEAD, title=N_("Switch head {head} of layer {layer} off"), kind=ZeroAblation, default=0)
+HEAD_OFF = replace(HEAD, title=N_("Ablate head {head} of layer {layer} (switch it off)"), kind=ZeroAblation, default=0)
 HEADS = replace(COMPONENT_SCALE, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
 FEED_FORWARD = replace(COMPONENT_SCALE, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
 NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
-NEURON_OFF = replace(NEURON, title=N_("Switch neuron {neuron} of layer {layer} off"), kind=ZeroAblation, default=0)
+NEURON_OFF = replace(
+    NEURON, title=N_("Ablate neuron {neuron} of layer {layer} (switch it off)"), kind=ZeroAblation, default=0
+)
 MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=MeanAblation, default=0)
 
 # Patches of the chosen component, offered if there is another run.
@@ -267,7 +278,7 @@ EDGE_SCOPES = (
     InterventionScope(N_("in all heads of all layers"), "blocks.*.attn.pattern"),
 )
 MASK = InterventionControl(
-    N_("Block attention from {query} to {key} (other weights grow):"),
+    N_("Block {query} from looking at {key}: other tokens get its share"),
     EDGE_SCOPES[0].tap,
     MaskEdge,
     index=EDGE_SCOPES[0].index,
@@ -277,7 +288,7 @@ MASK = InterventionControl(
 )
 DROP = replace(
     MASK,
-    title=N_("Block attention from {query} to {key} (other weights stay):"),
+    title=N_("Block {query} from looking at {key}: its share is lost"),
     kind=DropEdge,
 )
 GATE = replace(

@@ -142,7 +142,7 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
             "range": [0, 1.2 * max(change.before[token_ids].max(), change.after[token_ids].max())],
             "title": {
                 "text": _(
-                    "probability; {share} of it moved",
+                    "probability; {share} moved between tokens",
                     share=format_probability_moved(comparison, change.total_variation),
                 )
             },

@@ -26,7 +26,7 @@ def expect_changes(person: Person, *texts: str):
 def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
     person = visitor("attention", **LOOK)
     person.unfold_changes()
-    edge = person.page.locator(".what-ifs label:visible", has_text="Block attention from 3 to 1")
+    edge = person.page.locator(".what-ifs label:visible", has_text="from looking at")
     expect(edge.locator("select")).to_have_count(2)
     masked, dropped = edge.locator("select").all()
     masked.select_option("in head 1 of layer 1")

@@ -244,6 +244,9 @@ export function explainTerms(forms, meanings) {
   };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
   document.addEventListener("pointermove", (event) => { // in a picture are no elements to enter; a term may have come below the pointer
+    const now = `${event.clientX} ${event.clientY}`;
+    if (now === at && !pictureAt(event)) return;
+    at = now;
     if (pictureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
   });
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose

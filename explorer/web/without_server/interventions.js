@@ -6,8 +6,8 @@ import { _ } from "../static/translations.js";
 
 /** View -> what is switched off or scaled there, a head or a neuron. @type {Record<string, (about: About) => [string, string, string]>} both titles, and the place */
 const SCALED = {
-  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off", { head, layer }), _("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
-  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off", { neuron, layer }), _("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+  attention: ({ layer, head }) => [_("Ablate head {head} of layer {layer} (switch it off)", { head, layer }), _("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Ablate neuron {neuron} of layer {layer} (switch it off)", { neuron, layer }), _("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
 };
 
 /** The sliders of a view (InterventionControls.pack). @param {string} view @param {About} about */
@@ -23,6 +23,7 @@ export function packInterventionControls(view, about) {
 
 /** The factor of a place in a run. @param {string[]} edits @param {string} place */
 function amountIn(edits, place) {
+  if (edits.includes(`${place}*zero`)) return 0;
   const text = edits.find((edit) => edit.startsWith(`${place}*scale*`));
   return text ? +text.split("*")[2] : 1;
 }

@@ -50,7 +50,7 @@ def test_each_token_has_a_bar_for_each_run(edited_trace):
     assert_allclose(figure.data[1].x, expected.after[token_ids])
     names = [label(edited_trace.vocabulary[i], max_chars=12) for i in token_ids]
     assert list(figure.layout.yaxis.ticktext) == names
-    assert f"{format_number(100 * expected.total_variation)}% of it moved" in figure.layout.xaxis.title.text
+    assert f"{format_number(100 * expected.total_variation)}% moved between tokens" in figure.layout.xaxis.title.text
 
 
 def test_the_effect_is_told_in_words_with_its_numbers(edited_trace):
@@ -88,7 +88,7 @@ def test_what_is_rounding_is_told_as_rounding(lms, trace_of, amount):
     assert summary.count("less than float32 can tell") == 3 and "at most" not in summary
     title = intervention_effects.next_token_change_bars(with_unchanged(trace), 31).layout.xaxis.title.text
     least = format_number(100 * comparison_rounding_threshold(with_unchanged(trace)))
-    assert title == f"probability; less than float32 can tell ({least}%) of it moved"
+    assert title == f"probability; less than float32 can tell ({least}%) moved between tokens"
 
 
 def test_what_is_more_than_rounding_is_told_in_numbers(lms, rope_trace):

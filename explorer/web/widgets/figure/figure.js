@@ -379,7 +379,11 @@ export function headGrid(element) {
 
   function mark() {
     const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
+    const ablated = edits(state.shown === "b" ? "b.edits" : "edits");
     for (const button of buttons) {
+      const { layer, head } = button.dataset, layerOfHeads = `blocks.${layer}.attn.z`;
+      button.classList.toggle("ablated", ablated.includes(`${layerOfHeads}*zero`) || ablated.includes(`${layerOfHeads}.${head}*zero`));
+      button.title = button.classList.contains("ablated") ? _("ablated") : "";
       button.ariaPressed = String(button === chosen);
       button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
     }

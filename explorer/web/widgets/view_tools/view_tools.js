@@ -137,12 +137,16 @@ export function whatIfs(element) {
     showAmounts();
     if (!state.edits && put && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // taken back elsewhere
     if (!state.edits) put = "";
-    const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
+    const isSaidByAnother = ({ ablates, everywhere: [, place] }) => ablates && edits().includes(ablationOf(place));
+    const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isSaidByAnother(offer)).length;
     fold.hidden = !offers.length;
     say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
   });
   box.before(fold);
 }
+
+/** The ablation of what a slider scales; the slider is then at 0, and ends it by being moved. @param {string} scale */
+const ablationOf = (scale) => scale.replace(/scale$/, "zero");
 
 // A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.
 function listOf({ title, scopes }) {
@@ -173,7 +177,8 @@ function control(offer, isHere) {
     tell(amount);
     const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
-    const others = edits().filter((other) => other !== inPlaceOf && !other.startsWith(`${inPlaceOf}*`));
+    const ended = offer.ablates ? [inPlaceOf, ablationOf(inPlaceOf)] : [inPlaceOf];
+    const others = edits().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
     putEdits(edit ? [...others, edit] : others);
   });
   return {
@@ -206,10 +211,10 @@ export function changes(element) {
 
   hide(element, true);
   onContent(element, (made) => {
-    const { offsetHeight: before } = element;
+    const control = document.activeElement?.closest(".what-ifs"), before = control?.getBoundingClientRect().top;
     hide(element, !Object.values(made).some((each) => each.length));
     box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
-    if (document.activeElement?.closest(".what-ifs")) scrollBy({ top: element.offsetHeight - before, behavior: "instant" }); // the control stays under the pointer
+    if (control) scrollBy({ top: control.getBoundingClientRect().top - before, behavior: "instant" }); // the control stays under the pointer
   });
 }
 
