@@ -300,6 +300,10 @@ def page_theme() -> gr.themes.Base:
             ("border_color", "*border_color_primary"),
         )
     }
+    one_look |= {
+        "block_background_fill_dark": "*background_fill_primary",
+        "input_background_fill_dark": "*background_fill_secondary",
+    }
     one_look |= dict.fromkeys(("button_large_text_weight", "button_small_text_weight"), "400")
     return theme.set(**light, **dark, **one_look, button_border_width="1px", color_accent="var(--accent)")
 
