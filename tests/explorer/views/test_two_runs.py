@@ -256,7 +256,7 @@ def test_tokens_without_a_partner_are_told():
 
 
 def test_a_difference_of_lenses_has_the_words_of_both_runs():
-    first, second = (draw_pair("prediction-lens", "rope", "edited", shown).data[0] for shown in "ab")
+    first, second = (draw_pair("prediction-lens", "rope", "edited", run_choice).data[0] for run_choice in "ab")
     difference = draw_pair("prediction-lens", "rope", "edited", "difference").data[0]
     partners = make_comparison("rope", "edited").alignment.partners
     num_different = 0

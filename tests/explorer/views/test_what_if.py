@@ -73,6 +73,12 @@ def test_the_present_amounts_are_those_of_the_run(lms, rope_trace):
     assert [amount for _, amount in available_controls(ALL, run, Selection())] == [0, 500, 1]
 
 
+def test_a_head_that_is_ablated_is_at_zero_on_its_slider(lms, rope_trace):
+    ablated = capture(lms["rope"], rope_trace.token_ids, parse_interventions("blocks.1.attn.z.2*zero"))
+    for head, amount in ((2, 0), (1, 1)):
+        assert [amount for _, amount in available_controls([HEAD], ablated, Selection(layer=1, head=head))] == [amount]
+
+
 def test_the_default_of_the_base_is_the_models(rope_trace):
     for theta in (5, 500_000.0, 1e8):
         run = replace(rope_trace, config=replace(rope_trace.config, rope_theta=theta))
