@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 
 from explorer.tracing import jobs
 
+from .two_runs import open_more
+
 LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny"}
 OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the answer is another one
 
@@ -135,5 +137,6 @@ def test_closing_the_other_run_takes_its_values_out(patcher):
     press_patch(patcher, "heads_denoise", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.attn\.z\.0\*patch"))
     patcher.at_rest()
+    open_more(patcher)
     patcher.page.locator("#runs").get_by_role("button", name=re.compile("close", re.IGNORECASE)).click()
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))

@@ -130,7 +130,7 @@ def test_tokens_are_put_together_by_hand(person):
     open_more(person)
     person.page.locator("#runs").get_by_role("button", name="pair two tokens by hand").click()
     chips_of_b(person).nth(9).click()
-    expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("as you put them")
+    expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("as you paired them")
     expect(chips_of_b(person).nth(9)).to_have_attribute("aria-selected", "true")
     open_more(person)
     person.page.locator("#runs").get_by_role("button", name="align again").click()

@@ -132,7 +132,7 @@ def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(vi
 @pytest.mark.exhaustive
 def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor):
     person = visitor("attention", **LOOK)
-    scale = control(person, "head 1 of layer 1")
+    scale = control(person, "head 1 of layer 1 ×")
     scale.first.focus()
     scale.first.fill("0.5")
     expect_changes(person, "blocks.1.attn.z.1*scale*0.5")
