@@ -220,7 +220,7 @@ ATTENTION_STEP = View(
     deeper_views=("attention", "positions"),
     description=N_(
         "To guess, the model looks back: attention heads decide how much to take from each earlier token. The bars "
-        "show the head that does most for the guess."
+        "show the head that does most."
     ),
     formula=describe_top_head,
     required_taps=(
