@@ -92,7 +92,10 @@ SETTING_LABELS = {
 COPY_PYTHON = '<button type="button" class="rest copy-python">{name}</button>'  # beside the code
 COPY_SUMMARY = '<details class="menu" id="copy"><summary>{name}</summary><div>'
 FACTS_SUMMARY = '<details class="menu" id="model-facts"><summary aria-label="{name}"><i>i</i></summary>'
-PAGE_MENU = '<details class="menu" id="page-menu"><summary aria-label="{name}"><i>⚙</i></summary><div>'
+PAGE_MENU = (
+    '<details class="menu" id="page-menu"><summary aria-label="{name}"><i>⚙</i> <small class="tag"></small></summary>'
+    "<div>"
+)
 NEXT_TOKEN_HEADER = (
     "<header><h2>{title}</h2><span class='of-run'></span><small class='chance'>{chance}</small>"
     "<small class='tick'>{tick}</small></header>"

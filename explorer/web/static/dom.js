@@ -407,7 +407,7 @@ export function dropDown(open, list, { fill, first, left = (button) => button.le
   }
   open.addEventListener("click", () => (list.hidden ? show() : hide()));
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || list.hidden) return;
+    if (event.key !== "Escape" || list.hidden || document.body.classList.contains("presenting")) return; // there it ends the presentation
     event.stopPropagation();
     hide();
   }, { capture: true });

@@ -78,8 +78,8 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     )
     second.open("tokens")
     second.page.get_by_role("button", name="Class", exact=True).click()
-    second.page.get_by_label("Code").fill(f" {code.lower()} ")
-    second.page.get_by_label("Code").press("Enter")
+    second.page.locator("#room").get_by_label("Code").fill(f" {code.lower()} ")
+    second.page.locator("#room").get_by_label("Code").press("Enter")
     expect(line(second)).to_contain_text("you follow the teacher")
     second.wait_until("page.state.view === 'attention'")
     expect(second.prompt).to_have_value("The cat saw the dog and the dog saw")
@@ -116,6 +116,9 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     column(second.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
+    expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
+    beside_question = column(teacher.page).locator(".class-replies")
+    expect(beside_question).to_have_text("2 of 2 have replied.")  # how many, and not yet what
     expect(column(teacher.page).locator("button.option")).to_have_count(4)  # the teacher's page has no answer, either
     expect(panel(teacher).locator(".is-right")).to_have_count(0)
     assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]
@@ -126,6 +129,9 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher.page.keyboard.press("p")
     expect(teacher.page.locator("body")).to_contain_class("presenting")
     expect(panel(teacher)).to_be_visible()
+    expect(teacher.page.locator("#stage .replied")).to_have_text("2 of 2 have replied.")
+    expect(beside_question.locator(".is-right .says")).to_have_text("about 4,000 ✓ right")
+    expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
     teacher.page.keyboard.press("Escape")
 
     (key,) = {match for request_text in teacher.asked for match in re.findall(r'"key": ?"([\w-]{32})"', request_text)}

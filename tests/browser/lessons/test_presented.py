@@ -1,5 +1,7 @@
 """Presenting and printing lessons."""
 
+import re
+
 import pytest
 from playwright.sync_api import TimeoutError, expect
 
@@ -44,7 +46,7 @@ def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newco
         assert_fits(page)
         step_label, stage_part = page.evaluate(STAGE_AT)
         stages.append((step_label, stage_part))
-        number = int(step_label.partition(" / ")[0])
+        number = int(step_label.partition(" / ")[0].rstrip("abcd"))
         expect(page.locator("#stage h2")).to_have_text(lesson.step(number).title)
         if stage_part == "question" and number in hiding:
             expect(page.locator(".presented")).to_have_count(0)  # what would tell is not there before the answer
@@ -60,10 +62,10 @@ def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newco
     with_question = {
         i for i, step in enumerate(lesson.steps, 1) if step.question and getattr(step.question, "blanks", "") != "none"
     }
-    assert {step_label for step_label, _shown in stages} == {f"{number} / {count}" for number in range(1, count + 1)}
-    assert {step_label for step_label, stage_part in stages if stage_part == "answer"} == {
-        f"{number} / {count}" for number in with_question
-    }
+    labels = [step_label for step_label, _shown in stages]
+    assert len(set(labels)) == len(labels)  # 3a, 3b: each page has a number of its own
+    assert {int(re.match(r"\d+", label)[0]) for label in labels} == set(range(1, count + 1))
+    assert len([stage_part for _label, stage_part in stages if stage_part == "answer"]) == len(with_question)
 
 
 def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundled_address):

@@ -93,8 +93,22 @@ function followLines(plot, length) {
 // Pictures narrower than a telephone has them, as beside a lesson's words on the stage: there the picture itself has the
 // room of its scale of colours, and what is written below it goes on in another line.
 
-const NARROW = 300, LETTER = 6.5; // pixels: of a picture; of a letter of a title, about
+const NARROW = 300, LETTER = 6.5, BESIDE_TITLE = 40; // pixels: of a picture; of a letter of a title, about; left of an axis, below whose middle its title stands
 const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the name of a line takes at its end
+
+const UPPER_MARGIN = 8; // pixels above a figure on the stage, which says its title
+
+/**
+ * A picture as a class sees it: no margin for a title, and no scale of colours beside cells with words in them.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
+ * @param {Picture} picture
+ * @returns {Picture}
+ */
+export function figureOnStage(picture) {
+  const { data, layout } = picture, hasTop = hasLegend(picture) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
+  const margin = hasTop ? layout.margin : { ...layout.margin, t: UPPER_MARGIN };
+  return { ...picture, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }) } };
+}
 
 /**
  * A picture as it is drawn in a width: as it is, where it has the room.
@@ -126,19 +140,27 @@ function areLevel(labels, width) {
 }
 
 function axisIn({ tickfont, title, ...axis }, width) {
-  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, width / LETTER)).join("<br>");
+  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>");
   return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: { ...title, text } }) };
 }
 
-/** A line in as many as its words take. @param {string} line @param {number} most letters of each */
+/** A line in as many as its words take, about equally long. @param {string} line @param {number} most letters of each */
 export function wrapped(line, most) {
+  const { length } = linesOf(line, most);
+  let width = Math.min(most, Math.ceil(line.length / length));
+  while (width < most && linesOf(line, width).length > length) width++;
+  return linesOf(line, width).join("<br>");
+}
+
+/** @param {string} line @param {number} most */
+function linesOf(line, most) {
   const lines = [""];
   for (const word of line.split(" ")) {
     const longer = `${lines.at(-1)} ${word}`.trim();
     if (longer.length <= most || !lines.at(-1)) lines[lines.length - 1] = longer;
     else lines.push(word);
   }
-  return lines.join("<br>");
+  return lines;
 }
 
 // What a point of a picture, as Plotly names it in an event, stands for.
@@ -212,17 +234,17 @@ export function figure(element) {
     isOwed = false;
     place();
     if (!value) return;
-    const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
+    const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight, isOnStage = Boolean(element.closest(".presented"));
     const isOther = dataText !== read[0];
     if (isOther) data = withoutCellTexts(JSON.parse(dataText)); // Plotly skips data it has drawn already
     if (isOther || template !== read[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const drawn = image ? withHeatmapImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
-    const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height];
+    const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height, isOnStage];
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
-      const { data: traces, layout: fitting } = figureInWidth(drawn, width);
+      const { data: traces, layout: fitting } = figureInWidth(isOnStage ? figureOnStage(drawn) : drawn, width);
       markLegend(drawn);
       await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }

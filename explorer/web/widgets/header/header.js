@@ -60,6 +60,7 @@ export function modeSwitch(element) {
 export function languageList(element) {
   const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
+  say(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
   list.addEventListener("change", () => {
     writeUrl();
     rememberLanguage(list.value);

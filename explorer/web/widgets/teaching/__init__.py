@@ -14,6 +14,7 @@ LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <p class="note"></p>
 <div class="before"></div>
 <div class="question"></div>
+<div class="class-replies"></div>
 <div class="verdict" role="status"></div>
 <div class="after"></div>
 </div>
@@ -143,11 +144,12 @@ class SavedViewsMenu(HtmlWidget):
 
 
 PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
-<header><h2 tabindex="-1"></h2><p class="text"></p></header>
+<header><h2 tabindex="-1"></h2><p class="text"></p><p class="chosen"></p></header>
 <p class="problem" role="alert"></p>
 <nav>
 <button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
 <button type="button" class="next" aria-label="{next}">→</button>
+<span class="replied"></span>
 <button type="button" class="notes" aria-keyshortcuts="N">{notes}</button>
 <button type="button" class="black" aria-keyshortcuts="B">{black}</button>
 <button type="button" class="leave" aria-keyshortcuts="Escape">{leave}</button>

@@ -197,9 +197,37 @@ const BINS = 10; // in which numbers are counted (questions/question.py)
  */
 function countsNodes(question, counts, people, judged) {
   if (!question) return [make("p", { className: "quiet" }, _("This step asks nothing."))];
-  const all = total(counts), of = make("p", { className: "of" }, ngettext("{count} of {people} has replied.", "{count} of {people} have replied.", all, { people: Math.max(people, all) }));
+  const all = total(counts), of = make("p", { className: "of" }, repliedSentence(counts, people));
   if (question.kind === "cell" || question.kind === "curve") return [of, table(replyGrid(question, counts, judged))];
   return [of, bars(replyCounts(question, counts, judged), all)];
+}
+
+/** @param {Record<string, number>} counts @param {number} people */
+function repliedSentence(counts, people) {
+  const all = total(counts);
+  return ngettext("{count} of {people} has replied.", "{count} of {people} have replied.", all, { people: Math.max(people, all) });
+}
+
+/** The shown step's question and what the class has replied to it; null where this page asks no class. */
+function classReplies() {
+  const step = shownLessonStep();
+  if (!isTeacher() || !step?.question || step.question.is_example || step.name !== room.lesson || step.step !== room.step) return null;
+  return { question: step.question, counts: room.counts, people: room.people, judged: step.judged ?? null };
+}
+
+/** How many of the class have replied to the shown question, as a sentence; "" where no class is asked. */
+export function repliedNow() {
+  const replies = classReplies();
+  return replies ? repliedSentence(replies.counts, replies.people) : "";
+}
+
+/** The replies for the presenter's own window, in lines of text. @returns {Node[]} */
+export function replyLines() {
+  const replies = classReplies();
+  if (!replies) return [];
+  const { question, counts, judged } = replies, isGrid = question.kind === "cell" || question.kind === "curve";
+  const rows = isGrid ? [] : replyCounts(question, counts, judged).filter(({ count, isRight }) => count || isRight);
+  return [make("p", { className: "replied" }, repliedNow()), ...rows.map(({ says, count, isRight }) => make("div", {}, `${count} · ${says}${isRight ? ` ${_("✓ right")}` : ""}`))];
 }
 
 /** @param {Record<string, number>} counts */
@@ -254,7 +282,7 @@ function bars(rows, all) {
     filled.style.width = `${(100 * count) / Math.max(1, all)}%`;
     const row = make("li", { className: "row" }, span("says", says), make("span", { className: "bar", ariaHidden: "true" }, filled), span("count", String(count)));
     row.classList.toggle("is-right", isRight);
-    if (isRight) row.querySelector(".says").append(span("says-right", ` ✓ ${_("the run")}`));
+    if (isRight) row.querySelector(".says").append(span("says-right", ` ${_("✓ right")}`));
     return row;
   }));
 }
@@ -280,7 +308,7 @@ export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
   const told = find(list, ".told"), leads = /** @type {HTMLInputElement} */ (find(leading, ".leads input"));
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), typed = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
-  let code = "", drawn = "", spokenAt = 0;
+  let code = "", drawn = "", onLesson = "", spokenAt = 0;
 
   const { show, hide } = dropDown(open, list, {
     fill() {
@@ -294,7 +322,8 @@ export function roomMenu(element) {
 
   function follow() {
     const isLeading = isTeacher();
-    say(open, isLeading ? _("Class · {people}", { people: room.people }) : _("Class"));
+    say(open, nameOfButton());
+    drawOnLesson();
     [outside.hidden, leading.hidden] = [isLeading, !isLeading];
     for (const control of findAll(outside, ":is(button,input)")) /** @type {HTMLButtonElement} */ (control).disabled = Boolean(room);
     if (!isLeading) return;
@@ -303,6 +332,23 @@ export function roomMenu(element) {
     say(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
     if (room.problem) say(told, room.problem);
     drawCounts();
+  }
+
+  function nameOfButton() {
+    if (!isTeacher()) return _("Class");
+    const count = classReplies() ? total(room.counts) : null;
+    if (count === null) return _("Class · {people}", { people: room.people });
+    return _("Class · {count} of {people} replied", { count, people: Math.max(room.people, count) });
+  }
+
+  // Beside the question, where a teacher looks; what was replied only with the truth, as students may see the screen.
+  function drawOnLesson() {
+    const box = find(document, "#lesson .class-replies"), replies = classReplies();
+    if (!box) return;
+    const data = JSON.stringify(replies);
+    if (data === onLesson) return;
+    onLesson = data;
+    box.replaceChildren(...(!replies ? [] : replies.judged ? countsNodes(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, repliedNow())]));
   }
 
   // The code, the link and its picture, once a room.
@@ -318,12 +364,10 @@ export function roomMenu(element) {
   }
 
   function drawCounts() {
-    const step = shownLessonStep(), isHere = step && step.name === room.lesson && step.step === room.step;
-    const asked = isHere && !step.question?.is_example ? step.question : null;
-    const data = JSON.stringify([asked, room.counts, room.people, isHere && step.judged?.truth]);
+    const { question = null, judged = null } = classReplies() ?? {}, data = JSON.stringify([question, room.counts, room.people, judged?.truth]);
     if (data === drawn) return;
     drawn = data;
-    find(leading, ".counts").replaceChildren(...countsNodes(asked ?? null, room.counts, room.people, isHere ? step.judged ?? null : null));
+    find(leading, ".counts").replaceChildren(...countsNodes(question, room.counts, room.people, judged));
     find(leading, ".replies").hidden = !room.lesson;
     speak();
   }
@@ -363,7 +407,7 @@ export function roomMenu(element) {
     if (list.hidden) show(); else hide();
   });
   onRoom(follow);
-  onLessonStep(() => { if (isTeacher()) drawCounts(); });
+  onLessonStep(() => { if (isTeacher()) follow(); });
   follow();
   placeRoomLine();
   startListening();

@@ -99,7 +99,7 @@ function marked(made, isRight, isYours) {
 
 /** @param {boolean} isRight @param {boolean} isYours */
 const marks = (isRight, isYours) => [
-  ...(isRight ? [span("says-right", `✓ ${_("the run")}`)] : []),
+  ...(isRight ? [span("says-right", _("✓ right"))] : []),
   ...(isYours ? [span("says-yours", _("your reply"))] : []),
 ];
 
@@ -196,7 +196,7 @@ function track({ truth: { truth, written, yours, within, lowest, highest }, repl
     if ((value - low) / (high - low) > 0.5) made.classList.add("to-left");
     line.append(made);
   };
-  pin(truth, "of-run", `✓ ${_("the run")} ${written}`);
+  pin(truth, "of-run", `${_("✓ right")}: ${written}`);
   if (given !== null) pin(given, isRight ? "of-visitor right" : "of-visitor", `${_("your reply")} ${yours}`);
   return line;
 }
@@ -228,9 +228,10 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   if (judged) {
     const given = judged.reply?.split("_").map(Number);
     set(svg, { role: "img", "aria-label": labels.map((label, i) => `${label}: ${judged.truth.written[i]}`).join(", ") });
-    if (given) line(given, "of-visitor");
+    const ofVisitor = judged.is_right ? "of-visitor right" : "of-visitor";
+    if (given) line(given, ofVisitor);
     line(judged.truth.truth, "of-run");
-    return [svg, make("p", { className: "legend" }, ...(given ? [span("of-visitor", `╌╌ ${_("your reply")}`), " "] : []), span("of-run", `── ✓ ${_("the run")}`))];
+    return [svg, make("p", { className: "legend" }, ...(given ? [span(ofVisitor, `╌╌ ${_("your reply")}`), " "] : []), span("of-run", `── ${_("✓ right")}`))];
   }
   const values = labels.map(() => (low + high) / 2), drawn = line(values, "of-visitor");
   const points = values.map((_value, i) => {
@@ -451,7 +452,7 @@ export function lessons(element) {
     listed ??= call("listed_lessons", [state]);
     try {
       const found = await listed, left = lessonPositions();
-      list.replaceChildren(...found.map((lesson) => row(lesson, left[lesson.name])), toGlossary());
+      list.replaceChildren(...found.map((lesson, i) => row(lesson, left[lesson.name], !i)), toGlossary());
     } catch (error) {
       listed = null;
       if (error instanceof Refused) reportBroken(error);
@@ -460,10 +461,11 @@ export function lessons(element) {
   }
   const { hide } = dropDown(open, list, { fill, first: () => /** @type {HTMLElement} */ (list.firstElementChild) });
 
-  function row({ name, title, audience, minutes, steps }, left) {
+  function row({ name, title, audience, minutes, steps }, left, isFirst) {
     const length = _("{minutes} min, {steps}", { minutes, steps: ngettext("{count} step", "{count} steps", steps) });
-    const made = make("button", { type: "button", className: "one" }, span("title", title), span("length", length), span("audience", audience));
+    const made = make("button", { type: "button", className: "one" }, span("title", title), span("length", length), span("audience", _("For {audience}", { audience })));
     if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));
+    else if (isFirst) made.append(span("left", _("Start here")));
     made.addEventListener("click", () => {
       hide();
       goToStep(name, Math.min(left?.step ?? 1, steps));

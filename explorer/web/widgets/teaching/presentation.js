@@ -7,6 +7,8 @@ import { button, dropDown, find, findAll, isElsewhere, make, say, span } from ".
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
+import { onRoom } from "../../static/room_client.js";
+import { repliedNow, replyLines } from "./class_session.js";
 import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Place} Place */
@@ -94,13 +96,13 @@ function place(id, frames = 600) {
   }
   picture.classList.add(PRESENTED);
   redrawn?.disconnect();
-  redrawn = new MutationObserver(([{ target }]) => shortenNumbers(/** @type {HTMLElement} */ (target)));
+  redrawn = new MutationObserver(([{ target }]) => shortenCells(/** @type {HTMLElement} */ (target)));
   redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }
 
-/** Gives numbers in a heatmap's cells as few digits as the cells have room for. @param {HTMLElement} plot */
-function shortenNumbers(plot) {
+/** Gives numbers in a heatmap's cells as few digits, and words as few letters, as the cells have room for. @param {HTMLElement} plot */
+function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
   const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
   const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
@@ -109,6 +111,8 @@ function shortenNumbers(plot) {
     const value = Number(label.textContent.replaceAll("−", "-"));
     for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > room; digits--)
       label.textContent = value.toFixed(digits).replace("-", "−");
+    const word = label.textContent;
+    for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > room; length--) label.textContent = `${word.slice(0, length)}…`;
   }
 }
 
@@ -201,6 +205,7 @@ function notesWindow(onKey) {
 
 const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
 const PRESENTING = "presenting";
+const FIELDS = ["layer", "head"]; // that a slide names
 const FOLLOW_MS = 200; // between two looks at the prompt
 
 /** @param {HTMLElement} element */
@@ -246,12 +251,29 @@ export function stage(element) {
     const shown = deck.shown();
     say(find(box, "h2"), shown.heading);
     say(find(box, ".text"), textOf());
+    say(find(box, ".chosen"), chosenIn(shown.picture));
     say(find(box, ".problem"), shown.problem ?? "");
     say(find(box, ".at"), shown.at);
     document.body.dataset.page = shown.page ?? "";
     place(shown.problem ? "" : shown.picture);
+    tellReplies();
+  }
+
+  // How many of the class have replied, in the bar and, with what, in the notes.
+  function tellReplies() {
+    if (!deck) return;
+    const shown = deck.shown();
+    say(find(box, ".replied"), shown.page === "question" || shown.page === "answer" ? repliedNow() : "");
     lay();
-    notes.show(shown);
+    notes.show({ ...shown, notes: [...shown.notes, ...replyLines()] });
+  }
+
+  // The layer and the head that a figure may be of.
+  function chosenIn(id) {
+    const picture = document.getElementById(id), tab = picture?.closest(".tabitem");
+    if (!tab || picture.matches(".once, [data-widget=model_map]")) return "";
+    const lists = FIELDS.map((field) => find(tab, `label:has(> [data-field=${field}])`)).filter(Boolean);
+    return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
   }
 
   // The prompt that the picture is of.
@@ -268,7 +290,7 @@ export function stage(element) {
 
   function openNotes() {
     if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
-    notes.show(deck.shown());
+    tellReplies();
   }
 
   const ACTS = { next: () => deck.go(1), back: () => deck.go(-1), black: () => blacken(), leave, notes: openNotes };
@@ -305,6 +327,7 @@ export function stage(element) {
   });
   window.addEventListener("resize", () => lay());
   onEveryState(() => { if (deck) say(find(box, ".text"), textOf()); });
+  onRoom(tellReplies);
   onPresent(begin);
 }
 

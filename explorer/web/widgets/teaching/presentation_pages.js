@@ -176,6 +176,12 @@ export function lessonDeck(changed) {
     changed();
   }, leaving.signal);
 
+  // A step of several pages counts them: 3a, 3b.
+  function letterOfPage() {
+    const pages = stepPages(told);
+    return pages.length > 1 ? "abcd"[pages.indexOf(page)] : "";
+  }
+
   return {
     go(by) {
       const pages = stepPages(told), next = pages.indexOf(page) + by;
@@ -192,7 +198,7 @@ export function lessonDeck(changed) {
     shown() {
       const { heading, title, step, steps, before, next, question } = told;
       return {
-        heading: heading ?? "", at: `${step} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
+        heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };

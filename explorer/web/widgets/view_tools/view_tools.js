@@ -142,6 +142,11 @@ export function whatIfs(element) {
     fold.hidden = !offers.length;
     say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
   });
+  let isInLesson = Boolean(state.lesson);
+  onState(element, () => { // a lesson begins with it closed
+    if (state.lesson && !isInLesson && fold.ariaExpanded === "true") toggleFold(fold);
+    isInLesson = Boolean(state.lesson);
+  });
   box.before(fold);
 }
 

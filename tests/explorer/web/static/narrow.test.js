@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
+import { figureInWidth, figureOnStage, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
 
 const PICTURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -24,4 +24,13 @@ test("words are not cut, and short lines stay", () => {
   assert.equal(wrapped("as it is", 20), "as it is");
   assert.equal(wrapped("incomprehensibilities and so on", 8), "incomprehensibilities<br>and so<br>on");
   assert.equal(wrapped("", 8), "");
+});
+
+test("the lines of a title are about equally long", () => assert.equal(wrapped("dimension i of q and k, which adds √d", 35), "dimension i of q and<br>k, which adds √d"));
+
+test("on the stage words in cells need no scale of colours, and no margin is kept for a title", () => {
+  const [cells, plain] = [{ type: "heatmap", meta: "%{text}" }, { type: "heatmap" }];
+  const { data, layout } = figureOnStage({ data: [cells, plain], layout: { margin: { t: 60, l: 9 } } });
+  assert.deepEqual([data[0].showscale, data[1].showscale, layout.margin], [false, undefined, { t: 8, l: 9 }]);
+  assert.equal(figureOnStage({ data: [], layout: { margin: { t: 60 }, annotations: [{}] } }).layout.margin.t, 60);
 });
