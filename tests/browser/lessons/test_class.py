@@ -146,8 +146,8 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
         student.page.wait_for_function("!location.search.includes('room=')")
     expect(panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
     teacher.chips.nth(1).click()
-    second.page.get_by_role("tab", name="Tokens").click()
-    second.wait_until("page.state.view === 'tokens'")
+    second.chips.nth(2).click()
+    second.wait_until("page.state.query === 2")
     assert first.page.evaluate("sessionStorage.getItem('explorer:room')") is None
 
 
