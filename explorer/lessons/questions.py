@@ -405,7 +405,7 @@ class LargestCellQuestion:
                     values[i, j] = self.quantity.replace(self.rows, row).replace(self.columns, column).evaluate(context)
         largest = np.unravel_index(np.nanargmax(values), values.shape)
         texts = [[None if np.isnan(value) else [float(value), format_number(value)] for value in row] for row in values]
-        truth = {"values": texts, "right": [int(i) for i in largest]}
+        truth = {"values": texts, "right": [int(i) for i in largest], "are_shares": self.quantity.name in SHARES}
         row = self._label(context, self.rows, rows[largest[0]])
         column = self._label(context, self.columns, columns[largest[1]])
         cell = {"row": row, "column": column, "value": format_number(values[largest])}

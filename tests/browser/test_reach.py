@@ -90,3 +90,14 @@ def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view)
         line.click()
     assert person.page.evaluate(SMALL) == []
     assert person.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+
+
+def test_another_tab_begins_at_the_pages_top_and_a_figure_below_what_sticks(visitor):
+    person = visitor("attention")
+    person.page.evaluate("scrollTo(0, 150)")
+    person.tab("Prediction")
+    person.wait_until("page.state.view === 'prediction' && scrollY === 0")
+    strip = person.page.locator("#tokens").bounding_box()
+    assert person.page.locator("#prediction-lens").evaluate(
+        "(figure, least) => parseFloat(getComputedStyle(figure).scrollMarginTop) >= least", strip["height"]
+    )

@@ -50,7 +50,7 @@ def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address
     question = column(page).locator(".question")
     question.locator(".option").nth(2).click()
     expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
-    expect(question.locator(".is-right")).to_have_text(re.compile("about 4,000.*✓ the run.*your reply"))
+    expect(question.locator(".is-right")).to_have_text(re.compile("about 4,000.*✓ right.*your reply"))
     expect(question.locator(".option").nth(2)).to_contain_class("is-yours")
     page.wait_for_function("location.search.includes('reply=4')")
     page.reload()
@@ -66,11 +66,21 @@ def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address
 
 
 def test_on_a_telephone_the_verdict_is_in_sight_after_the_reply(page, bundled_address):
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
     column(page).get_by_role("button", name="Reply", exact=True).click()
     expect(column(page).locator(".verdict p")).to_be_in_viewport(ratio=0.9)
     assert page.evaluate("scrollY") == 0
+
+
+def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bundled_address):
+    page.set_viewport_size(PHONE)
+    open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=9)
+    expect(column(page).locator("h2")).to_be_in_viewport()
+    page.get_by_role("button", name="Step", exact=True).click()  # under the sheet it would not be pressed
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
+    expect(column(page).locator("h2")).to_be_in_viewport()
+    expect(page.locator("#bar")).to_be_hidden()
 
 
 def test_the_browsers_back_goes_a_step_back(page, bundled_address):

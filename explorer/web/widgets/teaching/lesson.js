@@ -154,7 +154,7 @@ function askCell({ rows, columns, there }, judged, reply) {
   function cell(i, j, row, column) {
     if (!there[i][j]) return make("span", { className: "none" });
     if (!judged) return make("button", { type: "button", className: "cell", ariaLabel: _("row {row}, column {column}", { row, column }), onclick: () => reply(`${i}_${j}`) });
-    const { values, right } = judged.truth, most = Math.max(...values.flat().map((value) => Math.abs(value?.[0] ?? 0)));
+    const { values, right, are_shares: areShares } = judged.truth, most = areShares ? 1 : Math.max(...values.flat().map((value) => Math.abs(value?.[0] ?? 0)));
     const isRight = right[0] === i && right[1] === j, isYours = judged.reply === `${i}_${j}`, [value, written] = values[i][j];
     const made = marked(make("span", { className: "cell", title: written }, isRight ? "✓" : isYours ? "•" : ""), isRight, isYours);
     made.style.setProperty("--share", String(Math.max(0, value) / (most || 1)));
@@ -336,6 +336,12 @@ function subjectOf({ target = "", task, view }) {
   return !target || ["strip", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
 }
 
+/** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {Record<string, any>} step */
+function leaveInSight(step) {
+  document.body.dataset.lessonOn = subjectOf(step);
+  document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
+}
+
 /** @param {HTMLElement} element */
 export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
@@ -348,7 +354,7 @@ export function lesson(element) {
     content = given;
     place = here;
     cover(given.hides);
-    document.body.dataset.lessonOn = subjectOf(given);
+    leaveInSight(given);
     say(heading, given.heading ?? "");
     say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
     say(find(column, ".note"), given.note ?? "");
@@ -416,7 +422,7 @@ export function lesson(element) {
 
   function follow() {
     const isOpen = Boolean(state.lesson);
-    if (isOpen && content) document.body.dataset.lessonOn = subjectOf(content);
+    if (isOpen && content) leaveInSight(content);
     if (isOpen !== column.hidden) return;
     column.hidden = !isOpen;
     document.body.classList.toggle("in-lesson", isOpen);
