@@ -336,7 +336,7 @@ function subjectOf({ target = "", task, view }) {
   return !target || ["strip", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
 }
 
-/** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {Record<string, any>} step */
+/** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {{ target?: string, task: any, view: any }} step */
 function leaveInSight(step) {
   document.body.dataset.lessonOn = subjectOf(step);
   document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
