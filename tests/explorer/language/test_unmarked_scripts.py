@@ -13,7 +13,7 @@ SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*js_modul
 STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/reload_incomplete_page.js"])[1]
 EXCEPTIONS = {
     "inline/reload_incomplete_page.js": {STYLE: "a style"},
-    "widgets/figure/figure.js": {"middle right": "Plotly's"},
+    "widgets/figure/figure_fit.js": {"middle right": "Plotly's"},
     "static/page.js": {"unknown: {}; select takes {}": "for who writes a script"},
     "static/glossary_terms.js": {
         "#branches :is(.legend, thead th)": "a selector",

@@ -6,6 +6,7 @@ import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_c
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts, writeTrueMinus } from "../../static/plotly_figures.js";
+import { figureInWidth, figureOnStage, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, state } from "../../static/page_state.js";
 
 // Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
@@ -88,79 +89,6 @@ function followLines(plot, length) {
   known.set(plot, { chosen: before?.chosen ?? null, length, tokens: new Set(dots.map(({ y }) => y)) });
   if (!before) listen(plot);
   show(plot, known.get(plot).chosen);
-}
-
-// Pictures narrower than a telephone has them, as beside a lesson's words on the stage: there the picture itself has the
-// room of its scale of colours, and what is written below it goes on in another line.
-
-const NARROW = 300, LETTER = 6.5, BESIDE_TITLE = 40; // pixels: of a picture; of a letter of a title, about; left of an axis, below whose middle its title stands
-const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the name of a line takes at its end
-
-const UPPER_MARGIN = 8; // pixels above a figure on the stage, which says its title
-
-/**
- * A picture as a class sees it: no margin for a title, and no scale of colours beside cells with words in them.
- * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
- * @param {Picture} picture
- * @returns {Picture}
- */
-export function figureOnStage(picture) {
-  const { data, layout } = picture, hasTop = hasLegend(picture) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
-  const margin = hasTop ? layout.margin : { ...layout.margin, t: UPPER_MARGIN };
-  return { ...picture, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }) } };
-}
-
-/**
- * A picture as it is drawn in a width: as it is, where it has the room.
- * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
- * @param {Picture} picture
- * @param {number} width
- * @returns {Picture}
- */
-export function figureInWidth(picture, width) {
-  const { xaxis } = picture.layout, [first] = picture.data;
-  if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
-  if (width >= NARROW) return picture;
-  const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
-  const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
-  const { margin } = picture.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
-  return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(urlNamesView && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
-}
-
-/** Whether Plotly draws a legend, above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} picture */
-const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
-
-const BESIDE = 140; // pixels beside an axis: its labels, margins and the scale of colours
-
-/** Whether labels fit side by side without being turned. @param {unknown} labels @param {number} width of the picture */
-function areLevel(labels, width) {
-  if (!Array.isArray(labels) || !labels.length) return false;
-  const longest = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
-  return labels.length * (longest * LETTER + LETTER) <= width - BESIDE;
-}
-
-function axisIn({ tickfont, title, ...axis }, width) {
-  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>");
-  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: { ...title, text } }) };
-}
-
-/** A line in as many as its words take, about equally long. @param {string} line @param {number} most letters of each */
-export function wrapped(line, most) {
-  const { length } = linesOf(line, most);
-  let width = Math.min(most, Math.ceil(line.length / length));
-  while (width < most && linesOf(line, width).length > length) width++;
-  return linesOf(line, width).join("<br>");
-}
-
-/** @param {string} line @param {number} most */
-function linesOf(line, most) {
-  const lines = [""];
-  for (const word of line.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`.trim();
-    if (longer.length <= most || !lines.at(-1)) lines[lines.length - 1] = longer;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 // What a point of a picture, as Plotly names it in an event, stands for.

@@ -191,13 +191,15 @@ function track({ truth: { truth, written, yours, within, lowest, highest }, repl
   near.style.left = place(Math.max(low, truth - within));
   near.style.right = `calc(100% - ${place(Math.min(high, truth + within))})`;
   const pin = (value, className, words) => {
-    const made = make("span", { className: `pin ${className}` }, make("span", { className: "flag" }, words));
+    const made = make("span", { className: "pin" }, make("span", { className: "flag" }, words));
+    made.classList.add(className);
+    if (className === "of-visitor") made.classList.toggle("right", Boolean(isRight));
     made.style.left = place(value);
     if ((value - low) / (high - low) > 0.5) made.classList.add("to-left");
     line.append(made);
   };
   pin(truth, "of-run", `${_("✓ right")}: ${written}`);
-  if (given !== null) pin(given, isRight ? "of-visitor right" : "of-visitor", `${_("your reply")} ${yours}`);
+  if (given !== null) pin(given, "of-visitor", `${_("your reply")} ${yours}`);
   return line;
 }
 
@@ -228,10 +230,10 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   if (judged) {
     const given = judged.reply?.split("_").map(Number);
     set(svg, { role: "img", "aria-label": labels.map((label, i) => `${label}: ${judged.truth.written[i]}`).join(", ") });
-    const ofVisitor = judged.is_right ? "of-visitor right" : "of-visitor";
-    if (given) line(given, ofVisitor);
+    const colour = (/** @type {Element} */ made) => (made.classList.toggle("right", Boolean(judged.is_right)), made);
+    if (given) colour(line(given, "of-visitor"));
     line(judged.truth.truth, "of-run");
-    return [svg, make("p", { className: "legend" }, ...(given ? [span(ofVisitor, `╌╌ ${_("your reply")}`), " "] : []), span("of-run", `── ${_("✓ right")}`))];
+    return [svg, make("p", { className: "legend" }, ...(given ? [colour(span("of-visitor", `╌╌ ${_("your reply")}`)), " "] : []), span("of-run", `── ${_("✓ right")}`))];
   }
   const values = labels.map(() => (low + high) / 2), drawn = line(values, "of-visitor");
   const points = values.map((_value, i) => {

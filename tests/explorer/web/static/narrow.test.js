@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, figureOnStage, wrapped } from "../../../../explorer/web/widgets/figure/figure.js";
+import { figureInWidth, figureOnStage, wrapped } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const PICTURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
