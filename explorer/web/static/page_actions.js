@@ -330,26 +330,17 @@ export function pick(change) {
   const before = state.view, mode = depthOfView(before), view = change.view ?? before;
   setState(change);
   if (view === before && depthOfView(view) === mode) return ask("pick");
-  beginAtTop();
+  goToTop();
   requestView(mode);
 }
 
 /** What is shown next is seen from the top of the page. */
 export const goToTop = () => scrollTo({ top: 0, behavior: "instant" });
 
-/** Has another view begin at the page's top, where it was scrolled down or its beginning lies below what sticks there. */
-function beginAtTop() {
-  const [tokens, columns] = ["#tokens", "#columns"].map((id) => document.querySelector(id)?.getBoundingClientRect());
-  if (columns?.top < tokens?.bottom) scrollTo(0, 0);
-}
-
 /** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
  * another that stands around the tabs. @param {string} mode "story" or "numbers", of the tab that was open */
 export function requestView(mode) {
-  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) {
-    goToTop();
-    return act({ kind: "example_pair" });
-  }
+  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
   ask(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
 }
 
@@ -449,7 +440,7 @@ export const onMove = (listener, signal) => told.addEventListener("moved", (even
 /** Makes a move, after those before it. What is being written stops. @param {Move} move */
 export async function makeMove(move) {
   haltWriting();
-  if (move.kind === "compare" || move.kind === "place") beginAtTop();
+  if (["compare", "pair", "place"].includes(move.kind)) goToTop();
   const isMade = await act(move, () => move.kind !== "undo" || state.generated.length > 0);
   told.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
 }

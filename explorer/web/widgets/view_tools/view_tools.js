@@ -1,7 +1,7 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { chooseStep, edits, goToTop, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
@@ -263,7 +263,6 @@ export function promptPairs(element) {
   for (const button of findAll(element, "[data-pair]"))
     button.addEventListener("click", () => {
       menu.open = false;
-      goToTop();
       makeMove({ kind: "pair", pair: +button.dataset.pair });
     });
 }
@@ -426,7 +425,6 @@ export function runs(element) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       typing = false;
-      goToTop();
       makeMove({ kind: "compare", with: "prompt", text: input.value });
     });
     input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { typing = false; draw(value); } });
