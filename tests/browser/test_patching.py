@@ -55,7 +55,7 @@ def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_noth
 
 
 def test_a_click_on_a_cell_derives_it_and_a_button_patches_it_and_takes_it_back(patcher):
-    plot, derivation = heads(patcher).locator(".plot"), heads(patcher).locator(".inspection")
+    plot, derivation = heads(patcher).locator(".plot"), patcher.page.locator('[data-of="patching-heads_denoise"]')
     compute_map(patcher)
     patcher.click_cell(plot, 1, 0)
     expect(derivation).to_contain_text("The patch takes the probability of")

@@ -51,11 +51,10 @@ def open_level(person: Person) -> str:
 
 def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person, figure = open_figure(visitor)
-    head, token = re.search(
-        r"at “(.+)” by head ([\d.]+) helps most", person.page.locator("#overview-words").text_content()
-    ).groups()[::-1]
+    words = person.page.locator("#overview-words").text_content()
+    token, layer, head = re.search(r"at “(.+)” by layer (\d+) head (\d+) helps most", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
-    assert top.get_attribute("data-head") == head
+    assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
     assert key.replace(" ", "·") == token
 
@@ -99,7 +98,7 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     query, key = re.match(r"(.*) looks at (.*):", label).groups()
     expect_path(figure, f"Model › Layer 2 › Attention › head 3 › “{query}” → “{key}”")
     person.at_rest()
-    expect(person.page.locator("#overview-words")).to_contain_text("Head 2.3")
+    expect(person.page.locator("#overview-words")).to_contain_text("Layer 2 head 3")
     figure.locator(".path").get_by_role("button", name="Layer 2").click()
     expect(figure.locator(".pattern")).to_have_count(4)
     person.page.keyboard.press("Escape")
