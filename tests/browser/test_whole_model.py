@@ -52,7 +52,7 @@ def open_level(person: Person) -> str:
 def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person, figure = open_figure(visitor)
     words = person.page.locator("#overview-words").text_content()
-    token, layer, head = re.search(r"at “(.+)” by layer (\d+) head (\d+) helps most", words).groups()
+    layer, head, token = re.search(r"layer (\d+) head (\d+) at “(.+)” helps most", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()

@@ -57,7 +57,7 @@ function characterAt(element, x, y) {
 
 /**
  * Gives the function that finds the terms in a text, but for what stands between quotation marks, as tokens do, and for
- * a dot between spaces, which parts items of a line.
+ * a dot between spaces, which parts items of a line, or between brackets, which multiplies.
  * @param {Record<string, string>} forms each form -> the name of its entry
  * @returns {(text: string) => Found[]}
  */
@@ -66,7 +66,7 @@ export function termFinder(forms) {
   const names = new Map(Object.entries(forms).map(([form, name]) => [form.toLowerCase(), name]));
   return (text) => [...text.matchAll(pattern)]
     .map(({ 0: form, index }) => ({ name: names.get(form.toLowerCase()), form, from: index, to: index + form.length }))
-    .filter(({ name, from, to }) => name && !isQuoted(text, from) && text.slice(from - 1, to + 1) !== " · ");
+    .filter(({ name, from, to }) => name && !isQuoted(text, from) && ![" · ", ")·("].includes(text.slice(from - 1, to + 1)));
 }
 
 /**
@@ -87,7 +87,7 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 // headings of tables, where it is looked for. What marks cannot be in, pictures and buttons, has its words in a line below.
 
 const SENTENCES = [
-  ":is(#facts, #next-token-words, #view) :is(.prose, .evidence-mark)",
+  ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark)",
   ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();

@@ -9,6 +9,7 @@ import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
 globalThis.sessionStorage = { removeItem() {} };
+globalThis.scrollTo = () => {};
 placeBanner();
 placeNotices();
 const list = document.body.children.at(-1);

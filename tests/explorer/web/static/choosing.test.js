@@ -9,6 +9,7 @@ import { settled, standInPage, standInPython } from "./stand_ins.js";
 standInPage();
 const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
+globalThis.scrollTo = () => {};
 placeBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { halt: () => halted++, sync() {}, wake() {} } });
