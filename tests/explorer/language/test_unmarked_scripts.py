@@ -19,7 +19,6 @@ EXCEPTIONS = {
         "#branches :is(.legend, thead th)": "a selector",
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
-    "widgets/teaching/lesson.js": dict.fromkeys(("pin {}", "of-visitor right"), "names of classes"),
     "widgets/model_map/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",

@@ -354,16 +354,25 @@ def test_a_student_goes_through_it(opener, sites, path):
     assert (state("checkpoint"), state("prompt")) == ("llama-fables-gpt", tokenizer.encode("The dog"))
 
 
-KEPT = """async () => {
-  const cache = await caches.open("transformerlm-explorer"), kept = await cache.keys();
-  return kept.some(({ url }) => url.endsWith("llama-fables/model.safetensors"));
+# Resolved once all that the page and its worker fetched is kept for a visit without a network
+KEEP = """async () => {
+  const { ask } = await import(new URL("../../explorer/web/without_server/model.js", document.baseURI));
+  const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
+  for (;;) {
+    const fetched = performance.getEntriesByType("resource").map(({ name }) => name);
+    const all = [page, ...fetched, ...await ask("fetchedFiles", null)];
+    const urls = all.filter((url) => url.startsWith(location.origin));
+    const kept = (await cache.keys()).map(({ url }) => url);
+    if (urls.some((url) => url.endsWith("model.safetensors")) && urls.every((url) => kept.includes(url))) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }"""
 
 
 def test_it_opens_without_a_network_the_second_time(opener, sites):
     address = sites["course/explorer/docs/try/"]
     page = opener(address)
-    page.wait_for_function(KEPT)
+    page.evaluate(KEEP)
     page.context.set_offline(True)
     page.goto(f"{address}?depth=numbers&view=overview")
     page.wait_for_function(SETTLED)

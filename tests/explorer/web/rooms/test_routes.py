@@ -73,7 +73,7 @@ def test_a_code_is_understood_however_it_is_typed(process):
         ("tokens-and-merges", 99, "3", 422),
         ("tokens-and-merges", 0, "3", 422),
         ("tokens-and-merges", None, "3", 422),
-        ("tokens-and-merges", 1, "3", 422),
+        ("tokens-and-merges", 3, "3", 422),
         ("order", 2, "3", 409),
         ("no-such", 4, "3", 409),
         ("", 4, "3", 409),
