@@ -271,13 +271,6 @@ function told({ trace, x, y, value }) {
     .replace("%{z}", String(value)).replace("%{x}", () => label(trace.x, x)).replace("%{y}", () => label(trace.y, y)));
 }
 
-/** Has the numbers in a figure's hover texts a minus sign, as all others have, and no hyphen. @param {any} plot */
-export function writeTrueMinus({ _fullLayout: layout }) {
-  const { numberFormat } = layout._d3locale;
-  if (layout._d3locale.hasTrueMinus) return;
-  layout._d3locale = { ...layout._d3locale, hasTrueMinus: true, numberFormat: (specifier) => (value) => numberFormat(specifier)(value).replace("-", "−") };
-}
-
 // Words beside an axis. Plotly writes all it is given, however narrow their place: of those that would lie on one another
 // some are hidden.
 

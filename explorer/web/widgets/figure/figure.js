@@ -5,7 +5,7 @@ import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.j
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts, writeTrueMinus } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, state } from "../../static/page_state.js";
 
@@ -195,7 +195,6 @@ export function figure(element) {
   }
 
   function write() {
-    writeTrueMinus(plot);
     writeCellTexts(plot);
     setReadableBarInk(plot);
     thinTicks(plot);
