@@ -50,7 +50,8 @@ def open_level(person: Person) -> str:
 
 
 def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
-    person, figure = open_figure(visitor)
+    person, figure = open_figure(visitor, text="The fox asked the owl, and the owl said nothing.")
+    assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
     layer, head, token = re.search(r"layer (\d+) head (\d+) at “(.+)” helps most", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")

@@ -10,7 +10,7 @@ from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabili
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -187,6 +187,15 @@ def test_explained_are_the_tokens_of_the_chosen_ranks(trace):
     order = ranking_without_interventions(trace, QUERY)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=3)) == (order[2], None)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
+
+
+def test_the_largest_part_of_the_logit_is_named(trace):
+    token_id = int(ranking_without_interventions(trace, QUERY)[0])
+    figure = component_bars(trace, QUERY, token_id)
+    (bars,) = figure.data
+    values = np.asarray(bars.y)
+    (note,) = figure.layout.annotations
+    assert note.text.endswith(f", {format_contribution(values[np.abs(values).argmax()])}.")
 
 
 def test_the_formula_adds_up(trace):

@@ -299,7 +299,7 @@ export function wholeModel(element) {
     const [l, , key] = curve, node = nodes.get(nameOf(curve));
     if (!node) return;
     const ring = put("curves", "named", "circle", { class: "named", cx: layout.at[l] + Math.min(3, layout.wide[l] * 0.1), cy: layout.y[rowOf(key)], r: 8 });
-    if (ring !== groups.curves.lastChild) groups.curves.append(node, ring);
+    if (ring !== groups.curves.lastChild || ring.previousSibling !== node) groups.curves.append(node, ring);
   }
 
   const nameOf = ([l, h, key]) => `curve:${l}.${h}.${key}`;
