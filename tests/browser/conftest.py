@@ -215,7 +215,7 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
         visitors.append(person)
         person.page.set_viewport_size(viewport)
         fields = {name: str(value) for name, value in query.items()}
-        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": "all"}
+        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view}
         page_state = opening.state_from_query(initial | fields)
         return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 

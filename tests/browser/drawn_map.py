@@ -153,7 +153,7 @@ def expected_boxes(
 
 def open_map(visit, checkpoint: str = "gpt-twin", **fields) -> tuple[Person, Locator]:
     """Open the map, in the middle of the screen; by default of a model of 3 layers of 4 heads."""
-    person = visit("overview", checkpoint=checkpoint, **fields)
+    person = visit("overview", checkpoint=checkpoint, unfolded="all", **fields)
     return person, wait_for_map(person)
 
 

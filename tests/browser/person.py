@@ -87,12 +87,12 @@ class Person:
         self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
-        """Open the page with all its figures, columns and settings, and wait for the first figures.
+        """Open the page with all columns and settings of the next token, and wait for the first figures.
 
         `view` "" opens it as a first-time user finds it.
         """
         if view:
-            query = {"view": view, "unfolded": "all"} | query
+            query = {"view": view} | query
             self.page.add_init_script(OPEN_SWITCHES)
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):

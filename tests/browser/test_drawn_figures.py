@@ -67,7 +67,7 @@ def read_hover_text(person, plot, x: float, y: float) -> str:
 
 
 def test_the_large_pattern_and_the_querys_row(visitor):
-    person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4, unfolded="all")
     trace, row = capture_visible_run(person), person.page.locator("#attention-row .plot")
     weights, tokens = trace["blocks.2.attn.pattern"][1], trace.tokens
     allowed = np.tri(len(trace), dtype=bool)
@@ -223,7 +223,7 @@ def test_a_token_that_looks_like_markup_is_written_into_its_cell_as_it_is(visito
 
 
 def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
-    person = visitor(view="prediction", checkpoint="gpt-twin", viewport={"width": 240, "height": 844})
+    person = visitor("prediction", {"width": 240, "height": 844}, checkpoint="gpt-twin", unfolded="all")
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
@@ -232,7 +232,7 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
 
 def test_a_picture_is_changed_where_it_stands(visitor):
     """Plotly rebuilds a figure whose settings differ from before, which takes longer."""
-    person = visitor(checkpoint="gpt-twin", query=9)
+    person = visitor(checkpoint="gpt-twin", query=9, unfolded="all")
     row = person.page.locator("#attention-row .plot")
     row.scroll_into_view_if_needed()
     expect(row.locator(".main-svg").first).to_be_attached()

@@ -122,6 +122,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     person.expect_selected(unfolded="")
 
 
+@pytest.mark.exhaustive
 def test_each_switch_is_remembered(newcomer):
     person = open_as_found(newcomer(), view="attention")
     switches = {"stages": "#next-token th.cumulative", "more": "#top_p"}

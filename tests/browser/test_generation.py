@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from explorer.tracing.model_library import ModelLibrary
 from model.generation.autoregressive import generate
+from tests.exhaustive import first_in_core
 
 LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as chance would soon end the text
 WATCH = """strip => {
@@ -40,7 +41,7 @@ def test_step_appends_one_token_that_can_be_selected(person):
     expect(person.page.locator("#next-token-words")).to_contain_text(f"position {tokens}")
 
 
-@pytest.mark.parametrize("viewport", [(1366, 768), (390, 844)])
+@pytest.mark.parametrize("viewport", first_in_core([(1366, 768), (390, 844)]))
 def test_the_length_is_set_beside_generate_and_starts_nothing(newcomer, viewport):
     person = newcomer(viewport=dict(zip(("width", "height"), viewport, strict=True))).open(view="")
     person.page.locator("#guess .see").click()

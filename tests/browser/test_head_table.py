@@ -27,7 +27,7 @@ def heading(person: Person, name: str) -> Locator:
 
 
 def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
-    person = visitor(checkpoint="gpt-twin", text="the owl and the moon and", layer=1, head=2, query=4)
+    person = visitor(checkpoint="gpt-twin", text="the owl and the moon and", layer=1, head=2, query=4, unfolded="all")
     table = person.page.locator("#attention-table")
     expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
     trace = capture_visible_run(person)

@@ -22,6 +22,11 @@ ALL = """(plot) => plot.calcdata.filter(([{ trace }]) => trace.mode === "lines")
 
 
 @pytest.fixture
+def person(visitor):
+    return visitor(unfolded="all")
+
+
+@pytest.fixture
 def plot(person):
     plot = person.page.locator("#attention-lines .plot")
     plot.scroll_into_view_if_needed()

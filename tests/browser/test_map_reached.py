@@ -115,7 +115,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
 
 
 def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(visitor):
-    person = visitor("overview", layer=0, head=0, query=9)
+    person = visitor("overview", layer=0, head=0, query=9, unfolded="all")
     picture = wait_for_map(person)
     person.page.route("**/gradio_api/queue/**", lambda route: None)
     person.page.mouse.click(*get_centre(picture.locator(".part.norm").first))

@@ -54,7 +54,7 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
 @pytest.mark.parametrize(
     ("viewport", "styles", "sizes"),
     [
-        pytest.param(DESK, list(STYLES)[::3], SIZES[::2], id="wide"),
+        pytest.param(DESK, list(STYLES)[::6], SIZES[::3], id="wide"),
         exhaustive(pytest.param(DESK, list(STYLES), SIZES, id="all, wide")),
         exhaustive(pytest.param(TELEPHONE, list(STYLES), SIZES, id="all, telephone")),
     ],

@@ -22,7 +22,7 @@ def other() -> str:
 
 @pytest.fixture
 def patcher(visitor, other):
-    return visitor(view="patching", **LOOK | {"b.prompt": other})
+    return visitor(view="patching", unfolded="all", **LOOK | {"b.prompt": other})
 
 
 def heads(person):

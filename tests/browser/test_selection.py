@@ -87,7 +87,8 @@ def test_lists_choose_layer_head_and_value(visitor):
     person.expect_selected(layer=1, head=1, tap="blocks.1.attn.scores")
 
 
-def test_tabs_draw_the_same_selection(person):
+def test_tabs_draw_the_same_selection(visitor):
+    person = visitor(unfolded="all")
     person.click_cell(person.pattern, x=1, y=6)
     person.expect_selected(query=6, key=1)
     for title, panels in (

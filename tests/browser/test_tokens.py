@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 WIDTH = "(element) => element.getBoundingClientRect().width"
 
 
-def test_a_row_of_the_table_chooses_its_token(person):
+def test_a_row_of_the_table_chooses_its_token(visitor):
+    person = visitor(unfolded="all")
     person.tab("Tokens")
     table, merges = (person.page.locator(f"#tokens-{name} .plot") for name in ("table", "merges"))
     expect(merges.locator(".main-svg").first).to_be_visible()

@@ -25,7 +25,7 @@ def checkpoint_name(step: int) -> str:
 @pytest.fixture
 def trained_page(visitor):
     """Person at the model after its fourth training step."""
-    return visitor(checkpoint=checkpoint_name(4))
+    return visitor(checkpoint=checkpoint_name(4), unfolded="all")
 
 
 def expect_at_step(person, step: int):

@@ -18,7 +18,8 @@ def ways(person):
     return person.page.locator("#runs .ways")
 
 
-def test_another_prompt_stands_beside_this_one(person):
+def test_another_prompt_stands_beside_this_one(visitor):
+    person = visitor(unfolded="all")
     expect(person.page.locator("#strip-b")).to_be_hidden()
     compare(person)
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)

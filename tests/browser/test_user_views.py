@@ -40,7 +40,7 @@ def served_views(tmp_path) -> Iterator[str]:
 
 
 def test_a_view_of_ones_own_is_drawn_and_answers_and_mistakes_are_text(newcomer, served_views):
-    person = newcomer(served_views).open(view="vector_norms", text="Once upon a time", vector="q", layer="2")
+    person = newcomer(served_views).open("vector_norms", text="Once upon a time", vector="q", layer=2, unfolded="all")
     plot = person.page.locator("#vector_norms-norms .plot")
     expect(plot.locator(".heatmaplayer image")).to_be_visible()
     vector = person.page.locator("#vector_norms-choosers [data-field=vector]")

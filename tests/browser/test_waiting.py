@@ -41,7 +41,8 @@ def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
     expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
 
 
-def test_python_is_asked_about_a_tab_at_once(person):
+def test_python_is_asked_about_a_tab_at_once(visitor):
+    person = visitor(unfolded="all")
     person.at_rest()
     requests = person.page.evaluate("""() => {
       const sent = [], way = window.fetch;

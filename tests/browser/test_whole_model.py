@@ -8,11 +8,17 @@ from playwright.sync_api import Locator, expect
 
 from explorer.state.selection import Selection
 from explorer.views.overview.whole_model import draw_whole_model
+from tests.exhaustive import every_nth_in_core
 
 from .painted import capture_visible_run
 from .person import Person
 
 TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
+SCREENS_AND_LEVELS = [
+    pytest.param(viewport, level, id=f"{name}-{level}")
+    for name, viewport in (("desk", None), ("laptop", LAPTOP), ("telephone", TELEPHONE))
+    for level in ("", "block", "head", "cell")
+]
 RUN = {"checkpoint": "gpt-twin", "text": "The fox asked the moon", "layer": 1, "head": 2, "query": 5, "key": 3}
 CURVES = """(figure) => [...figure.querySelectorAll(".curve")].map((curve) => {
   const { strokeWidth, stroke } = getComputedStyle(curve);
@@ -152,16 +158,7 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
     expect_path(figure, "Model")
 
 
-# All levels on the narrowest screen; on the others in turn.
-@pytest.mark.parametrize(
-    ("viewport", "level"),
-    [
-        pytest.param(viewport, level, id=f"{name}-{level}", marks=marks if (number + i) % 2 else ())
-        for i, level in enumerate(["", "block", "head", "cell"])
-        for number, (name, viewport) in enumerate({"desk": None, "laptop": LAPTOP, "telephone": TELEPHONE}.items())
-        for marks in [() if viewport is TELEPHONE else pytest.mark.exhaustive]
-    ],
-)
+@pytest.mark.parametrize(("viewport", "level"), every_nth_in_core(3, SCREENS_AND_LEVELS))
 def test_labels_never_overlap_in_any_size(visitor, viewport, level):
     person, figure = open_figure(visitor, viewport, open=level, text="The fox asked the owl, and the owl said nothing.")
     expect(

@@ -70,6 +70,7 @@ def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, serv
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
 
 
+@pytest.mark.exhaustive
 def test_a_click_that_nobody_answers_is_answered_later(somebody):
     person = somebody()
     person.page.context.set_offline(True)

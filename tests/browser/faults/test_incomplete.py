@@ -10,6 +10,8 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from tests.exhaustive import first_in_core
+
 from .lost import IS_CONSISTENT, banner, generate_tokens
 
 MODULE, PLOTLY, STYLE = "widgets/figure/figure.js", "explorer/static/*/plotly.js", "assets/*.css"
@@ -39,7 +41,7 @@ def line(person):
     return person.page.get_by_role("alert").and_(person.page.locator("#incomplete"))
 
 
-@pytest.mark.parametrize("part", [MODULE, STYLE])
+@pytest.mark.parametrize("part", first_in_core([MODULE, STYLE]))
 def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
     person = somebody(opens=False)
     fail_requests(person, part)

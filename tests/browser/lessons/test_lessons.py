@@ -73,6 +73,7 @@ def test_on_a_telephone_the_verdict_is_in_sight_after_the_reply(page, bundled_ad
     assert page.evaluate("scrollY") == 0
 
 
+@pytest.mark.exhaustive
 def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bundled_address):
     page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=9)
@@ -83,6 +84,7 @@ def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bun
     expect(page.locator("#bar")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_the_browsers_back_goes_a_step_back(page, bundled_address):
     open_lesson(page, bundled_address, lesson=CORE_LESSON)
     heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[CORE_LESSON].steps]

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,15 +13,17 @@ from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import get_model
 from explorer.tracing.trace import Trace
 from tests.devices import on_each_device
-from tests.exhaustive import in_turn
+from tests.exhaustive import first_in_core
 from tests.panels import PANELS, capture_panel_run, shows, subject
 from tests.sample_models import CORE, capture_style, models, set_training_history, tokenizer
 
 from .every_picture import figure_numbers
 
+CASES = [pytest.param(*case) for case in product(CORE, [float("inf"), 0])]  # at once, on demand
+
 
 @on_each_device
-@pytest.mark.parametrize(("style", "most_bytes"), in_turn(CORE, [float("inf"), 0]))  # at once, on demand
+@pytest.mark.parametrize(("style", "most_bytes"), first_in_core(CASES))
 def test_every_panel_is_drawn_and_vouched_for(style, most_bytes, device):
     device_lm = deepcopy(models()[style]).to(device)
     offered = get_model(capture_style(style).model)[1]

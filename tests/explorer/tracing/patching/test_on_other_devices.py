@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from copy import deepcopy
+from itertools import product
 
 import pytest
 from numpy.testing import assert_allclose
@@ -11,14 +12,16 @@ from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.patching.experiment import COMPONENTS, PatchingExperiment
 from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS
 from tests.devices import on_each_device
-from tests.exhaustive import first_in_core, in_turn
+from tests.exhaustive import first_in_core
 from tests.sample_models import CORE
 
 from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG
 
+CASES = [pytest.param(*case) for case in product(CORE, ["denoise", "noise"])]
+
 
 @on_each_device
-@pytest.mark.parametrize(("style", "direction"), in_turn(CORE, ["denoise", "noise"]))
+@pytest.mark.parametrize(("style", "direction"), first_in_core(CASES))
 def test_every_map_is_that_of_the_cpu(lms, style, direction, device):
     device_lm = deepcopy(lms[style]).to(device)
     for find in (activation_patching, attribution_patching):
