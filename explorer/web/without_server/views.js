@@ -15,6 +15,7 @@ import { nextTokenOptions } from "./whole_model.js";
 
 /** What a view's figures are about: the run, the selection in it, and functions that ask the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
+ *   model: import("./answers.js").Model, earlier: number, before: number, prediction: import("./next_token.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./next_token.js").Prediction,
  *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} About */
 
