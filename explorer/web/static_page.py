@@ -19,11 +19,12 @@ from typing import Any
 import gradio as gr
 
 from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.selection import find_field
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
-from explorer.translations import ENGLISH, LANGUAGES, messages_for_js
+from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_locale
 from explorer.views import VIEWS, View, style
 from explorer.views.selection_dropdowns import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
@@ -31,7 +32,8 @@ from explorer.web import shared_constants
 from explorer.web.assets import WEB, figure_theme, js_constants_module, unwrap_plotly
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
-from explorer.web.shared_constants import WALK, WALKS, element_id
+from explorer.web.shared_constants import element_id
+from explorer.web.static_lessons import pack_lessons
 from explorer.web.widgets.header import ModelPicker
 
 ROOT = WEB.parents[1]
@@ -45,9 +47,8 @@ PLOTLY = "plotly.js"  # beside the page
 COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("lessons", "present", "room", "search", "copy-python", "open-file", "open-model"),
+    *("present", "present-lesson", "room", "search", "copy-python", "open-file", "open-model"),
     *("runs", "compare", "questions", "branches"),
-    *(element_id(view, WALK) for view in WALKS),
 )
 
 
@@ -85,7 +86,18 @@ def page_files() -> dict[str, str]:
         "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
         **message_files(page + page_data),
+        **lesson_files(),
     }
+
+
+def lesson_files() -> dict[str, str]:
+    """Return each language's lessons, which are fetched once somebody learns."""
+    views, library, files = (*DRAWN_VIEWS, "overview"), LessonLibrary(), {}
+    figures = {element_id(view.name, panel.name) for view in VIEWS for panel in drawn_part(view).panels}
+    for language in LANGUAGES:
+        with use_locale(language):
+            files[f"lessons.{language}.js"] = js_constants_module({"LESSONS": pack_lessons(library, views, figures)})
+    return files
 
 
 def message_files(page: str) -> dict[str, str]:
@@ -128,11 +140,12 @@ def figure_templates() -> dict[str, dict[str, Any]]:
 
 
 def pack_view(view: View) -> dict[str, Any]:
-    """Return what the page needs to know of a view: its description, its lists, and its panels with their widths."""
+    """Return what the page needs to know of a view: its description, its lists, and its panels."""
+    names = ("name", "width", "title", "kind", "height")
     return {
         "description": view.description,
         "controls": view.select_controls,
-        "panels": [{"name": panel.name, "width": panel.width} for panel in view.panels],
+        "panels": [{name: getattr(panel, name) for name in names} for panel in view.panels],
     }
 
 
@@ -151,6 +164,7 @@ def page_html(catalog: ModelCatalog) -> str:
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
+        **{f"{own}lessons/lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
     }
     sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)

@@ -71,6 +71,7 @@ export async function* contentsOf(scope, state) {
     guess: packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous),
     brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
+  if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));
   if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));
   if (scope === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (about)), all: false };
   if (scope === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, about, ["query", "key", "target", "rival"]);

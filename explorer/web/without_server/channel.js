@@ -1,11 +1,10 @@
 // @ts-check
 // The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
 // answered by the model in this browser.
-import { apply } from "./actions.js";
+import { apply, NEEDS_PYTHON } from "./actions.js";
 import { contentsOf, editsOf, openModel, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
-import { _ } from "../static/translations.js";
 
 /** A sentence in place of an answer. */
 export class Refused extends Error {}
@@ -24,11 +23,13 @@ const functions = {
     const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
+  listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
+  lesson_sheet: async (state, name, place) => (await import("./lessons/lesson.js")).packSheet(name, place),
 };
 
 /** @param {string} name @param {any[]} given */
 export async function call(name, given) {
-  if (!functions[name]) throw new Refused(_("This needs Python: start “python app.py” in a copy of the project."));
+  if (!functions[name]) throw new Refused(NEEDS_PYTHON);
   return functions[name](...given);
 }
 

@@ -7,7 +7,7 @@ export const RANGES: Record<string, [number, number]>;
 /** View -> its markup, without content. */
 export const MARKUP: Record<string, string>;
 /** View that this page draws -> its description, the fields of its lists, and its panels. */
-export const VIEWS: Record<string, { description: string, controls: string[], panels: { name: string, width: "half" | "whole" }[] }>;
+export const VIEWS: Record<string, { description: string, controls: string[], panels: { name: string, width: "half" | "whole", title: string, kind: string, height: number }[] }>;
 /** Element id -> the declaration of its figure (explorer/views/figure_template.py). */
 export const FIGURES: Record<string, { alt: any, traces: any[], layout: any }>;
 /** Field of the selection -> the title of its list and, where they are always the same, its options. */

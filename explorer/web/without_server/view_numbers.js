@@ -125,6 +125,26 @@ export const viewNumbers = {
     return { nearZero, inactive };
   },
 
+  /** A score of every head, (L, H) (analysis/head_scores.py): the mean attention to its targets of the queries after the first that have some. */
+  headScores(trace, { score }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, scores = new Float64Array(L * H);
+    const targets = trace.tokenIds.map((_id, query) => (query ? HEAD_SCORE_TARGETS[score](trace.tokenIds, query) : [])), count = targets.filter(({ length }) => length).length;
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`);
+      for (let head = 0; head < H; head++) targets.forEach((keys, query) => { for (const key of keys) scores[layer * H + head] += data[(head * T + query) * T + key] / count; });
+    }
+    return scores;
+  },
+
+  /** The number of learned numbers whose names match, a tied table once. */
+  numParameters({ lm: { config, weights } }, { names }) {
+    const arrays = Object.entries(weights).filter(([name]) => new RegExp(names).test(name) && !(config.tie_embeddings && name === "lm_head.weight"));
+    return arrays.reduce((sum, [, { length }]) => sum + length, 0);
+  },
+
+  /** One number of a weight. */
+  weightAt: ({ lm }, { name, index }) => lm.weights[name][index],
+
   /** A row of the embedding table. */
   embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
 
@@ -134,6 +154,17 @@ export const viewNumbers = {
     const norms = Float64Array.from({ length: V }, (_none, id) => length(rowOf(table, id, D))), cosines = products.map((product, id) => product / (norms[id] * norms[tokenId]) || 0);
     const ids = Array.from({ length: V }, (_none, id) => id).filter((id) => id !== tokenId).sort((a, b) => cosines[b] - cosines[a] || a - b).slice(0, count);
     return { ids, cosines: ids.map((id) => Math.max(-1, Math.min(1, cosines[id]))) };
+  },
+};
+
+/** The keys of a query whose attention a head score adds up. @type {Record<string, (ids: ArrayLike<number>, query: number) => number[]>} */
+const HEAD_SCORE_TARGETS = {
+  previous_token: (_ids, query) => [query - 1],
+  first_token: () => [0],
+  self: (_ids, query) => [query],
+  induction(ids, query) { // what followed the last earlier occurrence, unless that is the query
+    const next = Array.prototype.lastIndexOf.call(ids, ids[query], query - 1) + 1;
+    return next && next < query ? [next] : [];
   },
 };
 

@@ -17,7 +17,7 @@ export async function headRows({ value, layer, head: chosen }, name, head = chos
 }
 
 /** The queries and keys whose products are the scores. @param {About} about */
-async function queryKeyVectors(about) {
+export async function queryKeyVectors(about) {
   const suffix = about.config.position === "rope" ? "_rot" : "";
   return Promise.all([headRows(about, `q${suffix}`), headRows(about, `k${suffix}`)]);
 }
