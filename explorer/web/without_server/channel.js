@@ -2,7 +2,7 @@
 // The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
 // answered by the model in this browser.
 import { apply, NEEDS_PYTHON } from "./actions.js";
-import { contentsOf, editsOf, openModel, visibleIds } from "./answers.js";
+import { contentsOf, editsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 
@@ -24,13 +24,14 @@ const functions = {
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
   listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
+  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
   lesson_sheet: async (state, name, place) => (await import("./lessons/lesson.js")).packSheet(name, place),
 };
 
 /** @param {string} name @param {any[]} given */
 export async function call(name, given) {
   if (!functions[name]) throw new Refused(NEEDS_PYTHON);
-  return functions[name](...given);
+  try { return await functions[name](...given); } catch (error) { throw error instanceof ToldError ? new Refused(error.message) : error; }
 }
 
 /** The lines of an answer, as they come. @param {{ about: string, state: any, action?: any, inspect?: any }} question @param {AbortSignal} signal */

@@ -12,10 +12,11 @@ const WIDTH_TO_HEIGHT = 2, SPACING = 2.5;
 
 /** @param {ArrayLike<number>} vector @returns {[number, number][]} */
 const splitPairs = (vector) => range(vector.length / 2).map((i) => [vector[2 * i], vector[2 * i + 1]]);
-const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2); // (T, F)
+/** Radians, (T, F). @param {About} about @returns {Promise<Float32Array[]>} */
+export const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2);
 
 /** @param {About} about @param {"q" | "k"} vector @param {number} at @returns {Promise<Pairs>} */
-async function rotatedPairs(about, vector, at) {
+export async function rotatedPairs(about, vector, at) {
   const [before, after] = await Promise.all([vector, `${vector}_rot`].map((name) => headRows(about, name)));
   return { before: splitPairs(before[at]), after: splitPairs(after[at]), angles: (await rotationAngles(about))[at] };
 }
@@ -70,10 +71,15 @@ async function pairProducts(about) {
   return q.map(([a, b], i) => [(a * k[i][0] + b * k[i][1]) / divisor, (b * k[i][0] - a * k[i][1]) / divisor]);
 }
 
+/** What each pair adds to the score, (F,). @param {About} about */
+export async function scoreByPair(about) {
+  const { position: query, key } = about, angles = await rotationAngles(about);
+  return (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+}
+
 /** @param {About} about */
 async function pairs(about) {
-  const { tokens, position: query, key } = about, angles = await rotationAngles(about), score = (await headRows(about, "scores"))[query][key];
-  const terms = (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+  const { tokens, position: query, key } = about, terms = await scoreByPair(about), score = (await headRows(about, "scores"))[query][key];
   return { ...scoreTermValues(terms), pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
 }
 

@@ -25,13 +25,13 @@ async function formula(about) {
 }
 
 /** The stream at every stage: the embedding, then after each sum, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
-const stream = (about) => about.once("stream", () => {
+export const stream = (about) => about.once("stream", () => {
   const { config, value } = about, taps = ["blocks.0.resid_pre", ...range(config.num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
   return Promise.all(taps.map(async (tap) => rowsOf((await value(tap)).data, config.d_model)));
 });
 
 /** What each sublayer adds to the chosen token's stream, (2 L, D). @param {About} about @returns {Promise<Float32Array[]>} */
-const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));
+export const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));
 
 /** @param {About} about */
 async function sublayerUpdates(about) {

@@ -26,10 +26,14 @@ READ = """() => {
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
     texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
-      `#${view}-words`, `#${view}-formula pre`].map(text),
+      `#${view}-words`, `#${view}-formula pre`, "#lesson .told", "#walk .walk:not([hidden])"].map(text),
     chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
   });
 }"""
+
+# Nothing in sight waits for an answer; a lesson covers figures, which wait
+UP_TO_DATE = """() => [...document.querySelectorAll("#view .stale, #view[aria-busy=true]")]
+  .every((part) => !part.clientWidth)"""
 
 
 def run_text(page: BrowserPage):
@@ -67,6 +71,19 @@ def open_tab(name: str) -> Callable[[BrowserPage], Any]:
     return lambda page: page.click(f"[data-view={name}]")
 
 
+def learn(page: BrowserPage):
+    page.click("#lessons .open")
+    page.locator("#lessons .one", has_text="who looks at whom").click()
+    page.locator("#lesson h2", has_text="One token looks back").wait_for()
+
+
+def go_step_by_step(page: BrowserPage):
+    page.emulate_media(reduced_motion="reduce")
+    page.click("#attention-walk .walks")
+    page.locator("#walk .walk:not([hidden])").wait_for()
+    page.keyboard.press("Space")
+
+
 THINGS = {
     "guesses": lambda page: page.click(".choices button >> nth=1"),
     "writes a token": step,
@@ -83,6 +100,14 @@ THINGS = {
     "follows the stream": open_tab("residual"),
     "rotates": open_tab("positions"),
     "reads the tokens": open_tab("tokens"),
+    "learns": learn,
+    "goes on": lambda page: page.click("#lesson .next"),
+    "replies": lambda page: page.click("#lesson .option >> nth=1"),
+    "leaves": lambda page: page.click("#lesson .leave"),
+    "looks at attention again": open_tab("attention"),
+    "goes through it step by step": go_step_by_step,
+    "closes that": lambda page: page.keyboard.press("Escape"),
+    "goes back": open_tab("tokens"),
     "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
 }
 NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4, "positions": 5, "tokens": 4}
@@ -105,7 +130,7 @@ def test_a_student_sees_the_same_numbers_in_both(opener, sites, app_address):  #
         for page in pages:
             act(page)
             settle(page)
-            page.wait_for_function("!document.querySelector('#view .stale, #view[aria-busy=true]')")
+            page.wait_for_function(UP_TO_DATE)
             seen.append(json.loads(page.evaluate(READ), parse_int=float))
         seen[1]["figures"] = {name: seen[1]["figures"].get(name) for name in seen[0]["figures"]}  # others need Python
         assert not difference(*seen, thing)

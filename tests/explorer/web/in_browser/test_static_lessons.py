@@ -12,12 +12,12 @@ from explorer.tracing.run_service import RunService
 from explorer.translations import use_locale
 from explorer.web.actions.page_actions import LessonStepStates
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.browser_api.lesson_endpoints import REVEAL_ANSWER, LessonContents
+from explorer.web.browser_api.lesson_endpoints import REVEAL_ANSWER, LessonContents, LessonEndpoints
 from explorer.web.shared_constants import LESSON
 from explorer.web.static_page import lesson_files
 from tests.exhaustive import first_in_core
 
-from .test_static_page import difference, first_page, make_state, opener, sites  # noqa: F401
+from .test_static_page import LONG, difference, first_page, make_state, opener, sites, unpack  # noqa: F401
 
 PACKED = json.loads(lesson_files()["lessons.en.js"].removeprefix("export const LESSONS = ").removesuffix(";\n"))
 STEPS = {lesson["name"]: [step["is_here"] for step in lesson["steps"]] for lesson in PACKED}
@@ -101,3 +101,32 @@ def test_a_task_that_is_done_is_told_in_another_language(opener, sites, contents
             assert not difference(ours, lesson_contents(contents, state, ""), name)
             done.append(ours[LESSON]["task"]["is_done"])
     assert all(done)
+
+
+CALL = """async ([name, ...given]) => {
+  const { call } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
+  return JSON.stringify(await call(name, given));
+}"""
+# A computation step by step, and changes of the state
+WALKS = [
+    ("attention", {"layer": 2, "head": 1, "query": 5, "key": 3}),
+    ("attention", {"text": LONG, "layer": 4, "head": 3, "query": 40, "key": 6}),
+    ("attention", {"edits": "blocks.1.attn.z.0*zero", "layer": 1, "head": 0, "checkpoint": "llama-fables-gpt"}),
+    ("rotation", {"layer": 1, "head": 3, "query": 9, "key": 7}),
+    ("rotation", {"text": LONG, "query": 45, "key": 0}),
+    ("layers", {"query": 9}),
+    ("layers", {"checkpoint": "llama-fables-gpt", "query": 0}),
+]
+
+
+def test_a_computation_and_a_lesson_s_sheet_are_told_as_python_does(first_page, contents):  # noqa: F811
+    endpoints, differences = LessonEndpoints(contents.runs, contents), []
+    for name, change in WALKS:
+        state = make_state(first_page, {"layer": 0, "head": 0} | change)
+        ours = json.loads(first_page.evaluate(CALL, ["walk", state, name]))
+        differences.append(difference(ours, json.loads(json.dumps(endpoints.walk(state, name))), name))
+    place = ["who-looks-at-whom", 2]
+    ours = json.loads(first_page.evaluate(CALL, ["lesson_sheet", state, *place]))
+    sheets = [ours, json.loads(json.dumps(endpoints.lesson_sheet(state, *place)))]
+    pictures = [unpack(sheet["figure"].pop("picture")) for sheet in sheets]
+    assert not list(filter(None, [*differences, difference(*sheets), difference(*pictures)]))
