@@ -10,7 +10,7 @@ from playwright.sync_api import Page as BrowserPage
 from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 
-from .test_static_page import difference, opener, settle, sites  # noqa: F401
+from .test_static_page import SETTLED, difference, opener, settle, sites  # noqa: F401
 
 # All that is seen of numbers: the state, the texts around the figures, and the data of every figure that is drawn.
 READ = """() => {
@@ -21,7 +21,8 @@ READ = """() => {
   const drawn = plots.filter((plot) => plot.clientWidth && plot._fullData);
   const figures = Object.fromEntries(drawn.map((plot) => [plot.closest("[data-widget]").id, [plot.ariaLabel,
     plot._fullData.map(({ x, y, z, text, hovertext }) => [x, y, z, text, hovertext].map(list))]]));
-  const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "edits", "temperature", "open"];
+  const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "neuron", "edits", "temperature",
+    "open"];
   return JSON.stringify({
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
@@ -46,6 +47,11 @@ def ablate_head(page: BrowserPage):
     page.click("#attention-what-ifs .fold")
     page.fill("#attention-what-ifs input[type=range] >> nth=0", "0")
     page.wait_for_function("window.explorer.state.edits === 'blocks.4.attn.z.4*scale*0'")
+
+
+def reload(page: BrowserPage):
+    page.reload()
+    page.wait_for_function(SETTLED)
 
 
 def remove_intervention(page: BrowserPage):
@@ -91,9 +97,10 @@ THINGS = {
     "generates": generate,
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
-    "chooses one": select(layer=4, head=4, query=5, key=2, unfolded="all"),
+    "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11, unfolded="all"),
     "ablates the head": ablate_head,
     "sees what that does to the prediction": open_tab("prediction"),
+    "reloads the page": reload,
     "takes it back": remove_intervention,
     "looks at the neurons": open_tab("feed_forward"),
     "chooses another": select(layer=3, neuron=11),

@@ -125,8 +125,8 @@ def test_a_computation_and_a_lesson_s_sheet_are_told_as_python_does(first_page, 
         state = make_state(first_page, {"layer": 0, "head": 0} | change)
         ours = json.loads(first_page.evaluate(CALL, ["walk", state, name]))
         differences.append(difference(ours, json.loads(json.dumps(endpoints.walk(state, name))), name))
-    place = ["who-looks-at-whom", 2]
-    ours = json.loads(first_page.evaluate(CALL, ["lesson_sheet", state, *place]))
-    sheets = [ours, json.loads(json.dumps(endpoints.lesson_sheet(state, *place)))]
+    step = "who-looks-at-whom", 2
+    ours = json.loads(first_page.evaluate(CALL, ["lesson_sheet", state, *step]))
+    sheets = [ours, json.loads(json.dumps(endpoints.lesson_sheet(state, *step)))]
     pictures = [unpack(sheet["figure"].pop("picture")) for sheet in sheets]
     assert not list(filter(None, [*differences, difference(*sheets), difference(*pictures)]))

@@ -363,7 +363,8 @@ KEEP = """async () => {
     const all = [page, ...fetched, ...await ask("fetchedFiles", null)];
     const urls = all.filter((url) => url.startsWith(location.origin));
     const kept = (await cache.keys()).map(({ url }) => url);
-    if (urls.some((url) => url.endsWith("model.safetensors")) && urls.every((url) => kept.includes(url))) return;
+    const isWhole = ["model.safetensors", "lessons.en.js"].every((end) => urls.some((url) => url.endsWith(end)));
+    if (isWhole && urls.every((url) => kept.includes(url))) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }"""
@@ -383,6 +384,8 @@ def test_it_opens_without_a_network_the_second_time(opener, sites):
     ids = tokenizer.encode("the fox asked the owl")
     (step,) = generate(lm, ids, max_new_tokens=1, temperature=0)
     assert tokenizer.token_text(step.token_id).strip() in page.locator("#next-token tbody tr").first.text_content()
+    page.click("#lessons .open")
+    page.locator("#lessons .one").first.wait_for()
     page.context.set_offline(False)
 
 
