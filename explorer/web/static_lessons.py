@@ -10,20 +10,18 @@ from typing import Any
 from explorer.errors import UserError
 from explorer.interventions import Scale, ZeroAblation, parse_interventions
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep
-from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, hidden_elements
+from explorer.web.browser_api.lesson_endpoints import hidden_elements
 
 SCALED_TAPS = ("attn.z", "ffn.hidden")  # of the interventions that the page has
 
 
-def pack_lessons(library: LessonLibrary, views: Collection[str], figures: Collection[str]) -> list[dict[str, Any]]:
-    """Return all lessons in the current language; without steps those that it has too few of.
+def pack_lessons(library: LessonLibrary, views: Collection[str], missing: Collection[str]) -> list[dict[str, Any]]:
+    """Return all lessons in the current language.
 
     Args:
         views: that the page draws.
-        figures: element ids of the figures that it draws.
+        missing: element ids of figures that it does not draw.
     """
-    missing = {name for name in ELEMENT_IDS if name.partition("-")[0] in views and name not in figures}
-    missing = {name for name in missing if not name.endswith(("-what-ifs", "-choosers"))}
     return [pack_lesson(lesson, views, missing) for lesson in library.lessons.values()]
 
 

@@ -93,10 +93,14 @@ def page_files() -> dict[str, str]:
 def lesson_files() -> dict[str, str]:
     """Return each language's lessons, which are fetched once somebody learns."""
     views, library, files = (*DRAWN_VIEWS, "overview"), LessonLibrary(), {}
-    figures = {element_id(view.name, panel.name) for view in VIEWS for panel in drawn_part(view).panels}
+    all_figures, figures = (
+        {element_id(view.name, panel.name) for view in several for panel in view.panels}
+        for several in (VIEWS, map(drawn_part, VIEWS))
+    )
     for language in LANGUAGES:
         with use_locale(language):
-            files[f"lessons.{language}.js"] = js_constants_module({"LESSONS": pack_lessons(library, views, figures)})
+            lessons = pack_lessons(library, views, all_figures - figures)
+            files[f"lessons.{language}.js"] = js_constants_module({"LESSONS": lessons})
     return files
 
 
