@@ -43,9 +43,9 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
  * @param {string} about "tune" for the prediction alone, "token" for the tokens as well, "pick" for the view, "view" for another, "show" for everything
  * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
 export async function* contentsOf(about, state) {
-  const model = await openModel(state.checkpoint), { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
+  const isQuick = about === "tune" || about === "token", model = await openModel(state.checkpoint), { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
   const run = { checkpoint: state.checkpoint, ids, edits: editsOf(state) }, tokens = ids.map((id) => model.vocabulary[id]);
-  const { logits, measures } = await ask("prediction", { run, position });
+  const { logits, measures } = await ask("prediction", { run, position, isTraced: !isQuick });
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
   const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
   const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
@@ -61,7 +61,7 @@ export async function* contentsOf(about, state) {
   if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
   if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };
   if (about === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, aboutView(), ["query", "key", "target", "rival"]);
-  if (about === "tune" || about === "token") return yield contents;
+  if (isQuick) return yield contents;
   if (about === "show") Object.assign(contents, packAround(state, model));
   const { view } = state, markup = translateMarkup(MARKUP[view]);
   yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };

@@ -55,18 +55,16 @@ export const viewNumbers = {
   lens(trace, { start, stop, tokenIds }) {
     const V = trace.lm.config.vocab_size, taps = lensTaps(trace.lm.config), make = () => taps.map(() => []);
     const answer = { top: make(), topProbabilities: make(), entropy: make(), probabilities: tokenIds.map(make), ranks: tokenIds.map(make) };
-    for (let position = start; position < stop; position++) {
-      const all = logitLens(trace, position, taps);
-      for (let depth = 0; depth < taps.length; depth++) {
-        const logits = rowOf(all, depth, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
-        answer.top[depth].push(top);
-        answer.topProbabilities[depth].push(top.map(probability));
-        answer.entropy[depth].push(entropy);
-        tokenIds.forEach((id, i) => {
-          answer.probabilities[i][depth].push(probability(id));
-          answer.ranks[i][depth].push(1 + logits.reduce((count, logit) => count + +(logit > logits[id]), 0));
-        });
-      }
+    const all = logitLens(trace, Array.from({ length: stop - start }, (_none, i) => start + i), taps);
+    for (let row = 0; row < (stop - start) * taps.length; row++) {
+      const depth = row % taps.length, logits = rowOf(all, row, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
+      answer.top[depth].push(top);
+      answer.topProbabilities[depth].push(top.map(probability));
+      answer.entropy[depth].push(entropy);
+      tokenIds.forEach((id, i) => {
+        answer.probabilities[i][depth].push(probability(id));
+        answer.ranks[i][depth].push(1 + numLarger(logits, logits[id]));
+      });
     }
     return answer;
   },
@@ -137,14 +135,24 @@ export const viewNumbers = {
   },
 };
 
+/** @param {Float32Array} values @param {number} value */
+function numLarger(values, value) {
+  let count = 0;
+  for (let i = 0; i < values.length; i++) if (values[i] > value) count++;
+  return count;
+}
+
 /** The largest first; of equal ones the lower id. @param {Float32Array} logits */
 function likeliest(logits) {
   const top = [];
+  let least = -Infinity; // of those in the list, once it is full
   for (let id = 0; id < logits.length; id++) {
+    if (logits[id] <= least) continue;
     let place = top.length;
     while (place && logits[id] > logits[top[place - 1]]) place--;
     if (place < NUM_TOP) top.splice(place, 0, id);
     top.length = Math.min(top.length, NUM_TOP);
+    if (top.length === NUM_TOP) least = logits[top[NUM_TOP - 1]];
   }
   return top;
 }
