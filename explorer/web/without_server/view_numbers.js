@@ -123,6 +123,22 @@ export const viewNumbers = {
     return { nearZero, inactive };
   },
 
+  /** The logits after a position as they were captured, as the lens reads them at the last depth, and the sizes of their terms. */
+  lastDepth(trace, { position }) {
+    const { config: { d_model: D, vocab_size: V }, weights } = trace.lm, table = weights["lm_head.weight"], final = length(trace.row("final_norm", position));
+    return { logits: trace.row("logits", position).slice(), read: logitLens(trace, [position], lensTaps(trace.lm.config).slice(-1)), sizes: Float64Array.from({ length: V }, (_none, id) => final * length(rowOf(table, id, D))) };
+  },
+
+  /** The logits (V,) of what the unembedding reads, in float64. */
+  unembed({ lm: { config: { d_model: D }, weights } }, { x }) {
+    const table = weights["lm_head.weight"];
+    return Float64Array.from({ length: table.length / D }, (_none, id) => {
+      let logit = 0;
+      for (let i = 0; i < D; i++) logit += table[id * D + i] * x[i];
+      return logit;
+    });
+  },
+
   /** A row of the embedding table. */
   embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
 

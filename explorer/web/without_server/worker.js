@@ -6,6 +6,7 @@ import { generate } from "../static/in_browser/generation.js";
 import { interventionTap, Trace } from "../static/in_browser/trace.js";
 import { KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
 import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } from "./analysis.js";
+import { checkValue, readPart } from "./recompute.js";
 import { viewNumbers } from "./view_numbers.js";
 
 /** A model, the ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
@@ -132,7 +133,7 @@ const functions = {
   },
 };
 
-for (const [name, work] of Object.entries(viewNumbers)) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
+for (const [name, work] of Object.entries({ ...viewNumbers, checkValue, readPart })) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
 
 /** Lets messages that have come be read. */
 function nextMessage() {

@@ -45,7 +45,7 @@ async function heads({ config, tokens, ask }) {
 }
 
 /** One of PATTERNS of the chosen head or layer, (T, T). @param {About} about @param {string} kind @returns {Promise<Float32Array[]>} */
-async function displayedPattern(about, kind) {
+export async function displayedPattern(about, kind) {
   const all = (places) => Promise.all(places.map(([layer, head]) => headRows({ ...about, layer }, "pattern", head)));
   const chosen = about.chosenHeads.length ? about.chosenHeads : [[about.layer, about.head]];
   const places = { layer_mean: range(about.config.num_heads).map((head) => [about.layer, head]), chosen_mean: chosen }[kind.replace("max", "mean")] ?? [[about.layer, about.head]];

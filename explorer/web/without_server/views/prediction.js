@@ -30,7 +30,7 @@ async function normTreatment({ config, position, ask }) {
 }
 
 /** Once for all figures. @param {About} about */
-const attribution = (about) => about.once("attribution", () => about.ask("attribution", { position: about.position, tokenId: about.tokenId, contrastId: about.contrastId }));
+export const attribution = (about) => about.once("attribution", () => about.ask("attribution", { position: about.position, tokenId: about.tokenId, contrastId: about.contrastId }));
 
 /** @param {About["config"]} config */
 export const depthNames = ({ num_layers }) => [_("embedding"), ...range(num_layers).flatMap((layer) => [_("{layer} attention", { layer }), _("{layer} feed-forward", { layer })])];
@@ -48,7 +48,7 @@ function visiblePositions({ config, tokens, position }) {
 }
 
 /** The lens on that page: of each depth (S) and position (n) the likeliest tokens, and the explained and contrasted ones. @param {About} about */
-const lensOf = (about) => about.once("lens", async () => {
+export const lensOf = (about) => about.once("lens", async () => {
   const page = visiblePositions(about), ids = [about.tokenId, about.contrastId].filter((id) => id !== null);
   return { page, ids, ...(await about.ask("lens", { start: page[0], stop: page.at(-1) + 1, tokenIds: ids })) };
 });

@@ -24,11 +24,10 @@ async function formula(about) {
   return lines.join("\n");
 }
 
-/** The stream at every stage: the embedding, then after each sum, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
-const stream = (about) => about.once("stream", () => {
-  const { config, value } = about, taps = ["blocks.0.resid_pre", ...range(config.num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
-  return Promise.all(taps.map(async (tap) => rowsOf((await value(tap)).data, config.d_model)));
-});
+/** The values of the stream: the embedding, then after each sum. @param {About["config"]} config */
+export const streamTaps = ({ num_layers }) => ["blocks.0.resid_pre", ...range(num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
+/** The stream at every stage, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
+const stream = (about) => about.once("stream", () => Promise.all(streamTaps(about.config).map(async (tap) => rowsOf((await about.value(tap)).data, about.config.d_model))));
 
 /** What each sublayer adds to the chosen token's stream, (2 L, D). @param {About} about @returns {Promise<Float32Array[]>} */
 const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));

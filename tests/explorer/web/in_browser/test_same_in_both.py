@@ -12,21 +12,24 @@ from explorer.web.page import Page
 
 from .test_static_page import difference, opener, settle, sites  # noqa: F401
 
-# All that is seen of numbers: the state, the texts around the figures, and the data of every figure that is drawn.
+# All that is seen of numbers: the state, the texts around the figures, every figure that is drawn, with its mark,
+# and how the clicked number is worked out.
 READ = """() => {
   const text = (selector) => document.querySelector(selector)?.textContent ?? "", { view } = window.explorer.state;
   const list = (values) => Array.isArray(values) || ArrayBuffer.isView(values) ? Array.from(values, (value) =>
     Array.isArray(value) || ArrayBuffer.isView(value) ? list(value) : value) : values ?? null;
   const plots = [...document.querySelectorAll(`#${view}-tab .plot`)];
   const drawn = plots.filter((plot) => plot.clientWidth && plot._fullData);
+  const mark = (widget) => [widget.querySelector(".evidence-mark")].map(({ dataset, title }) => [dataset.state, title]);
   const figures = Object.fromEntries(drawn.map((plot) => [plot.closest("[data-widget]").id, [plot.ariaLabel,
+    mark(plot.closest("[data-widget]")),
     plot._fullData.map(({ x, y, z, text, hovertext }) => [x, y, z, text, hovertext].map(list))]]));
   const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "edits", "temperature", "open"];
   return JSON.stringify({
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
     texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
-      `#${view}-words`, `#${view}-formula pre`].map(text),
+      `#${view}-words`, `#${view}-formula pre`, ".inspection:not([hidden])"].map(text),
     chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
   });
 }"""
@@ -54,6 +57,12 @@ def generate(page: BrowserPage):
     page.wait_for_function("window.explorer.state.generated.length === 9")
 
 
+def inspect_cell(page: BrowserPage):
+    page.focus("#attention-pattern .plot")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.inspection:not([hidden])')?.textContent.includes('softmax')")
+
+
 def step(page: BrowserPage):
     page.click("#step")
     page.wait_for_function("window.explorer.state.generated.length === 1")
@@ -75,6 +84,7 @@ THINGS = {
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
     "chooses one": select(layer=4, head=4, query=5, key=2, unfolded="all"),
+    "asks how its weight is worked out": inspect_cell,
     "ablates the head": ablate_head,
     "sees what that does to the prediction": open_tab("prediction"),
     "takes it back": remove_intervention,
