@@ -3,7 +3,7 @@
 // from its own inputs in the worker (recompute.js), and what an analysis adds up to against what was captured.
 import { _, lookUpMessage } from "../static/translations.js";
 import { range, sum } from "./figures.js";
-import { formatNumber } from "./notation.js";
+import { formatNumber, joinNames } from "./notation.js";
 import { TOLERANCE } from "./page_data.js";
 import { MARK } from "../static/shared_constants.js";
 import { read } from "./derivations/calculations.js";
@@ -13,7 +13,7 @@ import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {import("./views.js").About} About @typedef {import("./recompute.js").Check} Check */
-/** What a mark is about: captured values, or those that an analysis derives its numbers from, and what that is compared with, a message. @typedef {{ kind: "captured" | "derived", names: string[], against?: string }} Declared */
+/** What a mark is about: captured values, or those that an analysis derives its numbers from, and what that is compared with, a message. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // checks that failed
 
@@ -25,17 +25,12 @@ export async function* packMarks(view, panels, about) {
   }
 }
 
-/** "a, b and c", each once. @param {string[]} names */
-function joinNames(names) {
-  const all = [...new Set(names)], last = all.pop() ?? "";
-  return all.length ? _("{first} and {last}", { first: all.join(", "), last }) : last;
-}
-
 /** @param {Check[]} checks */
 const largestError = (checks) => formatNumber(checks.reduce((most, { error }) => (error <= most ? most : error), 0));
 
 /** @param {About} about @param {Declared} declared */
 async function verifyPanel(about, { kind, names: templates, against }) {
+  if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(about.layer)))) };
   const { config } = about, formulas = formulasOf(about), known = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
   const names = templates.map((name) => name.replace("{layer}", String(about.layer))).filter((name) => known(name) || name.endsWith(".weight"));
   const expanded = [...new Set(names.filter(known).flatMap((name) => (name.includes("*") ? range(config.num_layers).map((layer) => name.replace("*", String(layer))) : [name])))];
@@ -126,7 +121,8 @@ const SPECIAL = {
   "attention-dimensions": ({ config }) => ({ kind: "derived", names: [...["q", "k"].map((vector) => `blocks.{layer}.attn.${vector}${config.position === "rope" ? "_rot" : ""}`), "blocks.{layer}.attn.scores"] }),
   "feed_forward-strongest": activations, "feed_forward-curve": activations,
   "feed_forward-promoted": ({ config }) => ({ kind: "derived", names: ["blocks.{layer}.ffn.down_proj.weight", "lm_head.weight", "blocks.{layer}.ffn.hidden", "blocks.{layer}.ffn_norm", `blocks.${config.num_layers - 1}.resid_post`] }),
-  "residual-lengths": stages, "residual-similarity": stages, "residual-norms": updates, "residual-directions": updates,
+  "residual-scales": norms, "residual-normalised": norms, "residual-gains": () => ({ kind: "learned", names: ["blocks.{layer}.attn_norm.weight", "blocks.{layer}.ffn_norm.weight"] }),
+  "residual-lengths": stages, "residual-similarity": stages, "residual-outliers": stages, "residual-norms": updates, "residual-directions": updates,
   "prediction-lens": lens, "prediction-path": lens,
 };
 
@@ -134,6 +130,8 @@ const SPECIAL = {
 function activations({ config }) { return { kind: "captured", names: [...(config.ffn === "swiglu" ? ["gate_pre", "gate"] : []), "up", "hidden"].map((name) => `blocks.{layer}.ffn.${name}`) }; }
 /** @returns {Declared} */
 function stages() { return { kind: "derived", names: ["blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post"] }; }
+/** @returns {Declared} */
+function norms() { return { kind: "captured", names: ["resid_pre", "resid_mid", "attn_norm", "ffn_norm"].map((name) => `blocks.{layer}.${name}`) }; }
 /** @returns {Declared} */
 function updates() { return { kind: "derived", names: [...stages().names, "blocks.*.attn.out", "blocks.*.ffn.out"] }; }
 /** @returns {Declared} */

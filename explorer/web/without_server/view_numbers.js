@@ -69,6 +69,15 @@ export const viewNumbers = {
     return answer;
   },
 
+  /** After each position the likeliest tokens and their probabilities. */
+  likeliest(trace) {
+    const V = trace.lm.config.vocab_size, { data } = trace.get("logits");
+    return trace.tokenIds.map((_id, position) => {
+      const logits = rowOf(data, position, V), { logTotal } = summarise(logits);
+      return likeliest(logits).map((id) => [id, Math.exp(logits[id] - logTotal)]);
+    });
+  },
+
   /** Attention rollout of a position (token_contributions.py): in each layer half stays, half comes from where its heads look on average. */
   rollout(trace, { position }) {
     const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length;

@@ -1,14 +1,15 @@
 // @ts-check
 // The number at a clicked point of each figure: how it is worked out, as the analyses of explorer/analysis/ derive theirs.
 import { _, lookUpMessage, ngettext } from "../../static/translations.js";
+import { parseInterventions } from "../../static/in_browser/trace.js";
 import { median, range } from "../figures.js";
 import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES, VIEWS } from "../page_data.js";
 import attention, { displayedPattern } from "../views/attention.js";
 import feed_forward, { affectedTokens, NEAR_ZERO_RATIO } from "../views/feed_forward.js";
-import positions from "../views/positions.js";
-import { attribution, depthNames, lensOf } from "../views/prediction.js";
-import residual, { streamTaps } from "../views/residual.js";
+import positions, { sampleDimensions } from "../views/positions.js";
+import { attribution, depthNames, lensOf, sourceTotals } from "../views/prediction.js";
+import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "../views/residual.js";
 import tokens, { EDGES } from "../views/tokens.js";
 import { ALL, attentionCell, cosineOf, dotOf, dotProduct, formatDotProduct, formatFactor, formatInput, formatSum, meanOf, measures, queryAndKey, read, sum, tokenAt, tokenOfId, vectorNorm } from "./calculations.js";
 import { derive, normNumbers } from "./captured.js";
@@ -102,6 +103,12 @@ async function dimension(about, { item: dim }) {
   return { name: _("what dimension {dim} adds to the score", { dim }), location: attentionCell(about, layer, head, query, key), value: added[dim], working: { symbols: "qᵢ kᵢ / √d", numbers: `${formatFactor(q)}·${formatFactor(k)} / √${dHead} = ${formatSixDigits(value)}`, value, inputs: [fromQ, fromK] } };
 }
 
+/** The weight at a token: at the left of a query of the chosen key, at the right of a key of the chosen query. @type {Inspector} */
+async function lineEnd(about, { x, y }) {
+  const [query, key] = x ? [about.position, y] : [y, about.key];
+  return key <= query ? derive(about, `blocks.${about.layer}.attn.pattern`, about.head, query, key) : null;
+}
+
 // Positions.
 
 /** Both elements of the pair at a hand's tip. @type {Inspector} */
@@ -153,6 +160,14 @@ async function wavelength(about, { item: pair }) {
 async function positionCosine(about, { x: key, y: query }) {
   const working = cosineOf(await read(about, "position_embed", query), await read(about, "position_embed", key), ["p", "p′"]);
   return { name: _("cosine of the vectors added at positions {query} and {key}", { query, key }), location: _("{one} and {other}", { one: tokenAt(about, query), other: tokenAt(about, key) }), value: (await positions.panels.alike(about)).cosines[query][key], working };
+}
+
+/** The mean over all pairs at a distance. @type {Inspector} */
+async function meanCosine(about, { x: distance }) {
+  const { config: { d_model: D }, tokens } = about, { data, input } = await read(about, "position_embed"), row = (at) => ({ data: data.subarray(at * D, (at + 1) * D), input }), cosines = range(tokens.length - distance).map((at) => cosineOf(row(at + distance), row(at)).value), drawn = await positions.panels.by_distance(about);
+  if (!cosines.length) return null;
+  const location = ngettext("{count} pair {distance} apart", "all {count} pairs {distance} apart", cosines.length, { distance });
+  return { name: _("mean cosine of the vectors added at two positions"), location, value: drawn.mean[distance], working: meanOf(_("mean of p·p′ / (‖p‖ ‖p′‖)"), cosines, [input]) };
 }
 
 /** @type {Inspector} */
@@ -239,6 +254,29 @@ async function updateCosine(about, { item }) {
   return { name: _("cosine of what {stage} adds and the stream", { stage: depthNames(about.config)[item + 1] }), location: tokenAt(about, position), value: (await residual.panels.directions(about)).cosines[item], working };
 }
 
+/** What a norm divides a token's vector by, or the mean that it takes off. @type {Inspector} */
+async function divisorOrMean(about, { curve, item: position }) {
+  const line = (await divisorLines(about))[curve], { config, layer } = about;
+  if (!line) return null;
+  const vector = await read(about, `blocks.${layer}.${line.before}`, position), { square, divisor } = normNumbers(config, vector.data), location = tokenAt(about, position);
+  if (line.isMean) return { name: _("mean that {norm} takes off", { norm: line.norm }), location, value: line.means[position], working: meanOf(_("mean x = Σx / D"), vector.data, [vector.input]) };
+  const symbols = config.norm === "layernorm" ? _("√(var x + ε)") : _("√(mean x² + ε)"), numbers = `√(${formatSixDigits(square)} + ${formatSixDigits(config.norm_eps)}) = ${formatSixDigits(divisor)}`;
+  return { name: _("what the norm divides by"), location, value: line.divisors[position], working: { symbols, numbers, value: divisor, inputs: [vector.input] } };
+}
+
+/** An element before or after a norm. @type {Inspector} */
+async function normalisedElement(about, { curve, item }) {
+  const own = (await layerNorms(about))[curve >> 1];
+  return own ? derive(about, `blocks.${about.layer}.${curve % 2 ? own.norm : own.before}`, about.position, item) : null;
+}
+
+/** @type {Inspector} */
+async function outlierRatio(about, { x: column, y: row }) {
+  const { config: { d_model: D }, tokens } = about, { tap, stage } = stageOf(about, row), { dimensions, ratios } = await outlierDimensions(about), dim = dimensions[column], { data, input } = await read(about, tap), sizes = range(D).map((own) => sum(tokens.map((_token, at) => Math.abs(data[at * D + own]))) / tokens.length), typical = median(sizes), value = typical ? sizes[dim] / typical : 0;
+  const numbers = `${formatSixDigits(sizes[dim])} / ${formatSixDigits(typical)} = ${formatSixDigits(value)}`, location = ngettext("over {count} token", "over all {count} tokens", tokens.length);
+  return { name: _("dimension {dimension} at {stage}, in multiples of the median dimension", { dimension: dim, stage }), location, value: ratios[row][dim], working: { symbols: _("mean |value| of the dimension / median of the mean |value| of all"), numbers, value, inputs: [input] } };
+}
+
 // The prediction.
 
 /** A vector that was added to the stream, through the final norm with its divisor of this run. @param {About} about @param {Float64Array} vector @param {string[]} inputs @param {boolean} [isShifted] by the norm's β */
@@ -248,9 +286,9 @@ async function throughFinalNorm(about, vector, inputs, isShifted = false) {
   return { data: vector.map((x, i) => ((x - mean) / divisor) * gain.data[i] + (beta ? beta.data[i] : 0)), inputs: [...inputs, stream.input, gain.input, ...(beta ? [beta.input] : [])] };
 }
 
-/** What a vector adds to the logit, or to the difference of two. @param {About} about @param {string} name @param {number} value @param {string} x @param {Float64Array} vector @param {string[]} inputs @param {boolean} [isShifted] @returns {Promise<Derivation>} */
-async function logitContribution(about, name, value, x, vector, inputs, isShifted) {
-  const { position, tokenId, contrastId, vocabulary } = about, final = await throughFinalNorm(about, vector, inputs, isShifted), row = await read(about, "lm_head.weight", tokenId), rival = contrastId === null ? null : await read(about, "lm_head.weight", contrastId);
+/** What a vector after the final norm adds to the logit, or to the difference of two. @param {About} about @param {string} name @param {number} value @param {string} x @param {{ data: Float64Array, inputs: string[] }} final @returns {Promise<Derivation>} */
+async function logitContribution(about, name, value, x, final) {
+  const { position, tokenId, contrastId, vocabulary } = about, row = await read(about, "lm_head.weight", tokenId), rival = contrastId === null ? null : await read(about, "lm_head.weight", contrastId);
   const names = { place: tokenAt(about, position), token: quoteToken(vocabulary[tokenId]) }, direction = row.data.map((number, i) => number - (rival ? rival.data[i] : 0));
   const symbols = rival ? _("norms({x}) · row of the unembedding less the rival’s; each norm keeps the divisor of this run", { x }) : _("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x });
   const location = rival ? _("after {place}, to the logit of {token} less that of {rival}", { ...names, rival: quoteToken(vocabulary[contrastId]) }) : _("after {place}, to the logit of {token}", names);
@@ -260,12 +298,16 @@ async function logitContribution(about, name, value, x, vector, inputs, isShifte
 /** W_O z of heads, or of one. @param {Read} z @param {Read} output @param {number} numRows */
 const headOutput = (z, output, numRows) => Float64Array.from({ length: numRows }, (_none, row) => dotOf(output.data.subarray(row * z.data.length, (row + 1) * z.data.length), z.data));
 
+/** Each bar's kind and layer. @param {About} about @returns {[string, number][]} */
+const componentKeys = ({ config: { position, bias, norm, num_layers } }) => /** @type {any} */ ([
+  ["token", 0], ...(position === "sinusoidal" ? [["position", 0]] : []), ...range(num_layers).flatMap((layer) => ["heads", ...(bias ? ["bias"] : []), "feed_forward"].map((kind) => [kind, layer])), ...(norm === "layernorm" ? [["shift", 0]] : []),
+]);
+
 /** A bar of what each part adds. @type {Inspector} */
 async function component(about, { item }) {
-  const { config, position } = about, D = config.d_model, parts = await attribution(about), hasPositions = config.position === "sinusoidal", inLayer = ["heads", ...(config.bias ? ["bias"] : []), "feed_forward"], H = config.num_heads;
-  const all = /** @type {[string, number][]} */ ([["token", 0], ...(hasPositions ? [["position", 0]] : []), ...range(config.num_layers).flatMap((layer) => inLayer.map((kind) => [kind, layer])), ...(config.norm === "layernorm" ? [["shift", 0]] : [])]);
+  const { config, position } = about, D = config.d_model, parts = await attribution(about), hasPositions = config.position === "sinusoidal", H = config.num_heads, all = componentKeys(about);
   if (!all[item]) return null;
-  const [kind, layer] = all[item], block = `blocks.${layer}`, readAll = (...names) => Promise.all(names.map(([name, ...index]) => read(about, name, ...index))), contribute = (name, value, vector, reads) => logitContribution(about, name, value, "x", vector, reads.map(({ input }) => input), kind === "shift");
+  const [kind, layer] = all[item], block = `blocks.${layer}`, readAll = (...names) => Promise.all(names.map(([name, ...index]) => read(about, name, ...index))), contribute = async (name, value, vector, reads) => logitContribution(about, name, value, "x", await throughFinalNorm(about, vector, reads.map(({ input }) => input), kind === "shift"));
   if (kind === "token") {
     const reads = await readAll(["embed", position], ...(hasPositions ? [["position_embed", position]] : []));
     return contribute(_("what the token’s embedding adds"), parts.token, reads[0].data.map((x, i) => x - (reads[1]?.data[i] ?? 0)), reads);
@@ -286,7 +328,45 @@ async function component(about, { item }) {
 /** @type {Inspector} */
 async function headContribution(about, { x: head, y: layer }) {
   const { config: { num_heads: H, d_model: D }, position, dHead } = about, { heads } = await attribution(about), [z, output] = await Promise.all([read(about, `blocks.${layer}.attn.z`, head, position), read(about, `blocks.${layer}.attn.o_proj.weight`, ALL, [head * dHead, (head + 1) * dHead])]);
-  return logitContribution(about, _("what layer {layer} head {head} adds", { layer, head }), heads[layer * H + head], "W_O z", headOutput(z, output, D), [z.input, output.input]);
+  return logitContribution(about, _("what layer {layer} head {head} adds", { layer, head }), heads[layer * H + head], "W_O z", await throughFinalNorm(about, headOutput(z, output, D), [z.input, output.input]));
+}
+
+/** What all heads take from a token, or what comes from none. @type {Inspector} */
+async function source(about, { x: key, curve }) {
+  const { config: { num_layers: L, num_heads: H, d_model: D }, position, dHead } = about, { values, rest } = await sourceTotals(about), added = new Float64Array(D), isChanged = changedHeads(about);
+  if (curve) return withoutSource(about, rest);
+  if (key > position) return null;
+  for (let layer = 0; layer < L; layer++) {
+    const block = `blocks.${layer}.attn`, [weights, v, output] = await Promise.all([read(about, `${block}.pattern`, ALL, position, key), read(about, `${block}.v`, ALL, key), read(about, `${block}.o_proj.weight`)]);
+    const z = v.data.map((x, i) => (isChanged(layer, Math.floor(i / dHead)) ? 0 : x * weights.data[Math.floor(i / dHead)]));
+    headOutput({ data: z, input: "" }, output, D).forEach((x, i) => { added[i] += x; });
+  }
+  const inputs = [formatInput("blocks.*.attn.pattern", [ALL, position, key], [L, H]), formatInput("blocks.*.attn.v", [ALL, key], [L, H, dHead]), formatInput("blocks.*.attn.o_proj.weight", [], [L, D, D])];
+  return logitContribution(about, _("what all heads take from {token}", { token: tokenAt(about, key) }), values[key], "Σ W_O (weight · v)", { data: (await throughFinalNorm(about, added, [])).data, inputs });
+}
+
+/** Whether the run's interventions change a head at the chosen token. @param {About} about @returns {(layer: number, head: number) => boolean} */
+function changedHeads({ edits, config, position: chosen }) {
+  const changes = parseInterventions(edits, config);
+  return (layer, head) => changes.some(({ tap, index, position }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (position ?? chosen) === chosen);
+}
+
+/** What no attention takes from a token, as the sum of its parts. @param {About} about @param {number} drawn @returns {Promise<Derivation>} */
+async function withoutSource(about, drawn) {
+  const { config: { num_layers: L, num_heads: H } } = about, keys = componentKeys(about), isChanged = changedHeads(about), of = (kinds) => range(keys.length).filter((i) => kinds.includes(keys[i][0]));
+  const parts = await Promise.all([...of(["token", "position"]), ...of(["shift"]), ...of(["feed_forward"]), ...of(["bias"])].map((item) => component(about, { x: 0, y: 0, item })));
+  for (let layer = 0; layer < L; layer++) for (let head = 0; head < H; head++) if (isChanged(layer, head)) parts.push(await headContribution(about, { x: head, y: layer }));
+  const all = /** @type {Derivation[]} */ (parts), [first, ...others] = all.map(({ working }) => working.value), value = sum([first, ...others]);
+  const numbers = `${[formatSixDigits(first), ...others.map(formatFactor)].join(" + ")} = ${formatSixDigits(value)}`;
+  return { name: _("what comes from no earlier token"), location: all[0].location, value: drawn, working: { symbols: _("the token’s own embedding + all feed-forwards + constants"), numbers, value, inputs: [...new Set(all.flatMap(({ working }) => working.inputs))] } };
+}
+
+/** The probability or the rank of the token that comes next. @type {Inspector} */
+async function actualToken(about, { curve, item: position }) {
+  const { ids, measures: known } = about, tokenId = ids[position + 1];
+  if (curve) return tokenMeasure(about, position + 1, "rank");
+  const { data, input } = await read(about, "logits", position), location = _("of {token} after {before}", { token: tokenOfId(about, tokenId), before: tokenAt(about, position) });
+  return { name: _("probability"), location, value: 2 ** -known.surprisal[position + 1], working: measures.probability(data, tokenId, [input]) };
 }
 
 /** What the lens reads at a depth. @param {About} about @param {number} depth @param {number} position @param {string} kind of LENSES @param {number} which of the lens's tokens */
@@ -330,8 +410,13 @@ async function rolloutWeight(about, { x: key }) {
 
 /** @type {Inspector} */
 async function tableCell(about, { x, y: position }) {
-  const { ids, measures: known } = about, measure = { 4: "surprisal", 5: "entropy", 6: "rank" }[EDGES.findLastIndex((edge) => edge <= x)];
-  if (!measure || !position) return null;
+  const measure = { 4: "surprisal", 5: "entropy", 6: "rank" }[EDGES.findLastIndex((edge) => edge <= x)];
+  return measure && position ? tokenMeasure(about, position, measure) : null;
+}
+
+/** How a token was predicted. @param {About} about @param {number} position @param {string} measure */
+async function tokenMeasure(about, position, measure) {
+  const { ids, measures: known } = about;
   const { data, input } = await read(about, "logits", position - 1), location = _("of {token}, id {token_id}, after {before}", { token: tokenAt(about, position), token_id: ids[position], before: tokenAt(about, position - 1) });
   return { name: { surprisal: () => _("surprisal"), entropy: () => _("entropy"), rank: () => _("rank") }[measure](), location, value: known[measure][position], working: measures[measure](data, ids[position], [input]) };
 }
@@ -353,12 +438,13 @@ async function vectorElement(about, { x: dim, curve }) {
 
 /** Id of a figure's element -> the number at a point of it, where that is not declared. @type {Record<string, Inspector>} */
 const INSPECTORS = {
-  "attention-pattern": displayedWeight, "attention-stages": attentionStage, "attention-dimensions": dimension,
-  "positions-clocks": clockHand, "positions-pairs": pairContribution, "positions-distances": scoreAtDistance, "positions-wavelengths": wavelength, "positions-alike": positionCosine, "positions-shares": positionNorm,
+  "attention-pattern": displayedWeight, "attention-stages": attentionStage, "attention-dimensions": dimension, "attention-lines": lineEnd,
+  "positions-clocks": clockHand, "positions-pairs": pairContribution, "positions-distances": scoreAtDistance, "positions-wavelengths": wavelength, "positions-alike": positionCosine, "positions-by_distance": meanCosine, "positions-shares": positionNorm,
+  "positions-curves": (about, { curve, item }) => (curve % 2 ? derive(about, "position_embed", item, sampleDimensions(about)[curve >> 1]) : Promise.resolve(null)), // dots alone are of the run
   "positions-angles": (about, { x, y }) => derive(about, "rope.angles", y, x),
   "feed_forward-strongest": neuronBar, "feed_forward-curve": neuronDot, "feed_forward-promoted": logitEffect, "feed_forward-layers": shareNearZero,
-  "residual-lengths": streamNorm, "residual-norms": normOfLine, "residual-directions": updateCosine, "residual-similarity": stageCosine,
+  "residual-lengths": streamNorm, "residual-norms": normOfLine, "residual-directions": updateCosine, "residual-similarity": stageCosine, "residual-scales": divisorOrMean, "residual-normalised": normalisedElement, "residual-outliers": outlierRatio,
   "prediction-lens": (about, { x, y }) => lensCell(about, y, x, about.state.lens), "prediction-path": (about, { curve, item }) => (curve < (about.contrastId === null ? 1 : 2) ? lensCell(about, item, about.position, "target", curve) : Promise.resolve(null)),
-  "prediction-rollout": rolloutWeight, "prediction-parts": component, "prediction-heads": headContribution,
+  "prediction-rollout": rolloutWeight, "prediction-parts": component, "prediction-heads": headContribution, "prediction-by_source": source, "prediction-actual": actualToken,
   "tokens-table": tableCell, "tokens-nearest": nearestCosine, "tokens-vector": vectorElement,
 };

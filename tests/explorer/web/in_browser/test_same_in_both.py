@@ -95,7 +95,7 @@ THINGS = {
     "reads the tokens": open_tab("tokens"),
     "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
 }
-NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4, "positions": 5, "tokens": 4}
+NUM_FIGURES = {"attention": 5, "prediction": 7, "feed_forward": 5, "residual": 8, "positions": 5, "tokens": 4}
 
 
 @pytest.fixture(scope="module")

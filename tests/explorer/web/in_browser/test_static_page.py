@@ -307,8 +307,8 @@ def trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for row, column in {(0, 0), (rows - 1, columns // 2), (rows // 2, columns - 1), (rows - 1, 0)}:
             yield {"x": place("x", column), "y": place("y", row), "item": None}
     elif trace.get("hoverinfo") != "skip":
-        for item in {0, len(trace["x"]) // 2, len(trace["x"]) - 1}:
-            if trace["x"][item] is not None and trace["y"][item] is not None:
+        for item in {0, len(trace["y"]) // 2, len(trace["y"]) - 1}:
+            if None not in (trace["y"][item], trace.get("x", trace["y"])[item]):
                 yield {"x": place("x", item), "y": place("y", item), "item": item}
 
 
