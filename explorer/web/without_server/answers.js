@@ -6,12 +6,15 @@ import { _ } from "../static/translations.js";
 import { announce } from "../static/dom.js";
 import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
+import { derivationText } from "./derivations/calculations.js";
+import { derivePoint } from "./derivations/points.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
+import { packMarks } from "./verification.js";
 import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
-import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";
+import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {Record<string, any>} State the page's */
 /** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
@@ -41,10 +44,10 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
 }
 
 /** A state's run and what is selected in it, as the run has it: numbers of the prediction, and functions that ask the worker.
- * @param {State} state @returns {Promise<About>} */
-export async function openRun(state) {
+ * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<About>} */
+export async function openRun(state, isTraced = true) {
   const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
-  const edits = editsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await ask("prediction", { run, position });
+  const edits = editsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await ask("prediction", { run, position, isTraced });
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1)), prediction = predict(position, logits);
   const unchanged = edits.length ? (await ask("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // by which ranks name tokens
   const order = ranking(unchanged), now = unchanged === logits ? order : ranking(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
@@ -58,11 +61,16 @@ export async function openRun(state) {
   };
 }
 
+/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ picture: string, point: any }} inspected */
+export async function derivationOf(state, { picture, point }) {
+  return derivationText(await derivePoint(await openRun(state), picture, point), state.depth);
+}
+
 /** The contents in stages, those that are quick first.
  * @param {string} scope "tune" for the prediction alone, "token" for the tokens as well, "pick" for the view, "view" for another, "show" for everything
  * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
 export async function* contentsOf(scope, state) {
-  const about = await openRun(state), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
+  const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
   const isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story", previous = isWritten ? about.predict(position - 1, (await about.ask("prediction", { position: position - 1 })).logits) : null;
   const contents = {
     problem: "",
@@ -75,12 +83,13 @@ export async function* contentsOf(scope, state) {
   if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));
   if (scope === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (about)), all: false };
   if (scope === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, about, ["query", "key", "target", "rival"]);
-  if (scope === "tune" || scope === "token") return yield contents;
+  if (isQuick) return yield contents;
   if (scope === "show") Object.assign(contents, packAround(state, model));
-  const { view } = state, markup = translateMarkup(MARKUP[view]);
+  const { view } = state, markup = translateMarkup(MARKUP[view]), isWhole = view === "overview", isDrawn = view in DRAWN_VIEWS;
   yield scope === "pick" ? contents : { view: { name: view, markup }, ...contents };
-  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...(view === "overview" ? await packWholeModel({ ...about, numbers: await about.ask("overview", { position, tokenId: about.tokenId, contrastId: about.contrastId }) }) : view in DRAWN_VIEWS ? {} : needsPython(view)) };
-  if (view in DRAWN_VIEWS) yield* packView(view, about);
+  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...(isWhole ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
+  if (isDrawn) yield* packView(view, about);
+  if (isWhole) yield* packMarks(view, [{ name: "whole" }], about);
 }
 
 /** Of a view that this page does not compute: how to have it. @param {string} view */

@@ -2,7 +2,7 @@
 // The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
 // answered by the model in this browser.
 import { apply, NEEDS_PYTHON } from "./actions.js";
-import { contentsOf, editsOf, openModel, openRun, visibleIds } from "./answers.js";
+import { contentsOf, derivationOf, editsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 
@@ -43,10 +43,11 @@ export async function* answerLines({ about, state, action, inspect }, signal) {
       if (!update.done) return;
       state = { ...state, ...update.change };
     }
-    if (inspect) yield { inspection: "" };
     for await (const contents of contentsOf(about, state)) {
       if (signal.aborted) throw signal.reason;
       yield { contents, version: state.checkpoint };
+      if (inspect) yield { inspection: await derivationOf(state, inspect) };
+      inspect = null;
     }
   } catch (error) {
     if (error instanceof ToldError) throw new Refused(error.message);

@@ -12,14 +12,17 @@ from explorer.web.page import Page
 
 from .test_static_page import SETTLED, difference, opener, settle, sites  # noqa: F401
 
-# All that is seen of numbers: the state, the texts around the figures, and the data of every figure that is drawn.
+# All that is seen of numbers: the state, the texts around the figures, every figure that is drawn, with its mark,
+# and how the clicked number is worked out.
 READ = """() => {
   const text = (selector) => document.querySelector(selector)?.textContent ?? "", { view } = window.explorer.state;
   const list = (values) => Array.isArray(values) || ArrayBuffer.isView(values) ? Array.from(values, (value) =>
     Array.isArray(value) || ArrayBuffer.isView(value) ? list(value) : value) : values ?? null;
   const plots = [...document.querySelectorAll(`#${view}-tab .plot`)];
   const drawn = plots.filter((plot) => plot.clientWidth && plot._fullData);
+  const mark = (widget) => [widget.querySelector(".evidence-mark")].map(({ dataset, title }) => [dataset.state, title]);
   const figures = Object.fromEntries(drawn.map((plot) => [plot.closest("[data-widget]").id, [plot.ariaLabel,
+    mark(plot.closest("[data-widget]")),
     plot._fullData.map(({ x, y, z, text, hovertext }) => [x, y, z, text, hovertext].map(list))]]));
   const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "neuron", "edits", "temperature",
     "open"];
@@ -27,7 +30,8 @@ READ = """() => {
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
     texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
-      `#${view}-words`, `#${view}-formula pre`, "#lesson .told", "#walk .walk:not([hidden])"].map(text),
+      `#${view}-words`, `#${view}-formula pre`, "#lesson .told", "#walk .walk:not([hidden])",
+      ".inspection:not([hidden])"].map(text),
     chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
   });
 }"""
@@ -64,6 +68,12 @@ def generate(page: BrowserPage):
     page.wait_for_function("window.explorer.state.generated.length === 9")
 
 
+def inspect_cell(page: BrowserPage):
+    page.focus("#attention-pattern .plot")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.inspection:not([hidden])')?.textContent.includes('softmax')")
+
+
 def step(page: BrowserPage):
     page.click("#step")
     page.wait_for_function("window.explorer.state.generated.length === 1")
@@ -98,6 +108,7 @@ THINGS = {
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
     "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11, unfolded="all"),
+    "asks how its weight is worked out": inspect_cell,
     "ablates the head": ablate_head,
     "sees what that does to the prediction": open_tab("prediction"),
     "reloads the page": reload,
@@ -117,7 +128,7 @@ THINGS = {
     "goes back": open_tab("tokens"),
     "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
 }
-NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4, "positions": 5, "tokens": 4}
+NUM_FIGURES = {"attention": 5, "prediction": 7, "feed_forward": 5, "residual": 8, "positions": 5, "tokens": 4}
 
 
 @pytest.fixture(scope="module")
