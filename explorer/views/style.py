@@ -185,6 +185,12 @@ def column_band(column: float, width: float = 1) -> dict[str, Any]:
     return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width}}
 
 
+def column_line(column: float) -> dict[str, Any]:
+    """Return the shape of a line at a column, over the whole height."""
+    ends = {"x0": column, "x1": column, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    return {"type": "line", **ends, "line": {"color": SELECTED, "width": 1}}
+
+
 def cell_frame(row: int, column: int) -> dict[str, Any]:
     """Return the shape of a frame around a cell."""
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}

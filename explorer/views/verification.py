@@ -102,40 +102,53 @@ def format_deviation(name: str, check: RecomputationCheck, dtype: str) -> str:
     )
 
 
-def verify_captured(*templates: str) -> Verifier:
-    """Return a verifier of captured values: their largest error when recomputed, and the inputs used."""
+@dataclass(frozen=True)
+class CapturedValuesVerifier:
+    """Verifier of captured values: their largest error when recomputed, and the inputs used.
 
-    def verify(trace: Trace, selection: Selection) -> Verification:
+    Attributes:
+        templates: names of the values, with fields of the selection.
+    """
+
+    templates: tuple[str, ...]
+
+    def __call__(self, trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_tap_templates(templates, trace, selection)
+        names = expand_tap_templates(self.templates, trace, selection)
         checks = check_values(trace, names)
         inputs = join_names(tap_name_without_layer(read) for name in checks for read in input_names(trace, name))
         text = _("recomputed, largest error {error}", error=format_number(largest_error(checks.values())))
         details = _("{values} from {inputs}", values=join_names(names), inputs=inputs or _("the positions alone"))
         return Verification.from_checks(checks, text, details, trace)
 
-    return verify
+
+def verify_captured(*templates: str) -> CapturedValuesVerifier:
+    """Return a verifier of captured values."""
+    return CapturedValuesVerifier(templates)
 
 
-def verify_derived(
-    *templates: str, against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None = None
-) -> Verifier:
-    """Return a verifier of an analysis of captured values and weights.
+@dataclass(frozen=True)
+class AnalysisVerifier:
+    """Verifier of an analysis of captured values and weights.
 
-    Args:
+    Attributes:
+        templates: names of the values, with fields of the selection.
         against: a check of the analysis itself against captured values: its name, translated on use, and the
             function.
     """
 
-    def verify(trace: Trace, selection: Selection) -> Verification:
+    templates: tuple[str, ...]
+    against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None
+
+    def __call__(self, trace: Trace, selection: Selection) -> Verification:
         if not trace.has_weights:
             return unverifiable()
-        names = expand_tap_templates(templates, trace, selection)
+        names = expand_tap_templates(self.templates, trace, selection)
         checks = check_values(trace, names)
         texts = [input_error_text(checks)] if checks else []
-        if against:
-            check_name, compare = translate(against[0]), against[1]
+        if self.against:
+            check_name, compare = translate(self.against[0]), self.against[1]
             checks[check_name] = check_result = compare(trace, selection)
             texts.insert(
                 0, _("{compared}, off by {error}", compared=check_name, error=format_number(check_result.error))
@@ -143,7 +156,12 @@ def verify_derived(
         source = _("worked out from {values}", values=join_names(names))
         return Verification.from_checks(checks, "; ".join(texts) or source, source, trace)
 
-    return verify
+
+def verify_derived(
+    *templates: str, against: tuple[str, Callable[[Trace, Selection], RecomputationCheck]] | None = None
+) -> AnalysisVerifier:
+    """Return a verifier of an analysis of captured values and weights, see `AnalysisVerifier`."""
+    return AnalysisVerifier(templates, against)
 
 
 def verify_comparison(
@@ -198,21 +216,29 @@ def make_unverified(text: str, details: str = "") -> Verifier:
     return lambda trace, selection: Verification("unchecked", translate(text), details)
 
 
-def inspect_captured(template: str, *axes: str) -> Inspect:
-    """Return a function that derives the captured value of a clicked cell.
+@dataclass(frozen=True)
+class CapturedCellInspector:
+    """Function that derives the captured value of a clicked cell.
 
-    Args:
+    Attributes:
+        template: name of the value, with fields of the selection.
         axes: the index of each axis: a coordinate of the point, or else a field of the selection.
     """
 
-    def inspect_cell(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    template: str
+    axes: tuple[str, ...]
+
+    def __call__(self, trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
         fields = selection.as_dict()
-        for name in {"layer", "head", *axes} & {"x", "y", "layer", "head"}:
+        for name in {"layer", "head", *self.axes} & {"x", "y", "layer", "head"}:
             if (coordinate := point.coordinate_or_none(name)) is not None:
                 fields[name] = coordinate
-        return derive(trace, template.format(**fields), tuple(fields[axis] for axis in axes))
+        return derive(trace, self.template.format(**fields), tuple(fields[axis] for axis in self.axes))
 
-    return inspect_cell
+
+def inspect_captured(template: str, *axes: str) -> CapturedCellInspector:
+    """Return a function that derives the captured value of a clicked cell."""
+    return CapturedCellInspector(template, axes)
 
 
 def expand_tap_templates(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:

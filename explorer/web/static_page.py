@@ -11,28 +11,40 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+from explorer.explain.captured import element_names, embedding, formulas
+from explorer.explain.captured.attention import ROTATION_FORMULAS
+from explorer.explain.captured.tap_formulas import get_formula
+from explorer.explain.derivation import COMPARISON_TEXTS
+from explorer.explain.notation import ELEMENTS
+from explorer.explain.tolerance import tolerance
 from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.selection import find_field
+from explorer.tracing.capture import tap_shapes
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
-from explorer.translations import ENGLISH, LANGUAGES, messages_for_js
-from explorer.views import VIEWS, View, style
+from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_locale
+from explorer.views import VIEWS, Panel, View, style
 from explorer.views.selection_dropdowns import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
+from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants
 from explorer.web.assets import WEB, figure_theme, js_constants_module, unwrap_plotly
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
-from explorer.web.shared_constants import WALK, WALKS, element_id
+from explorer.web.shared_constants import element_id
+from explorer.web.static_lessons import pack_lessons
 from explorer.web.widgets.header import ModelPicker
+from model.checkpoint import find_checkpoint
+from model.config import ModelConfig
 
 ROOT = WEB.parents[1]
 TARGET = ROOT / "docs" / "try"
@@ -45,9 +57,8 @@ PLOTLY = "plotly.js"  # beside the page
 COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("lessons", "present", "room", "search", "copy-python", "open-file", "open-model"),
+    *("present", "present-lesson", "room", "search", "copy-python", "open-file", "open-model"),
     *("runs", "compare", "questions", "branches"),
-    *(element_id(view, WALK) for view in WALKS),
 )
 
 
@@ -71,6 +82,10 @@ def page_files() -> dict[str, str]:
         "FIGURES": figure_templates(),
         "CHOICES": {name: pack_choice(name) for view in VIEWS for name in drawn_part(view).select_controls},
         "COLOURS": {name: getattr(style, name) for name in COLOURS},
+        "FORMULAS": {name: pack_formulas(read_config(steps[-1])) for name, steps in models.items()},
+        "ELEMENT_NAMES": element_names.ELEMENT_NAMES,
+        "FORMULA_TEXTS": FORMULA_TEXTS,
+        "TOLERANCE": tolerance("float32"),
     }
     themes = {name: figure_theme(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
     constants = shared_constants.js_constants() | {
@@ -85,7 +100,22 @@ def page_files() -> dict[str, str]:
         "worker.js": f'import"{UP}explorer/web/without_server/worker.js";\n',
         "service_worker.js": f'importScripts("{UP}explorer/web/without_server/service_worker.js");\n',
         **message_files(page + page_data),
+        **lesson_files(),
     }
+
+
+def lesson_files() -> dict[str, str]:
+    """Return each language's lessons, which are fetched once somebody learns."""
+    views, library, files = (*DRAWN_VIEWS, "overview"), LessonLibrary(), {}
+    all_figures, figures = (
+        {element_id(view.name, panel.name) for view in several for panel in view.panels}
+        for several in (VIEWS, map(drawn_part, VIEWS))
+    )
+    for language in LANGUAGES:
+        with use_locale(language):
+            lessons = pack_lessons(library, views, all_figures - figures)
+            files[f"lessons.{language}.js"] = js_constants_module({"LESSONS": lessons})
+    return files
 
 
 def message_files(page: str) -> dict[str, str]:
@@ -128,12 +158,62 @@ def figure_templates() -> dict[str, dict[str, Any]]:
 
 
 def pack_view(view: View) -> dict[str, Any]:
-    """Return what the page needs to know of a view: its description, its lists, and its panels with their widths."""
+    """Return what the page needs to know of a view: its description, its lists, and its panels."""
     return {
         "description": view.description,
         "controls": view.select_controls,
-        "panels": [{"name": panel.name, "width": panel.width} for panel in view.panels],
+        "panels": [pack_panel(panel) for panel in view.panels],
     }
+
+
+def pack_panel(panel: Panel) -> dict[str, Any]:
+    """Return what a panel is, and what is declared of its verification and of the number at a point."""
+    packed = {name: getattr(panel, name) for name in ("name", "width", "title", "kind", "height")}
+    if isinstance(panel.verify, CapturedValuesVerifier | AnalysisVerifier):
+        packed["verify"] = {"kind": VERIFIER_KINDS[type(panel.verify)], "names": panel.verify.templates}
+    if isinstance(panel.verify, AnalysisVerifier) and panel.verify.against:
+        packed["verify"]["against"] = panel.verify.against[0]
+    if isinstance(panel.inspect, CapturedCellInspector):
+        packed["inspect"] = asdict(panel.inspect)
+    return packed
+
+
+VERIFIER_KINDS = {CapturedValuesVerifier: "captured", AnalysisVerifier: "derived"}
+
+
+def read_config(checkpoint: str) -> ModelConfig:
+    """Return the config of a bundled checkpoint."""
+    return ModelConfig.from_dict(json.loads((find_checkpoint(checkpoint) / "config.json").read_text(encoding="utf-8")))
+
+
+def pack_formulas(config: ModelConfig) -> dict[str, Any]:
+    """Return each captured value's formula by name; "{layer}" stands for a layer and "{before}" for the one before."""
+    names = [name for name in tap_shapes(config, 1) if not name.startswith("blocks.") or re.match(r"blocks\.1\.", name)]
+    packed = {name: pack_formula(get_formula(config, name)) for name in [*names, "blocks.0.resid_pre"]}
+    text = re.sub(r"blocks\.1\.", "blocks.{layer}.", json.dumps(packed))
+    text = re.sub(r"blocks\.0\.(?!resid_pre\": )", "blocks.{before}.", text)
+    return json.loads(text)
+
+
+def pack_formula(formula: Any) -> dict[str, Any]:
+    """Return a formula as data: its class as "formula", and its attributes but for its line of code."""
+    packed = {"formula": type(formula).__name__.removesuffix("Formula")}
+    for name in set(formula.__dataclass_fields__) - {"source", "layer"}:
+        if (value := getattr(formula, name)) is not None:
+            packed[name] = pack_formula(value) if hasattr(value, "calculate") else value
+    return dict(sorted(packed.items()))
+
+
+# The texts of formulas, by what they are of
+FORMULA_TEXTS = {
+    "comparisons": COMPARISON_TEXTS,
+    "elements": ELEMENTS,
+    "linear": [formulas.WITHOUT_BIAS, formulas.WITH_BIAS],
+    "activations": formulas.ACTIVATION_FORMULAS,
+    "norms": {kind: formulas.NORM_FORMULAS[kind, kind == "layernorm"] for kind in ("rmsnorm", "layernorm")},
+    "rotations": ROTATION_FORMULAS,
+    "embeddings": [embedding.EMBEDDING_FORMULAS[kind] for kind in ((False, False), (True, True))],
+}
 
 
 def pack_choice(name: str) -> dict[str, Any]:
@@ -151,6 +231,7 @@ def page_html(catalog: ModelCatalog) -> str:
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
+        **{f"{own}lessons/lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
     }
     sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)

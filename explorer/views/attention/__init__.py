@@ -20,6 +20,7 @@ from explorer.translations import N_, _, translate
 from explorer.views.attention.head_scores import all_heads_table, head_score_map, inspect_head_number, verify_head_table
 from explorer.views.attention.patterns import (
     DIMENSIONS_FIGURE,
+    LINES_FIGURE,
     PATTERN_FIGURE,
     ROW_FIGURE,
     STAGES_FIGURE,
@@ -239,6 +240,7 @@ VIEW = View(
         ),
         Panel(
             name="lines",
+            template=LINES_FIGURE,
             no_difference_reason=make_no_difference_reason(LINES),
             title=N_("The chosen head as lines: every query to the keys it looks at"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),

@@ -21,7 +21,6 @@ from explorer.views.style import (
     TOKEN_AXIS_KEY,
     cell_frame,
     column_frame,
-    figure,
     label,
     numbered_axis,
     position_labels,
@@ -178,7 +177,7 @@ def attention_lines(trace: Trace, layer: int, head: int, query: int, key: int = 
     end = min(len(trace), max(MAX_LINE_TOKENS, query + 1 + MAX_LINE_TOKENS // 4))
     visible = range(max(0, end - MAX_LINE_TOKENS), end)
     weights = trace[f"blocks.{layer}.attn.pattern"][head][visible.start : end, visible.start : end]  # (n, n)
-    traces = []
+    lines = []
     rows, columns = np.nonzero(weights >= MIN_DRAWN_WEIGHT)
     levels = np.digitize(weights[rows, columns], OPACITIES)
     ends = np.stack([rows, columns], axis=1) + visible.start  # (lines, 2): query, key
@@ -186,61 +185,96 @@ def attention_lines(trace: Trace, layer: int, head: int, query: int, key: int = 
         for chosen, color in ((False, ATTENTION), (True, SELECTED)):
             selected_ends = ends[(levels == level) & ((ends[:, 0] == query) == chosen)]
             if len(selected_ends):
-                traces.append(
-                    go.Scatter(
-                        x=np.tile([0, 1, np.nan], len(selected_ends)),
-                        y=np.column_stack([selected_ends, np.full(len(selected_ends), np.nan)]).ravel(),
-                        mode="lines",
-                        line={"color": color, "width": 3 if chosen else 1.5},
-                        opacity=opacity,
-                        hoverinfo="skip",
-                        showlegend=False,
-                    )
+                lines.append(
+                    {
+                        "across": np.tile([0, 1, np.nan], len(selected_ends)),
+                        "down": np.column_stack([selected_ends, np.full(len(selected_ends), np.nan)]).ravel(),
+                        "line": {"color": color, "width": 3 if chosen else 1.5},
+                        "opacity": opacity,
+                    }
                 )
-    names = [label(trace.tokens[i]) for i in visible]
+    names, sides = [label(trace.tokens[i]) for i in visible], []
     weights = trace[f"blocks.{layer}.attn.pattern"][head]
     for x, side, token_hover in ((0, "middle left", query_hover), (1, "middle right", key_hover)):
         chosen = key if x else query
         weight_texts = [weight_hover(weights, *((query, i) if x else (i, key))) for i in visible]
-        traces.append(
-            go.Scatter(
-                x=np.full(len(visible), x),
-                y=list(visible),
-                mode="markers+text",
-                marker={"size": 6, "color": [SELECTED if i == chosen else RESIDUAL for i in visible]},
-                text=names,
-                textposition=side,
-                textfont={"family": MONO, "size": 11},
-                customdata=[(max(query, i), i) if x else (i, min(i, key)) for i in visible],
-                hovertext=[
+        sides.append(
+            {
+                "across": np.full(len(visible), x),
+                "down": list(visible),
+                "marker": {"size": 6, "color": [SELECTED if i == chosen else RESIDUAL for i in visible]},
+                "names": names,
+                "side": side,
+                "ends": [(max(query, i), i) if x else (i, min(i, key)) for i in visible],
+                "hover": [
                     f"{token_hover(i, name)}<br>{weight}"
                     for i, name, weight in zip(visible, names, weight_texts, strict=True)
                 ],
-                hovertemplate="%{hovertext}<extra></extra>",
-                showlegend=False,
-            )
+            }
         )
     range_text, head_label = "", _("layer {layer} head {head}", layer=layer, head=head)
     if len(visible) < len(trace):
         range_text = _("tokens {first} to {last} of {total}", first=visible.start, last=end - 1, total=len(trace))
         head_label = f"{head_label} ({range_text})"
-    chosen = quote_token(trace.tokens[query])
-    fig = figure(
-        traces,
-        alt=_("Lines from queries to keys of {whose}; {token} is chosen.", whose=head_label, token=chosen),
-        xaxis={
-            "range": [-0.35, 1.35],
-            "tickvals": [0, 1],
-            "ticktext": [_("query"), _("key")],
-            "side": "top",
-            "showgrid": False,
-            "zeroline": False,
-            "title": {"text": range_text},
-        },
-        yaxis={"visible": False, "range": [end - 0.5, visible.start - 0.5]},
+    fig = LINES_FIGURE.draw(
+        lines=lines,
+        sides=sides,
+        whose=head_label,
+        token=quote_token(trace.tokens[query]),
+        title=range_text,
+        range=[end - 0.5, visible.start - 0.5],
     )
     fig.set_meta(lines=len(trace))  # so that the page shows some of them alone
     return fig
+
+
+LINES_FIGURE = FigureTemplate(
+    alt=text(N_("Lines from queries to keys of {whose}; {token} is chosen."), "whose", "token"),
+    traces=[
+        each(
+            "lines",
+            {
+                "type": "scatter",
+                "x": value("across"),
+                "y": value("down"),
+                "mode": "lines",
+                "line": value("line"),
+                "opacity": value("opacity"),
+                "hoverinfo": "skip",
+                "showlegend": False,
+            },
+        ),
+        each(
+            "sides",
+            {
+                "type": "scatter",
+                "x": value("across"),
+                "y": value("down"),
+                "mode": "markers+text",
+                "marker": value("marker"),
+                "text": value("names"),
+                "textposition": value("side"),
+                "textfont": {"family": MONO, "size": 11},
+                "customdata": value("ends"),
+                "hovertext": value("hover"),
+                "hovertemplate": "%{hovertext}<extra></extra>",
+                "showlegend": False,
+            },
+        ),
+    ],
+    layout={
+        "xaxis": {
+            "range": [-0.35, 1.35],
+            "tickvals": [0, 1],
+            "ticktext": [text(N_("query")), text(N_("key"))],
+            "side": "top",
+            "showgrid": False,
+            "zeroline": False,
+            "title": {"text": value("title")},
+        },
+        "yaxis": {"visible": False, "range": value("range")},
+    },
+)
 
 
 def weight_hover(weights: np.ndarray, query: int, key: int) -> str:

@@ -25,7 +25,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.figure_template import FigureTemplate, extend, text, value
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
 from explorer.views.style import (
     EMBEDDING,
@@ -33,7 +33,7 @@ from explorer.views.style import (
     SELECTED,
     cell_frame,
     column_band,
-    figure,
+    column_line,
     position_labels,
     token_axis,
 )
@@ -91,53 +91,75 @@ def cosine_by_distance(trace: Trace, query: int, key: int) -> go.Figure:
     For sinusoidal vectors the cosine depends on the distance alone.
     """
     cosine_range, config = cosines_by_distance(trace), trace.config
-    distances = np.arange(len(trace))
-    hover = {"hoverinfo": "skip", "showlegend": False}
-    edge = {"mode": "lines", "line": {"width": 0}, **hover}
-    traces = [
-        go.Scatter(x=distances, y=cosine_range.minimum, **edge),
-        go.Scatter(x=distances, y=cosine_range.maximum, fill="tonexty", fillcolor=FAINT, **edge),
-        go.Scatter(
-            x=distances,
-            y=cosine_range.mean,
-            mode="lines+markers",
-            line={"color": EMBEDDING},
-            name=_("mean over this run (band: all pairs)"),
-            text=[
-                _(
-                    "from {least} to {most} over {pairs} pairs",
-                    least=format_number(minimum),
-                    most=format_number(maximum),
-                    pairs=len(trace) - distance,
-                )
-                for distance, (minimum, maximum) in enumerate(
-                    zip(cosine_range.minimum, cosine_range.maximum, strict=True)
-                )
-            ],
-            hovertemplate=_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>"),
-            showlegend=True,
-        ),
-    ]
-    query_distance = query - key
-    if config.position == "sinusoidal":
-        far = np.arange(config.context_length)
-        line = {"color": RESIDUAL, "width": 1, "dash": "dot"}
-        formula = {"x": far, "y": sinusoidal_cosine(far, config.d_model), "name": _("2/D · Σ cos(distance · ω)")}
-        traces.append(go.Scatter(**formula, mode="lines", line=line, hoverinfo="skip", showlegend=True))
-    fig = figure(
-        traces,
-        alt=_(
-            "Cosines by distance: {cosine} at the {distance} positions between the chosen two; they differ by at most "
-            "{most} between pairs as far apart.",
-            cosine=format_number(cosine_range.mean[query_distance]),
-            distance=query_distance,
-            most=format_number((cosine_range.maximum - cosine_range.minimum).max()),
-        ),
-        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
-        yaxis={"title": {"text": _("cosine")}},
+    ranges = zip(cosine_range.minimum, cosine_range.maximum, strict=True)
+    query_distance, far = query - key, np.arange(config.context_length)
+    return DISTANCE_FIGURE.draw(
+        distances=np.arange(len(trace)),
+        least=cosine_range.minimum,
+        most=cosine_range.maximum,
+        mean=cosine_range.mean,
+        hover=[
+            _(
+                "from {least} to {most} over {pairs} pairs",
+                least=format_number(minimum),
+                most=format_number(maximum),
+                pairs=len(trace) - distance,
+            )
+            for distance, (minimum, maximum) in enumerate(ranges)
+        ],
+        waves=[{"far": far, "cosines": sinusoidal_cosine(far, config.d_model)}] * (config.position == "sinusoidal"),
+        cosine=format_number(cosine_range.mean[query_distance]),
+        distance=query_distance,
+        spread=format_number((cosine_range.maximum - cosine_range.minimum).max()),
+        chosen=column_line(query_distance),
     )
-    fig.add_vline(query_distance, line={"color": SELECTED, "width": 1})
-    return fig
+
+
+EDGE = {"type": "scatter", "x": value("distances"), "mode": "lines", "line": {"width": 0}}
+HIDDEN = {"hoverinfo": "skip", "showlegend": False}
+DISTANCE_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
+            "Cosines by distance: {cosine} at the {distance} positions between the chosen two; they differ by at most "
+            "{most} between pairs as far apart."
+        ),
+        *("cosine", "distance"),
+        most="spread",
+    ),
+    traces=[
+        {**EDGE, "y": value("least"), **HIDDEN},
+        {**EDGE, "y": value("most"), "fill": "tonexty", "fillcolor": FAINT, **HIDDEN},
+        {
+            "type": "scatter",
+            "x": value("distances"),
+            "y": value("mean"),
+            "mode": "lines+markers",
+            "line": {"color": EMBEDDING},
+            "name": text(N_("mean over this run (band: all pairs)")),
+            "text": value("hover"),
+            "hovertemplate": text(N_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>")),
+            "showlegend": True,
+        },
+        each(
+            "waves",
+            {
+                "type": "scatter",
+                "x": value("far"),
+                "y": value("cosines"),
+                "name": text(N_("2/D · Σ cos(distance · ω)")),
+                "mode": "lines",
+                "line": {"color": RESIDUAL, "width": 1, "dash": "dot"},
+                "hoverinfo": "skip",
+                "showlegend": True,
+            },
+        ),
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("distance in tokens"))}, "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("cosine"))}},
+        "shapes": [value("chosen")],
+    },
+)
 
 
 def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
@@ -206,27 +228,27 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
     lines, axes = [], {}
     for i, dimension in enumerate(dimensions):
         color, axis = SELECTED if i == 0 else EMBEDDING, f"y{i + 1}" if i else "y"
-        line = {"x": np.arange(len(table)), "y": table[:, dimension], "line": {"color": color, "width": 1.2}}
-        lines.append(go.Scatter(**line, yaxis=axis, mode="lines", hoverinfo="skip"))
         lines.append(
-            go.Scatter(
-                x=start + np.arange(len(run)),
-                y=run[:, dimension],
-                yaxis=axis,
-                mode="markers",
-                marker={"color": color, "size": 6},
-                customdata=np.arange(len(run)),
-                hovertext=position_labels(trace.tokens),
-                hovertemplate=_(
+            {
+                "wave": table[:, dimension],
+                "wave_line": {"color": color, "width": 1.2},
+                "axis": axis,
+                "dots": run[:, dimension],
+                "marker": {"color": color, "size": 6},
+                "hover": _(
                     "token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", dimension=dimension
                 ),
-            )
+            }
         )
         top, share = 1 - i / len(dimensions), 1 / len(dimensions)
         title = {"text": _("dim {dimension}", dimension=dimension), "font": {"size": 11}}
         axes[f"yaxis{i + 1}" if i else "yaxis"] = {"domain": [top - 0.85 * share, top], "nticks": 3, "title": title}
-    fig = figure(
-        lines,
+    return CURVES_FIGURE.draw(
+        lines=lines,
+        context=np.arange(len(table)),
+        positions=start + np.arange(len(run)),
+        indices=np.arange(len(run)),
+        labels=position_labels(trace.tokens),
         alt=translate(
             CURVES[trace.config.position],
             dimensions=len(dimensions),
@@ -235,18 +257,53 @@ def position_vector_curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
             value=format_number(run[query, dimensions[0]]),
             token=quote_token(trace.tokens[query]),
         ),
+        axes=axes,
+        anchor=f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
+        range=[-1, min(len(table), max(INITIAL_POSITIONS, start + 2 * len(run)))],
+        chosen={**column_line(start + query), "yref": "paper"},
+    )
+
+
+CURVES_FIGURE = FigureTemplate(
+    alt=value("alt"),
+    traces=[
+        each(
+            "lines",
+            {
+                "type": "scatter",
+                "x": value("context"),
+                "y": value("wave"),
+                "line": value("wave_line"),
+                "yaxis": value("axis"),
+                "mode": "lines",
+                "hoverinfo": "skip",
+            },
+            {
+                "type": "scatter",
+                "x": value("positions"),
+                "y": value("dots"),
+                "yaxis": value("axis"),
+                "mode": "markers",
+                "marker": value("marker"),
+                "customdata": value("indices"),
+                "hovertext": value("labels"),
+                "hovertemplate": value("hover"),
+            },
+        )
+    ],
+    layout=extend(
+        "axes",
         xaxis={
-            "title": {"text": _("position (dots: this run)")},
+            "title": {"text": text(N_("position (dots: this run)"))},
             "showgrid": False,
-            "anchor": f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
-            "range": [-1, min(len(table), max(INITIAL_POSITIONS, start + 2 * len(run)))],
+            "anchor": value("anchor"),
+            "range": value("range"),
         },
-        **axes,
         margin={"t": 24},  # below the heading
         showlegend=False,
-    )
-    query_line = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="line", **query_line, line={"color": SELECTED, "width": 1})
+        shapes=[value("chosen")],
+    ),
+)
 
 
 CURVES = {
@@ -331,6 +388,7 @@ PANELS = (
     ),
     Panel(
         name="curves",
+        template=CURVES_FIGURE,
         title=N_("Some dimensions of these vectors, position by position"),
         draw=lambda trace, s: position_vector_curves(trace, s.query, s.dim),
         required_taps=POSITION_TAPS,
@@ -354,6 +412,7 @@ PANELS = (
     ),
     Panel(
         name="by_distance",
+        template=DISTANCE_FIGURE,
         title=N_("How alike they are, by how far apart the two are"),
         draw=lambda trace, s: cosine_by_distance(trace, s.query, s.key),
         required_taps=POSITION_TAPS,

@@ -36,6 +36,7 @@ from explorer.views.labels import (
 from explorer.views.prediction.contributions import (
     HEADS_FIGURE,
     PARTS_FIGURE,
+    SOURCES_FIGURE,
     VERIFY_CONTRIBUTIONS,
     component_bars,
     head_contribution_map,
@@ -45,6 +46,7 @@ from explorer.views.prediction.contributions import (
     token_contribution_bars,
 )
 from explorer.views.prediction.logit_lens import (
+    ACTUAL_FIGURE,
     LENS_FIGURE,
     PATH_FIGURE,
     ROLLOUT_FIGURE,
@@ -252,6 +254,7 @@ VIEW = View(
         ),
         Panel(
             name="by_source",
+            template=SOURCES_FIGURE,
             title=N_("Which word mattered? What all heads take from each token for that logit"),
             heading=make_logit_heading(N_("Which word mattered? What all heads take from each token for {logit}")),
             draw=source_bars,
@@ -274,6 +277,7 @@ VIEW = View(
         ),
         Panel(
             name="actual",
+            template=ACTUAL_FIGURE,
             title=N_("The token that does come next: its probability and rank, position by position"),
             draw=lambda trace, s: actual_token_plot(trace, s.query),
             inspect=inspect_actual_token,

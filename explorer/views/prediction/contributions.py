@@ -28,7 +28,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.figure_template import FigureTemplate, text, value
+from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.labels import logit_label, target_and_contrast
 from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
@@ -39,6 +39,7 @@ from explorer.views.style import (
     RESIDUAL,
     SELECTED,
     cell_frame,
+    column_band,
     figure,
     label,
     note_above,
@@ -199,55 +200,64 @@ def source_bars(trace: Trace, selection: Selection) -> go.Figure:
     total = float(values.sum() + rest)
     names = position_labels(trace.tokens)[: query + 1]
     largest_index = int(np.abs(values).argmax())
-    bars = [
-        go.Bar(
-            x=names,
-            y=values,
-            marker={"color": ATTENTION},
-            hovertemplate=_("from %{x}<br>adds %{y:+.6g}<extra></extra>"),
-        ),
-        go.Bar(
-            x=[_("the rest")],
-            y=[rest],
-            xaxis="x2",
-            marker={"color": RESIDUAL},
-            hovertemplate=_(
-                "own embedding, feed-forwards, constants<br>add %{y:+.6g}<extra></extra>",
-            ),
-        ),
-    ]
-    fig = figure(
-        bars,
-        alt=_(
-            "What all heads take from {count} tokens for {logit} after {token}: most, {adds}, from {source}. With the "
-            "rest it adds up to {total}.",
-            count=query + 1,
-            logit=logit_label(trace, *tokens),
-            token=quote_token(trace.tokens[query]),
-            adds=contribution_phrase(values[largest_index]),
-            source=names[largest_index],
-            total=format_number(total),
-        ),
-        xaxis={
-            **token_axis(trace.tokens, _("token that attention takes from"), visible=range(query + 1)),
-            "range": [-0.5, query + 0.5],
-            "domain": [0, 0.9],
-        },
-        xaxis2={"domain": [0.92, 1], "showgrid": False},
-        yaxis={"title": {"text": _("part of the logit")}},
-        annotations=note_above(
-            _(
-                "With the rest the bars sum to {total}, {logit}.",
-                total=format_number(total),
-                logit=logit_label(trace, *tokens, label),
-            )
-        ),
-        showlegend=False,
-        bargap=0.15,
-        hovermode="x",  # a short bar is hard to hit
+    return SOURCES_FIGURE.draw(
+        names=names,
+        values=values,
+        rest=[rest],
+        count=query + 1,
+        logit=logit_label(trace, *tokens),
+        token=quote_token(trace.tokens[query]),
+        adds=contribution_phrase(values[largest_index]),
+        source=names[largest_index],
+        total=format_number(total),
+        tokens=token_axis(trace.tokens, visible=range(query + 1)),
+        range=[-0.5, query + 0.5],
+        label=logit_label(trace, *tokens, label),
+        frame={**column_band(selection.key), "yref": "paper"},
     )
-    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+
+
+SOURCES_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
+            "What all heads take from {count} tokens for {logit} after {token}: most, {adds}, from {source}. With the "
+            "rest it adds up to {total}."
+        ),
+        *("count", "logit", "token", "adds", "source", "total"),
+    ),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("names"),
+            "y": value("values"),
+            "marker": {"color": ATTENTION},
+            "hovertemplate": text(N_("from %{x}<br>adds %{y:+.6g}<extra></extra>")),
+        },
+        {
+            "type": "bar",
+            "x": [text(N_("the rest"))],
+            "y": value("rest"),
+            "xaxis": "x2",
+            "marker": {"color": RESIDUAL},
+            "hovertemplate": text(N_("own embedding, feed-forwards, constants<br>add %{y:+.6g}<extra></extra>")),
+        },
+    ],
+    layout={
+        "xaxis": extend(
+            "tokens",
+            title={"text": text(N_("token that attention takes from"))},
+            range=value("range"),
+            domain=[0, 0.9],
+        ),
+        "xaxis2": {"domain": [0.92, 1], "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("part of the logit"))}},
+        "annotations": note_above(text(N_("With the rest the bars sum to {total}, {logit}."), "total", logit="label")),
+        "showlegend": False,
+        "bargap": 0.15,
+        "hovermode": "x",  # a short bar is hard to hit
+        "shapes": [value("frame")],
+    },
+)
 
 
 def inspect_source(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

@@ -24,8 +24,8 @@ from explorer.views.style import (
     MONO,
     RESIDUAL,
     SELECTED,
+    column_band,
     column_frame,
-    figure,
     label,
     numbered_axis,
     position_labels,
@@ -370,12 +370,13 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
         ranked = enumerate(zip(top_ids, shares, strict=True), 1)
         lines = [f"{n}. {label(trace.vocabulary[token_id])}  {p:.3f}" for n, (token_id, p) in ranked]
         hover_texts.append("<br>".join([first_line, *lines]))
-    columns = {"x": names[:-1], "text": hover_texts, "hovertemplate": "%{text}<extra></extra>", "showlegend": False}
-    fig = figure(
-        [
-            go.Bar(**columns, y=actual_probs, textposition="none"),
-            go.Scatter(**columns, y=rank_values, yaxis="y2", mode="markers", marker={"color": RESIDUAL, "size": 6}),
-        ],
+    frame = [] if query is None else [{**column_band(query), "yref": "paper"}]
+    note = {"x": query, "y": 0.5, "text": _("nothing follows yet"), "textangle": -90, "font": {"size": 11}}
+    return ACTUAL_FIGURE.draw(
+        labels=names[:-1],
+        probabilities=actual_probs,
+        ranks=rank_values,
+        hover=hover_texts,
         alt=_(
             "Probability and rank of the token that comes next after each of {positions} positions: {first} times the "
             "model’s likeliest, median probability {median}.",
@@ -385,30 +386,54 @@ def actual_token_plot(trace: Trace, query: int | None = None) -> go.Figure:
         )
         if hover_texts
         else _("Only one token: nothing follows yet."),
-        xaxis={
-            **token_axis(trace.tokens, _("after this token")),
-            "range": [-0.5, len(trace) - 0.5],
-            "anchor": "y2",
+        tokens=token_axis(trace.tokens),
+        range=[-0.5, len(trace) - 0.5],
+        rank_range=[np.log10(trace.config.vocab_size), -0.3],
+        frames=frame,
+        notes=[note | {"showarrow": False}] if query == len(trace) - 1 else [],
+    )
+
+
+ACTUAL_FIGURE = FigureTemplate(
+    alt=value("alt"),
+    traces=[
+        {
+            "type": "bar",
+            "x": value("labels"),
+            "text": value("hover"),
+            "hovertemplate": "%{text}<extra></extra>",
+            "showlegend": False,
+            "y": value("probabilities"),
+            "textposition": "none",
         },
-        yaxis={"range": [0, 1], "domain": [0.42, 1], "title": {"text": _("probability")}},
-        yaxis2={
+        {
+            "type": "scatter",
+            "x": value("labels"),
+            "text": value("hover"),
+            "hovertemplate": "%{text}<extra></extra>",
+            "showlegend": False,
+            "y": value("ranks"),
+            "yaxis": "y2",
+            "mode": "markers",
+            "marker": {"color": RESIDUAL, "size": 6},
+        },
+    ],
+    layout={
+        "xaxis": extend("tokens", title={"text": text(N_("after this token"))}, range=value("range"), anchor="y2"),
+        "yaxis": {"range": [0, 1], "domain": [0.42, 1], "title": {"text": text(N_("probability"))}},
+        "yaxis2": {
             "type": "log",
-            "range": [np.log10(trace.config.vocab_size), -0.3],
+            "range": value("rank_range"),
             "domain": [0, 0.36],
             "dtick": 1,
             "tickformat": "~g",
-            "title": {"text": _("rank")},
+            "title": {"text": text(N_("rank"))},
         },
-        bargap=0.15,
-    )
-    if query is not None:
-        column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-        fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
-        if query == len(trace) - 1:
-            fig.add_annotation(
-                x=query, y=0.5, text=_("nothing follows yet"), textangle=-90, font={"size": 11}, showarrow=False
-            )
-    return fig
+        "bargap": 0.15,
+        "shapes": value("frames"),
+        "annotations": value("notes"),
+    },
+)
 
 
 def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:

@@ -32,8 +32,12 @@ from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import NORMS, PATCH_STREAM, REMOVE_TOKEN_DIRECTION, STEER_TO_TOKEN
 from explorer.views.residual.stream_plots import (
     DIRECTIONS_FIGURE,
+    GAINS_FIGURE,
     LENGTHS_FIGURE,
+    NORMALISED_FIGURE,
     NORMS_FIGURE,
+    OUTLIERS_FIGURE,
+    SCALES_FIGURE,
     SIMILARITY_FIGURE,
     divisor_line_specs,
     norm_divisor_plot,
@@ -214,6 +218,7 @@ VIEW = View(
         ),
         Panel(
             name="scales",
+            template=SCALES_FIGURE,
             title=N_("The chosen layer’s norms: what they divide each token by"),
             draw=lambda trace, s: norm_divisor_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
@@ -225,6 +230,7 @@ VIEW = View(
         ),
         Panel(
             name="gains",
+            template=GAINS_FIGURE,
             title=N_("And what they multiply each dimension by after: the gains"),
             draw=lambda trace, s: norm_gain_lines(trace, s.layer),
             condition=has_norm_weights,
@@ -235,6 +241,7 @@ VIEW = View(
         ),
         Panel(
             name="normalised",
+            template=NORMALISED_FIGURE,
             title=N_("The chosen token’s numbers before and after the chosen layer’s norms"),
             draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
@@ -255,6 +262,7 @@ VIEW = View(
         ),
         Panel(
             name="outliers",
+            template=OUTLIERS_FIGURE,
             title=N_("Outlier dimensions: the largest mean |value| over the tokens"),
             draw=lambda trace, s: outlier_dimension_plot(trace),
             is_selection_independent=True,

@@ -18,7 +18,7 @@ from explorer.explain.notation import format_number, join_names, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.figure_template import FigureTemplate, extend, text, value
+from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
@@ -27,7 +27,7 @@ from explorer.views.style import (
     SELECTED,
     click_layers,
     column_band,
-    figure,
+    column_line,
     label,
     position_labels,
     stage_axis,
@@ -278,35 +278,51 @@ def outlier_dimension_plot(trace: Trace) -> go.Figure:
     outlier_values = find_outlier_dimensions(trace)
     stage_list = residual_stages(trace)
     stage, column = np.unravel_index(outlier_values.ratios.argmax(), outlier_values.ratios.shape)
-    return figure(
-        go.Heatmap(
-            x=[str(dimension) for dimension in outlier_values.dimensions],
-            y=[stage_item.name for stage_item in stage_list],
-            z=outlier_values.ratios,
-            zmin=0,
-            zmax=float(outlier_values.ratios.max()) or 1.0,
-            autocolorscale=True,
-            text=[[format_number(size) for size in row] for row in outlier_values.sizes],
-            customdata=click_layers(stage_list, len(outlier_values.dimensions)),
-            hovertemplate=_(
-                "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension’s<extra></extra>"
-            ),
-            colorbar={"title": {"text": _("× the median dimension"), "side": "right"}},
-        ),
-        alt=_(
-            "The {count} dimensions that stand out most: dimension {dimension} is {times} times as large as the median "
-            "one at {stage}.",
-            count=len(outlier_values.dimensions),
-            dimension=outlier_values.dimensions[column],
-            times=format_number(outlier_values.ratios[stage, column]),
-            stage=stage_list[stage].name,
-        ),
-        xaxis={
-            "type": "category",
-            "title": {"text": _("dimension (the one that stands out most first)")},
-        },
-        yaxis=stage_axis(stage_list),
+    return OUTLIERS_FIGURE.draw(
+        names=[str(dimension) for dimension in outlier_values.dimensions],
+        stages=[stage_item.name for stage_item in stage_list],
+        ratios=outlier_values.ratios,
+        colour_end=float(outlier_values.ratios.max()) or 1.0,
+        sizes=[[format_number(size) for size in row] for row in outlier_values.sizes],
+        layers=click_layers(stage_list, len(outlier_values.dimensions)),
+        count=len(outlier_values.dimensions),
+        dimension=outlier_values.dimensions[column],
+        times=format_number(outlier_values.ratios[stage, column]),
+        stage=stage_list[stage].name,
+        axis=stage_axis(stage_list),
     )
+
+
+OUTLIERS_FIGURE = FigureTemplate(
+    alt=text(
+        N_(
+            "The {count} dimensions that stand out most: dimension {dimension} is {times} times as large as the median "
+            "one at {stage}."
+        ),
+        *("count", "dimension", "times", "stage"),
+    ),
+    traces=[
+        {
+            "type": "heatmap",
+            "x": value("names"),
+            "y": value("stages"),
+            "z": value("ratios"),
+            "zmin": 0,
+            "zmax": value("colour_end"),
+            "autocolorscale": True,
+            "text": value("sizes"),
+            "customdata": value("layers"),
+            "hovertemplate": text(
+                N_("dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension’s<extra></extra>")
+            ),
+            "colorbar": {"title": {"text": text(N_("× the median dimension")), "side": "right"}},
+        }
+    ],
+    layout={
+        "xaxis": {"type": "category", "title": {"text": text(N_("dimension (the one that stands out most first)"))}},
+        "yaxis": value("axis"),
+    },
+)
 
 
 DASHES = ("solid", "dot", "dash", "dashdot")  # of a layer's norms, in their order
@@ -353,28 +369,52 @@ def norm_divisor_plot(trace: Trace, layer: int, query: int) -> go.Figure:
         divisor = " / ".join(name for kind, name in NAMES.items() if kind in reading.kinds)
         name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {divisor}"
         lines.append(
-            go.Scatter(
-                x=labels,
-                y=reading.means if is_mean else reading.scales,
-                name=name,
-                mode="lines+markers" if len(trace) <= 48 else "lines",
-                line={"color": RESIDUAL if is_mean else NORM, "dash": dashes[norm_tap]},
-                marker={"size": 5},
-                hovertext=labels,
-                hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
-            )
+            {
+                "values": reading.means if is_mean else reading.scales,
+                "name": name,
+                "line": {"color": RESIDUAL if is_mean else NORM, "dash": dashes[norm_tap]},
+                "hover": _("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
+            }
         )
-    fig = figure(
-        lines,
+    return SCALES_FIGURE.draw(
+        labels=labels,
+        lines=lines,
+        mode="lines+markers" if len(trace) <= MAX_MARKED_TOKENS else "lines",
         alt=translate(
             ALT[shared_kind], layer=layer, token=quote_token(trace.tokens[query]), divisors=join_names(divisors)
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
-        yaxis={"title": {"text": translate(DIVIDED_BY[shared_kind])}, "rangemode": "tozero"},
-        hovermode="x",
+        tokens=token_axis(trace.tokens, max_labels=24),
+        title=translate(DIVIDED_BY[shared_kind]),
+        chosen=column_line(query),
     )
-    fig.add_vline(query, line={"color": SELECTED, "width": 1})
-    return fig
+
+
+MAX_MARKED_TOKENS = 48  # of a line with a dot for each
+SCALES_FIGURE = FigureTemplate(
+    alt=value("alt"),
+    traces=[
+        each(
+            "lines",
+            {
+                "type": "scatter",
+                "x": value("labels"),
+                "y": value("values"),
+                "name": value("name"),
+                "mode": value("mode"),
+                "line": value("line"),
+                "marker": {"size": 5},
+                "hovertext": value("labels"),
+                "hovertemplate": value("hover"),
+            },
+        )
+    ],
+    layout={
+        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "yaxis": {"title": {"text": value("title")}, "rangemode": "tozero"},
+        "hovermode": "x",
+        "shapes": [value("chosen")],
+    },
+)
 
 
 def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
@@ -383,38 +423,51 @@ def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
     for dash, norm in zip(DASHES, norms_in_layer(trace.config, layer), strict=False):
         values = trace.weights[f"{norm}.weight"]
         order = np.argsort(-values, kind="stable")
+        name = short_norm_name(norm)
         lines.append(
-            go.Scatter(
-                y=values[order],
-                customdata=order,
-                name=short_norm_name(norm),
-                mode="lines",
-                line={"color": NORM, "dash": dash},
-                hovertemplate=_(
-                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=short_norm_name(norm)
-                ),
-            )
+            {
+                "gains": values[order],
+                "dimensions": order,
+                "name": name,
+                "line": {"color": NORM, "dash": dash},
+                "hover": _("{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=name),
+            }
         )
     ranges = (
         _(
             "{norm} from {least} to {most}",
             norm=line["name"],
-            least=format_number(min(line["y"])),
-            most=format_number(max(line["y"])),
+            least=format_number(min(line["gains"])),
+            most=format_number(max(line["gains"])),
         )
         for line in lines
     )
-    return figure(
-        lines,
-        alt=_(
-            "Gains of layer {layer}'s norms over {dimensions} dimensions: {ranges}.",
-            layer=layer,
-            dimensions=trace.config.d_model,
-            ranges=", ".join(ranges),
-        ),
-        xaxis={"title": {"text": _("dimensions, largest gain first")}, "showgrid": False},
-        yaxis={"title": {"text": _("gain")}, "rangemode": "tozero"},
-    )
+    return GAINS_FIGURE.draw(lines=lines, layer=layer, dimensions=trace.config.d_model, ranges=", ".join(ranges))
+
+
+GAINS_FIGURE = FigureTemplate(
+    alt=text(
+        N_("Gains of layer {layer}'s norms over {dimensions} dimensions: {ranges}."), "layer", "dimensions", "ranges"
+    ),
+    traces=[
+        each(
+            "lines",
+            {
+                "type": "scatter",
+                "y": value("gains"),
+                "customdata": value("dimensions"),
+                "name": value("name"),
+                "mode": "lines",
+                "line": value("line"),
+                "hovertemplate": value("hover"),
+            },
+        )
+    ],
+    layout={
+        "xaxis": {"title": {"text": text(N_("dimensions, largest gain first"))}, "showgrid": False},
+        "yaxis": {"title": {"text": text(N_("gain"))}, "rangemode": "tozero"},
+    },
+)
 
 
 def norm_input_output_plot(trace: Trace, layer: int, query: int) -> go.Figure:
@@ -426,37 +479,61 @@ def norm_input_output_plot(trace: Trace, layer: int, query: int) -> go.Figure:
     for axis, reading in zip(axes, readings, strict=True):
         for when, tap, color in (("before", reading.before, RESIDUAL), ("after", reading.name, NORM)):
             traces.append(
-                go.Bar(
-                    x=np.arange(trace.config.d_model),
-                    y=trace[tap][query],
-                    name=translate(STAGE_LABELS[when]),
-                    yaxis=axis,
-                    marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
-                    hovertemplate=translate(HOVER[when], norm=short_norm_name(reading.name)),
-                    showlegend=axis == "y",
-                )
+                {
+                    "numbers": trace[tap][query],
+                    "name": translate(STAGE_LABELS[when]),
+                    "axis": axis,
+                    "marker": {"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
+                    "hover": translate(HOVER[when], norm=short_norm_name(reading.name)),
+                    "is_named": axis == "y",
+                }
             )
     changes = (
         _("{change} at {norm}", change=norm_change_label(trace, reading, query), norm=short_norm_name(reading.name))
         for reading in readings
     )
-    return figure(
-        traces,
-        alt=_(
-            "{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}.",
-            count=trace.config.d_model,
-            token=quote_token(trace.tokens[query]),
-            layer=layer,
-            lengths=join_names(changes),
-        ),
-        xaxis={"title": {"text": _("dimension")}, "showgrid": False, "anchor": axes[-1]},
-        **{
+    return NORMALISED_FIGURE.draw(
+        bars=traces,
+        dimensions=np.arange(trace.config.d_model),
+        count=trace.config.d_model,
+        token=quote_token(trace.tokens[query]),
+        layer=layer,
+        lengths=join_names(changes),
+        anchor=axes[-1],
+        axes={
             f"yaxis{axis[1:]}": {"title": {"text": title}, "domain": span} | ({"matches": "y"} if axis[1:] else {})
             for axis, title, span in zip(axes, titles, stack_domains(len(axes)), strict=True)
         },
+    )
+
+
+NORMALISED_FIGURE = FigureTemplate(
+    alt=text(
+        N_("{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}."),
+        *("count", "token", "layer", "lengths"),
+    ),
+    traces=[
+        each(
+            "bars",
+            {
+                "type": "bar",
+                "x": value("dimensions"),
+                "y": value("numbers"),
+                "name": value("name"),
+                "yaxis": value("axis"),
+                "marker": value("marker"),
+                "hovertemplate": value("hover"),
+                "showlegend": value("is_named"),
+            },
+        )
+    ],
+    layout=extend(
+        "axes",
+        xaxis={"title": {"text": text(N_("dimension"))}, "showgrid": False, "anchor": value("anchor")},
         barmode="overlay",
         bargap=0,
-    )
+    ),
+)
 
 
 def stack_domains(count: int, gap: float = 0.08) -> list[list[float]]:

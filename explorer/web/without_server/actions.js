@@ -1,5 +1,6 @@
 // @ts-check
 // What is done to the page's state before it is answered, as explorer/web/actions/page_actions.py.
+import { parseInterventions } from "../static/in_browser/trace.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { editsOf, openModel, visibleIds } from "./answers.js";
@@ -12,12 +13,13 @@ import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 
 const MAX_TOKENS = 2048, FIRST_MODEL = Object.keys(MODELS)[0];
 const OTHER_RUN = { "b.checkpoint": "", "b.prompt": "", "b.generated": "", "b.dropped": "", "b.edits": "", "b.pins": "" }; // there is one run
+export const NEEDS_PYTHON = _("This needs Python: start “python app.py” in a copy of the project.");
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
 /** The change that an action makes; if it is refused, none, and a sentence. @param {{ kind: string } & State} action @param {State} state @returns {Promise<Update>} */
 export async function apply(action, state) {
   const work = ACTIONS[action.kind];
-  if (!work) return { done: false, notices: [_("This needs Python: start “python app.py” in a copy of the project.")] };
+  if (!work) return { done: false, notices: [NEEDS_PYTHON] };
   try { return await work(action, state); } catch (error) {
     if (action.kind === "load" || !(error instanceof ToldError)) throw error;
     return { done: false, notices: [error.message] };
@@ -28,15 +30,13 @@ export async function apply(action, state) {
 const ACTIONS = {
   /** Opens a link, or else the first example. */
   async load({ query }, state) {
-    const view = query.view ?? state.view, fields = Object.fromEntries(Object.entries(ADDRESS_DEFAULTS).map(([name, value]) => [name, read(query[name], value)]));
-    for (const [name, [low, high]] of Object.entries(RANGES)) fields[name] = clamp(fields[name], low, high);
-    const checkpoint = MODELS[query.checkpoint]?.at(-1) ?? (Object.values(MODELS).flat().includes(query.checkpoint) ? query.checkpoint : FIRST_MODEL);
-    const { config } = await openModel(checkpoint), ids = (name) => (query[name] ?? "").split(".").filter(Boolean).map(Number).filter((id) => Number.isInteger(id) && id >= 0 && id < config.vocab_size);
-    const run = ids("prompt").length ? { prompt: ids("prompt").slice(0, MAX_TOKENS), generated: ids("generated").slice(0, MAX_TOKENS), dropped: fields.dropped } : { ...(await encode(checkpoint, query.text || FIRST_PROMPT)), generated: [] };
-    const change = /** @type {State} */ ({ ...fields, ...OTHER_RUN, ...run, checkpoint, branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "", layer: +query.layer || 0, head: +query.head || 0 });
-    Object.assign(change, await selectPosition(change, "query" in query ? change.query : Infinity, "query" in query ? change.key : Infinity));
-    Object.assign(change, await selectStrongest(change, query));
-    return { change, prompt: await ask("decode", { checkpoint, ids: run.prompt }), done: true };
+    const complete = query.lesson ? (await import("./lessons/lesson.js")).completeQuery(query) : query, change = await openQuery(complete, state);
+    const notices = query.edits && !change.edits ? [NEEDS_PYTHON] : [];
+    return { change, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
+  },
+  async lesson(action, state) {
+    const { goToStep } = await import("./lessons/lesson.js"), change = await goToStep(action, state);
+    return { change: { ...change, turn: state.turn + 1 }, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),
   async example(action, state) {
@@ -62,6 +62,25 @@ const ACTIONS = {
   },
   async follow(_action, state) { return { prompt: await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
 };
+
+/** The state that an address names. @param {Record<string, any>} query @param {State} state the page's, whose view and depth stay where none is named @returns {Promise<State>} */
+export async function openQuery(query, state) {
+  const view = query.view ?? state.view, fields = Object.fromEntries(Object.entries(ADDRESS_DEFAULTS).map(([name, value]) => [name, read(query[name], value)]));
+  for (const [name, [low, high]] of Object.entries(RANGES)) fields[name] = clamp(fields[name], low, high);
+  const checkpoint = MODELS[query.checkpoint]?.at(-1) ?? (Object.values(MODELS).flat().includes(query.checkpoint) ? query.checkpoint : FIRST_MODEL);
+  const { config } = await openModel(checkpoint), ids = (name) => (query[name] ?? "").split(".").filter(Boolean).map(Number).filter((id) => Number.isInteger(id) && id >= 0 && id < config.vocab_size);
+  const run = ids("prompt").length ? { prompt: ids("prompt").slice(0, MAX_TOKENS), generated: ids("generated").slice(0, MAX_TOKENS), dropped: fields.dropped } : { ...(await encode(checkpoint, query.text || FIRST_PROMPT)), generated: [] };
+  const indices = Object.fromEntries(["layer", "head", "neuron"].map((name) => [name, +query[name] || 0]));
+  const change = /** @type {State} */ ({ ...fields, ...OTHER_RUN, ...run, ...indices, checkpoint, edits: readEdits(query.edits, config), branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "" });
+  Object.assign(change, await selectPosition(change, "query" in query ? change.query : Infinity, "query" in query ? change.key : Infinity));
+  return Object.assign(change, await selectStrongest(change, query));
+}
+
+/** The interventions of an address; "" for those that this page has not. @param {string | undefined} text @param {any} config */
+function readEdits(text = "", config) {
+  try { parseInterventions(editsOf({ edits: text }), config); } catch { return ""; }
+  return text;
+}
 
 /** A field of an address, or its default. @param {string | undefined} text @param {string | number} value */
 function read(text, value) {

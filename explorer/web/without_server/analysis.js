@@ -9,12 +9,12 @@ import { parseInterventions } from "../static/in_browser/trace.js";
 export const lensTaps = (config) => ["blocks.0.resid_pre", ...Array.from({ length: config.num_layers }, (_none, layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`]).flat()];
 
 /**
- * Logits of the logit lens (S, V) after a position, at each tap: the prediction if the rest of the model were skipped.
- * @param {Trace} trace @param {number} position @param {string[]} [taps]
+ * Logits of the logit lens (n, S, V) after positions, at each tap: the prediction if the rest of the model were skipped.
+ * @param {Trace} trace @param {number[]} positions @param {string[]} [taps]
  */
-export function logitLens(trace, position, taps = lensTaps(trace.lm.config)) {
-  const { config, weights } = trace.lm, D = config.d_model, x = new Float32Array(taps.length * D);
-  taps.forEach((name, depth) => x.set(trace.row(name, position), depth * D));
+export function logitLens(trace, positions, taps = lensTaps(trace.lm.config)) {
+  const { config, weights } = trace.lm, D = config.d_model, x = new Float32Array(positions.length * taps.length * D);
+  positions.forEach((position, i) => taps.forEach((name, depth) => x.set(trace.row(name, position), (i * taps.length + depth) * D)));
   return linear(norm(config.norm, x, weights["final_norm.weight"], weights["final_norm.bias"], config.norm_eps), weights["lm_head.weight"], undefined, D);
 }
 
@@ -85,8 +85,11 @@ export function headSources(trace, position, attribution) {
 /** ln Σ e^logits and the entropy in bits of one distribution. @param {Float32Array} logits (V,) */
 export function summarise(logits) {
   let max = -Infinity, total = 0, weighted = 0;
-  for (const logit of logits) if (logit > max) max = logit;
-  for (const logit of logits) total += Math.exp(logit - max);
-  for (const logit of logits) weighted += Math.exp(logit - max) * (logit - max);
+  for (let id = 0; id < logits.length; id++) if (logits[id] > max) max = logits[id];
+  for (let id = 0; id < logits.length; id++) {
+    const below = logits[id] - max, share = Math.exp(below);
+    total += share;
+    weighted += share * below;
+  }
   return { logTotal: Math.log(total) + max, entropy: Math.max(0, Math.log(total) - weighted / total) / Math.LN2 };
 }

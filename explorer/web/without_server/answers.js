@@ -6,15 +6,19 @@ import { _ } from "../static/translations.js";
 import { announce } from "../static/dom.js";
 import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
+import { derivationText } from "./derivations/calculations.js";
+import { derivePoint } from "./derivations/points.js";
 import { ask } from "./model.js";
 import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
+import { packMarks } from "./verification.js";
 import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
-import { packChoosers, packWholeModel, targetAndContrast } from "./whole_model.js";
+import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {Record<string, any>} State the page's */
 /** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
+/** @typedef {import("./views.js").About} About */
 
 /** @type {Map<string, Promise<Model>>} */
 const models = new Map();
@@ -39,54 +43,53 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
   return { ids: all.slice(start), earlier: start, before: start + (+dropped || 0) };
 }
 
+/** A state's run and what is selected in it, as the run has it: numbers of the prediction, and functions that ask the worker.
+ * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<About>} */
+export async function openRun(state, isTraced = true) {
+  const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
+  const edits = editsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await ask("prediction", { run, position, isTraced });
+  const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1)), prediction = predict(position, logits);
+  const unchanged = edits.length ? (await ask("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // by which ranks name tokens
+  const order = ranking(unchanged), now = unchanged === logits ? order : ranking(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
+  const known = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1)), once = (name, work) => { if (!known.has(name)) known.set(name, work()); return known.get(name); };
+  return {
+    model, config, vocabulary, ids, earlier, before, position, edits, measures, prediction, unchanged, predict, order, now, once, tokenId, contrastId, tokens: ids.map((id) => vocabulary[id]), actual: prediction.actual,
+    rank: 1 + now.indexOf(tokenId), probability: prediction.plain[tokenId], dHead: config.d_model / config.num_heads, state: { ...state, dim: clamp(state.dim, config.d_model) },
+    layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
+    chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
+    value: (name) => once(name, () => ask("value", { run, name })), ask: (name, given) => ask(name, { run, ...given }),
+  };
+}
+
+/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ picture: string, point: any }} inspected */
+export async function derivationOf(state, { picture, point }) {
+  return derivationText(await derivePoint(await openRun(state), picture, point), state.depth);
+}
+
 /** The contents in stages, those that are quick first.
- * @param {string} about "tune" for the prediction alone, "token" for the tokens as well, "pick" for the view, "view" for another, "show" for everything
+ * @param {string} scope "tune" for the prediction alone, "token" for the tokens as well, "pick" for the view, "view" for another, "show" for everything
  * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
-export async function* contentsOf(about, state) {
-  const model = await openModel(state.checkpoint), { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
-  const run = { checkpoint: state.checkpoint, ids, edits: editsOf(state) }, tokens = ids.map((id) => model.vocabulary[id]);
-  const { logits, measures } = await ask("prediction", { run, position });
-  const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1));
-  const prediction = predict(position, logits), isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story";
-  const previous = isWritten ? predict(position - 1, (await ask("prediction", { run, position: position - 1 })).logits) : null;
-  const unchanged = (await plainRun()).logits, order = ranking(unchanged);
-  const shown = { config: model.config, vocabulary: model.vocabulary, tokens, state, position, actual: prediction.actual, order, now: unchanged === logits ? order : ranking(logits) };
+export async function* contentsOf(scope, state) {
+  const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
+  const isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story", previous = isWritten ? about.predict(position - 1, (await about.ask("prediction", { position: position - 1 })).logits) : null;
   const contents = {
     problem: "",
-    "next-token": packTable(prediction, model.vocabulary, state.find ?? "", run.edits.length ? unchanged : null),
-    "next-token-words": summariseDistribution(prediction, model.vocabulary, tokens[position], position),
-    guess: packGuess(prediction, model.vocabulary, tokens[position], state.guess ?? "", previous),
-    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: model.vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
+    "next-token": packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null),
+    "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
+    guess: packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous),
+    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
-  if (about === "token" || about === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, measures, earlier, before));
-  if (about === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (shown)), all: false };
-  if (about === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, aboutView(), ["query", "key", "target", "rival"]);
-  if (about === "tune" || about === "token") return yield contents;
-  if (about === "show") Object.assign(contents, packAround(state, model));
-  const { view } = state, markup = translateMarkup(MARKUP[view]);
-  yield about === "pick" ? contents : { view: { name: view, markup }, ...contents };
-  yield { changes: { edits: run.edits.map((text) => [text, describe(text)]) }, ...(view === "overview" ? await wholeModel() : view in DRAWN_VIEWS ? {} : needsPython(view)) };
-  if (view in DRAWN_VIEWS) yield* packView(view, aboutView());
-
-  /** The prediction without interventions, by which ranks name tokens. */
-  async function plainRun() { return run.edits.length ? ask("prediction", { run: { ...run, edits: [] }, position }) : { logits }; }
-  /** The rank and probability of the explained token in this run. @param {number} tokenId */
-  function standing(tokenId) { return { rank: 1 + shown.now.indexOf(tokenId), probability: prediction.plain[tokenId] }; }
-  async function wholeModel() {
-    const ids = targetAndContrast(shown.order, state), numbers = await ask("overview", { run, position, ...ids });
-    return packWholeModel({ ...shown, ...standing(ids.tokenId), numbers, value: (name) => ask("value", { run, name }) });
-  }
-  /** What the figures of another view are about, the selection as the run has it. @returns {import("./views.js").About} */
-  function aboutView() {
-    const { config } = model, selected = targetAndContrast(shown.order, state), known = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1));
-    const once = (name, work) => { if (!known.has(name)) known.set(name, work()); return known.get(name); };
-    return {
-      ...shown, state: { ...state, dim: clamp(state.dim, config.d_model) }, ...selected, ...standing(selected.tokenId), ids, measures, edits: run.edits, dHead: config.d_model / config.num_heads, once,
-      layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
-      chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
-      value: (name) => once(name, () => ask("value", { run, name })), ask: (name, given) => ask(name, { run, ...given }),
-    };
-  }
+  if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));
+  if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));
+  if (scope === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (about)), all: false };
+  if (scope === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, about, ["query", "key", "target", "rival"]);
+  if (isQuick) return yield contents;
+  if (scope === "show") Object.assign(contents, packAround(state, model));
+  const { view } = state, markup = translateMarkup(MARKUP[view]), isWhole = view === "overview", isDrawn = view in DRAWN_VIEWS;
+  yield scope === "pick" ? contents : { view: { name: view, markup }, ...contents };
+  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...(isWhole ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
+  if (isDrawn) yield* packView(view, about);
+  if (isWhole) yield* packMarks(view, [{ name: "whole" }], about);
 }
 
 /** Of a view that this page does not compute: how to have it. @param {string} view */

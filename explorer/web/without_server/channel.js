@@ -1,11 +1,10 @@
 // @ts-check
 // The page's channel without a server, in place of static/server_connection.js (an import map of the page says so): the same questions,
 // answered by the model in this browser.
-import { apply } from "./actions.js";
-import { contentsOf, editsOf, openModel, visibleIds } from "./answers.js";
+import { apply, NEEDS_PYTHON } from "./actions.js";
+import { contentsOf, derivationOf, editsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { ask, ToldError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
-import { _ } from "../static/translations.js";
 
 /** A sentence in place of an answer. */
 export class Refused extends Error {}
@@ -24,12 +23,15 @@ const functions = {
     const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
+  listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
+  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
+  lesson_sheet: async (state, name, place) => (await import("./lessons/lesson.js")).packSheet(name, place),
 };
 
 /** @param {string} name @param {any[]} given */
 export async function call(name, given) {
-  if (!functions[name]) throw new Refused(_("This needs Python: start “python app.py” in a copy of the project."));
-  return functions[name](...given);
+  if (!functions[name]) throw new Refused(NEEDS_PYTHON);
+  try { return await functions[name](...given); } catch (error) { throw error instanceof ToldError ? new Refused(error.message) : error; }
 }
 
 /** The lines of an answer, as they come. @param {{ about: string, state: any, action?: any, inspect?: any }} question @param {AbortSignal} signal */
@@ -41,10 +43,11 @@ export async function* answerLines({ about, state, action, inspect }, signal) {
       if (!update.done) return;
       state = { ...state, ...update.change };
     }
-    if (inspect) yield { inspection: "" };
     for await (const contents of contentsOf(about, state)) {
       if (signal.aborted) throw signal.reason;
       yield { contents, version: state.checkpoint };
+      if (inspect) yield { inspection: await derivationOf(state, inspect) };
+      inspect = null;
     }
   } catch (error) {
     if (error instanceof ToldError) throw new Refused(error.message);

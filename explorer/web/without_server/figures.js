@@ -36,7 +36,7 @@ export function drawFigure(id, values) {
   const { alt, traces, layout } = FIGURES[id], { xaxis, yaxis, ...rest } = fill(layout, values), axes = { xaxis, yaxis };
   const tokenLetters = Object.entries(axes).filter(([, axis]) => axis?.of_tokens).map(([name]) => name[0]);
   for (const axis of Object.values(axes)) if (axis) delete axis.of_tokens;
-  return [toJson(fill(traces, values)), toJson({ meta: { alt: fill(alt, values), of_tokens: tokenLetters }, ...rest, ...axes })];
+  return [toJson(fill(traces, values)), toJson({ meta: { alt: fill(alt, values), of_tokens: tokenLetters, ...values.meta }, ...rest, ...axes })];
 }
 
 const toJson = (value) => JSON.stringify(value, (_name, part) => (ArrayBuffer.isView(part) ? Array.from(/** @type {any} */ (part)) : part ?? undefined));
@@ -89,6 +89,8 @@ export const sublayerAxis = (names) => ({
 export const rowBand = (row, width = 1, line = {}) => ({ type: "rect", x0: 0, x1: 1, xref: "x domain", y0: row - 0.5, y1: row + 0.5, yref: "y", line: { color: SELECTED, width, ...line } });
 /** @param {number} column @param {number} [width] */
 export const columnBand = (column, width = 1) => ({ type: "rect", x0: column - 0.5, x1: column + 0.5, xref: "x", y0: 0, y1: 1, yref: "y domain", line: { color: SELECTED, width } });
+/** @param {number} column */
+export const columnLine = (column) => ({ type: "line", x0: column, x1: column, xref: "x", y0: 0, y1: 1, yref: "y domain", line: { color: SELECTED, width: 1 } });
 /** @param {number} row @param {number} column */
 export const cellFrame = (row, column) => ({ type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5, line: { color: SELECTED, width: 3 } });
 /** @param {number} column @param {number} rows */

@@ -14,7 +14,8 @@ function softmax(logits) {
   const all = Float64Array.from(logits), max = all.reduce((a, b) => Math.max(a, b), -Infinity), weights = all.map((logit) => Math.exp(logit - max)), total = sum(weights);
   return weights.map((weight) => weight / total);
 }
-const entropy = (probabilities) => -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0)));
+/** In bits. @param {Float64Array} probabilities */
+export const entropy = (probabilities) => -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0)));
 
 /** All ids by a number, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
 export const ranking = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);

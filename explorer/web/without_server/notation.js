@@ -64,6 +64,12 @@ export function formatPercent(share) {
   return share >= 0.0001 ? `${formatGeneral(100 * share, 2)}%` : _("less than 0.01%");
 }
 
+/** "a, b and c", each once. @param {string[]} names */
+export function joinNames(names) {
+  const all = [...new Set(names)], last = all.pop() ?? "";
+  return all.length ? _("{first} and {last}", { first: all.join(", "), last }) : last;
+}
+
 /** With thousands apart. @param {number} value */
 export const formatCount = (value) => value.toLocaleString("en");
 

@@ -70,6 +70,7 @@ async function keepFiles() {
   await navigator.serviceWorker.register("service_worker.js");
   const { active } = await navigator.serviceWorker.ready;
   await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
+  await Promise.all([import("./lessons/lesson.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // and now what it may
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
   active.postMessage([location.href.split(/[?#]/)[0], PLOTLY, ...files, ...await ask("fetchedFiles", null)]);
 }

@@ -55,20 +55,27 @@ export const viewNumbers = {
   lens(trace, { start, stop, tokenIds }) {
     const V = trace.lm.config.vocab_size, taps = lensTaps(trace.lm.config), make = () => taps.map(() => []);
     const answer = { top: make(), topProbabilities: make(), entropy: make(), probabilities: tokenIds.map(make), ranks: tokenIds.map(make) };
-    for (let position = start; position < stop; position++) {
-      const all = logitLens(trace, position, taps);
-      for (let depth = 0; depth < taps.length; depth++) {
-        const logits = rowOf(all, depth, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
-        answer.top[depth].push(top);
-        answer.topProbabilities[depth].push(top.map(probability));
-        answer.entropy[depth].push(entropy);
-        tokenIds.forEach((id, i) => {
-          answer.probabilities[i][depth].push(probability(id));
-          answer.ranks[i][depth].push(1 + logits.reduce((count, logit) => count + +(logit > logits[id]), 0));
-        });
-      }
+    const all = logitLens(trace, Array.from({ length: stop - start }, (_none, i) => start + i), taps);
+    for (let row = 0; row < (stop - start) * taps.length; row++) {
+      const depth = row % taps.length, logits = rowOf(all, row, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
+      answer.top[depth].push(top);
+      answer.topProbabilities[depth].push(top.map(probability));
+      answer.entropy[depth].push(entropy);
+      tokenIds.forEach((id, i) => {
+        answer.probabilities[i][depth].push(probability(id));
+        answer.ranks[i][depth].push(1 + numLarger(logits, logits[id]));
+      });
     }
     return answer;
+  },
+
+  /** After each position the likeliest tokens and their probabilities. */
+  likeliest(trace) {
+    const V = trace.lm.config.vocab_size, { data } = trace.get("logits");
+    return trace.tokenIds.map((_id, position) => {
+      const logits = rowOf(data, position, V), { logTotal } = summarise(logits);
+      return likeliest(logits).map((id) => [id, Math.exp(logits[id] - logTotal)]);
+    });
   },
 
   /** Attention rollout of a position (token_contributions.py): in each layer half stays, half comes from where its heads look on average. */
@@ -125,6 +132,42 @@ export const viewNumbers = {
     return { nearZero, inactive };
   },
 
+  /** A score of every head, (L, H) (analysis/head_scores.py): the mean attention to its targets of the queries after the first that have some. */
+  headScores(trace, { score }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, scores = new Float64Array(L * H);
+    const targets = trace.tokenIds.map((_id, query) => (query ? HEAD_SCORE_TARGETS[score](trace.tokenIds, query) : [])), count = targets.filter(({ length }) => length).length;
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`);
+      for (let head = 0; head < H; head++) targets.forEach((keys, query) => { for (const key of keys) scores[layer * H + head] += data[(head * T + query) * T + key] / count; });
+    }
+    return scores;
+  },
+
+  /** The number of learned numbers whose names match, a tied table once. */
+  numParameters({ lm: { config, weights } }, { names }) {
+    const arrays = Object.entries(weights).filter(([name]) => new RegExp(names).test(name) && !(config.tie_embeddings && name === "lm_head.weight"));
+    return arrays.reduce((sum, [, { length }]) => sum + length, 0);
+  },
+
+  /** One number of a weight. */
+  weightAt: ({ lm }, { name, index }) => lm.weights[name][index],
+
+  /** The logits after a position as they were captured, as the lens reads them at the last depth, and the sizes of their terms. */
+  lastDepth(trace, { position }) {
+    const { config: { d_model: D, vocab_size: V }, weights } = trace.lm, table = weights["lm_head.weight"], final = length(trace.row("final_norm", position));
+    return { logits: trace.row("logits", position).slice(), read: logitLens(trace, [position], lensTaps(trace.lm.config).slice(-1)), sizes: Float64Array.from({ length: V }, (_none, id) => final * length(rowOf(table, id, D))) };
+  },
+
+  /** The logits (V,) of what the unembedding reads, in float64. */
+  unembed({ lm: { config: { d_model: D }, weights } }, { x }) {
+    const table = weights["lm_head.weight"];
+    return Float64Array.from({ length: table.length / D }, (_none, id) => {
+      let logit = 0;
+      for (let i = 0; i < D; i++) logit += table[id * D + i] * x[i];
+      return logit;
+    });
+  },
+
   /** A row of the embedding table. */
   embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
 
@@ -137,14 +180,34 @@ export const viewNumbers = {
   },
 };
 
+/** The keys of a query whose attention a head score adds up. @type {Record<string, (ids: ArrayLike<number>, query: number) => number[]>} */
+const HEAD_SCORE_TARGETS = {
+  previous_token: (_ids, query) => [query - 1],
+  first_token: () => [0],
+  self: (_ids, query) => [query],
+  induction(ids, query) { // what followed the last earlier occurrence, unless that is the query
+    const next = Array.prototype.lastIndexOf.call(ids, ids[query], query - 1) + 1;
+    return next && next < query ? [next] : [];
+  },
+};
+/** @param {Float32Array} values @param {number} value */
+function numLarger(values, value) {
+  let count = 0;
+  for (let i = 0; i < values.length; i++) if (values[i] > value) count++;
+  return count;
+}
+
 /** The largest first; of equal ones the lower id. @param {Float32Array} logits */
 function likeliest(logits) {
   const top = [];
+  let least = -Infinity; // of those in the list, once it is full
   for (let id = 0; id < logits.length; id++) {
+    if (logits[id] <= least) continue;
     let place = top.length;
     while (place && logits[id] > logits[top[place - 1]]) place--;
     if (place < NUM_TOP) top.splice(place, 0, id);
     top.length = Math.min(top.length, NUM_TOP);
+    if (top.length === NUM_TOP) least = logits[top[NUM_TOP - 1]];
   }
   return top;
 }

@@ -11,10 +11,13 @@ import positions from "./views/positions.js";
 import prediction from "./views/prediction.js";
 import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
+import { MARK } from "../static/shared_constants.js";
+import { packMarks } from "./verification.js";
 import { nextTokenOptions } from "./whole_model.js";
 
 /** What a view's figures are about: the run, the selection in it, and functions that ask the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
+ *   model: import("./answers.js").Model, earlier: number, before: number, prediction: import("./next_token.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./next_token.js").Prediction,
  *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} About */
 
@@ -32,7 +35,7 @@ export async function* packView(name, about) {
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
     [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
-    ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).map((panel) => [`${name}-${panel.name}`, null])),
+    ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((part) => [`${name}-${panel.name}${part}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
   };
   for (const panel of panels) {
@@ -41,6 +44,7 @@ export async function* packView(name, about) {
     const values = await makers[panel.name](about);
     yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
   }
+  yield* packMarks(name, panels.filter((panel) => !folded.includes(`${name}-${panel.name}`)), about);
 }
 
 /** The lists that a view chooses by (selection_dropdowns.py). @param {string} view @param {About} about @param {string[]} [names] all of them, or some */

@@ -15,6 +15,9 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 /** The explained token and the one that it is compared with, or null. @param {number[]} order @param {any} state */
 export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order[target - 1], contrastId: rival ? order[rival - 1] : null });
 
+/** What all parts do, from the worker. @param {import("./views.js").About} about */
+export const wholeModelNumbers = ({ once, ask, position, tokenId, contrastId }) => once("overview", () => ask("overview", { position, tokenId, contrastId }));
+
 /** Everything of the view by element id. @param {Shown} shown */
 export async function packWholeModel(shown) {
   const { tokens, position, vocabulary, order, state } = shown, ids = targetAndContrast(order, state);

@@ -6,6 +6,7 @@ import { generate } from "../static/in_browser/generation.js";
 import { interventionTap, Trace } from "../static/in_browser/trace.js";
 import { KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
 import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } from "./analysis.js";
+import { checkValue, readPart } from "./recompute.js";
 import { viewNumbers } from "./view_numbers.js";
 
 /** A model, the ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
@@ -34,9 +35,12 @@ function load(checkpoint, tell) {
   return models.get(checkpoint);
 }
 
-/** @param {Run} run */
-async function traceOf({ checkpoint, ids, edits }) {
-  const { lm } = await load(checkpoint), key = JSON.stringify([checkpoint, ids, edits]), trace = traces.get(key) ?? new Trace(lm, ids, edits);
+/** A run's trace. @param {Run} run */
+const traceOf = async (run) => findTrace(run, (await load(run.checkpoint)).lm);
+
+/** @param {Run} run @param {Loaded["lm"]} lm @param {KVCache} [cache] to be filled, if the trace is new */
+function findTrace(run, lm, cache) {
+  const key = JSON.stringify(run), trace = traces.get(key) ?? new Trace(lm, run.ids, run.edits, cache);
   traces.delete(key);
   traces.set(key, trace); // the latest last
   limit(traces, MAX_TRACES);
@@ -44,23 +48,24 @@ async function traceOf({ checkpoint, ids, edits }) {
 }
 
 /** Of the run that was asked for last the logits after each token, and how each token was predicted: a text that goes on needs its
- * new tokens alone.
+ * new tokens alone. The logits of a new text that a view is about to show are those of its trace.
  * @type {{ key: string, ids: number[], cache: KVCache, rows: Float32Array[], measures: Record<"surprisal" | "entropy" | "rank", number[]> } | null} */
 let latest = null;
 
-/** @param {Run} run */
-async function logitsOf({ checkpoint, ids, edits }) {
-  const { lm } = await load(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
+/** @param {Run} run @param {boolean} isTraced whether a view of it follows */
+async function logitsOf(run, isTraced) {
+  const { checkpoint, ids, edits } = run, { lm } = await load(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
   if (latest?.key !== key) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
   const other = latest.ids.findIndex((id, i) => id !== ids[i]), numKept = other < 0 ? latest.ids.length : other; // tokens that both texts begin with
   for (const list of [latest.ids, latest.rows, ...Object.values(latest.measures)]) list.length = numKept;
   latest.cache.length = numKept;
   const added = ids.slice(latest.ids.length);
   if (added.length) {
-    const logits = lm.forward(added, { cache: latest.cache, tap: interventionTap(edits, lm.config) });
+    const { cache } = latest, isNew = isTraced && !numKept && !traces.has(JSON.stringify(run));
+    const logits = isNew ? findTrace(run, lm, cache).get("logits").data : lm.forward(added, { cache, tap: interventionTap(edits, lm.config) });
     for (const [i, id] of added.entries()) {
       measure(latest.measures, latest.rows.at(-1), id);
-      latest.rows.push(logits.slice(i * V, (i + 1) * V));
+      latest.rows.push(logits.subarray(i * V, (i + 1) * V));
     }
     latest.ids = [...ids];
   }
@@ -89,15 +94,15 @@ const functions = {
   async encode({ checkpoint, text }) { return (await load(checkpoint)).tokenizer.encode(text); },
   async decode({ checkpoint, ids }) { return (await load(checkpoint)).tokenizer.decode(ids); },
   /** Logits (V,) after a position, and the measures of all tokens. */
-  async prediction({ run, position }) {
-    const { rows, measures } = await logitsOf(run);
-    return { logits: rows[position], measures };
+  async prediction({ run, position, isTraced = false }) {
+    const { rows, measures } = await logitsOf(run, isTraced);
+    return { logits: rows[position].slice(), measures };
   },
   /** What the whole model does at a position for the logit of a token, or its difference from another's. */
   async overview({ run, position, tokenId, contrastId }) {
     const trace = await traceOf(run), { config, dHead } = trace.lm, { num_layers: L, num_heads: H, vocab_size: V } = config, T = run.ids.length;
     const { directions, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId), sources = headSources(trace, position, { ...attribution, directions });
-    const taps = lensTaps(config).filter((name) => name.endsWith("resid_post")), lens = logitLens(trace, position, taps);
+    const taps = lensTaps(config).filter((name) => name.endsWith("resid_post")), lens = logitLens(trace, [position], taps);
     const guesses = taps.map((_name, layer) => {
       const logits = lens.subarray(layer * V, (layer + 1) * V), id = logits.reduce((best, logit, i) => (logit > logits[best] ? i : best), 0);
       return { id, probability: Math.exp(logits[id] - summarise(logits).logTotal) };
@@ -128,7 +133,7 @@ const functions = {
   },
 };
 
-for (const [name, work] of Object.entries(viewNumbers)) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
+for (const [name, work] of Object.entries({ ...viewNumbers, checkValue, readPart })) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
 
 /** Lets messages that have come be read. */
 function nextMessage() {

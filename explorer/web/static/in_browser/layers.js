@@ -2,29 +2,29 @@
 // The layers of model/layers/ on rows of numbers: an array (T, D) lies row after row in a Float32Array, a weight is (out, in).
 // Numbers are stored in float32 and summed in float64.
 
-/** Linear map y = x Wᵀ + b: (T, in) -> (T, out). Four rows of x meet two of W at a time, so that each number is read less often.
+/** Linear map y = x Wᵀ + b: (T, in) -> (T, out). Four rows of x meet three of W at a time, as float64: each number is read less often.
  * @param {Float32Array} x @param {Float32Array} weight (out, in) @param {Float32Array | undefined} bias (out,) @param {number} dIn */
 export function linear(x, weight, bias, dIn) {
   const numRows = x.length / dIn, dOut = weight.length / dIn, y = new Float32Array(numRows * dOut);
-  let row = 0;
-  for (; row + 4 <= numRows; row += 4) {
-    const x0 = row * dIn, x1 = x0 + dIn, x2 = x1 + dIn, x3 = x2 + dIn;
-    const y0 = row * dOut, y1 = y0 + dOut, y2 = y1 + dOut, y3 = y2 + dOut;
-    let out = 0;
-    for (; out + 2 <= dOut; out += 2) {
-      const w0 = out * dIn, w1 = w0 + dIn;
-      let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-      for (let i = 0; i < dIn; i++) {
-        const a = weight[w0 + i], b = weight[w1 + i], p = x[x0 + i], q = x[x1 + i], r = x[x2 + i], s = x[x3 + i];
+  const numPacked = numRows - (numRows % 4), fours = new Float64Array(numPacked * dIn), w = new Float64Array(3 * dIn); // fours: (row / 4, in, 4)
+  for (let t = 0; t < numPacked; t++) for (let i = 0; i < dIn; i++) fours[((t >> 2) * dIn + i) * 4 + (t & 3)] = x[t * dIn + i];
+  for (let next = 0; numPacked && next < dOut; next += 3) {
+    const out = Math.min(next, dOut - 3); // the last three may overlap those before
+    w.set(weight.subarray(out * dIn, (out + 3) * dIn));
+    for (let row = 0, at = 0; at < fours.length; row += 4) {
+      const y0 = row * dOut + out, y1 = y0 + dOut, y2 = y1 + dOut, y3 = y2 + dOut;
+      let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0, c0 = 0, c1 = 0, c2 = 0, c3 = 0;
+      for (let i = 0; i < dIn; i++, at += 4) {
+        const a = w[i], b = w[dIn + i], c = w[2 * dIn + i], p = fours[at], q = fours[at + 1], r = fours[at + 2], s = fours[at + 3];
         a0 += a * p; a1 += a * q; a2 += a * r; a3 += a * s;
         b0 += b * p; b1 += b * q; b2 += b * r; b3 += b * s;
+        c0 += c * p; c1 += c * q; c2 += c * r; c3 += c * s;
       }
-      y[y0 + out] = a0; y[y1 + out] = a1; y[y2 + out] = a2; y[y3 + out] = a3;
-      y[y0 + out + 1] = b0; y[y1 + out + 1] = b1; y[y2 + out + 1] = b2; y[y3 + out + 1] = b3;
+      y[y0] = a0; y[y1] = a1; y[y2] = a2; y[y3] = a3; y[y0 + 1] = b0; y[y1 + 1] = b1; y[y2 + 1] = b2; y[y3 + 1] = b3;
+      y[y0 + 2] = c0; y[y1 + 2] = c1; y[y2 + 2] = c2; y[y3 + 2] = c3;
     }
-    for (; out < dOut; out++) for (let i = 0; i < 4; i++) y[y0 + i * dOut + out] = dot(x, x0 + i * dIn, weight, out * dIn, dIn);
   }
-  for (; row < numRows; row++) {
+  for (let row = numPacked; row < numRows; row++) {
     const x0 = row * dIn, y0 = row * dOut;
     let out = 0;
     for (; out + 4 <= dOut; out += 4) {

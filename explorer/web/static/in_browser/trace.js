@@ -4,15 +4,15 @@ import { ModelError } from "./transformer_lm.js";
 
 /** Every value of a run by its name. */
 export class Trace {
-  /** @param {import("./transformer_lm.js").TransformerLM} lm @param {number[]} tokenIds @param {string[]} [interventions] */
-  constructor(lm, tokenIds, interventions = []) {
+  /** @param {import("./transformer_lm.js").TransformerLM} lm @param {number[]} tokenIds @param {string[]} [interventions] @param {import("./transformer_lm.js").KVCache} [cache] empty, to be filled */
+  constructor(lm, tokenIds, interventions = [], cache = undefined) {
     this.lm = lm;
     this.tokenIds = tokenIds;
     this.interventions = interventions;
     /** @type {Map<string, import("./transformer_lm.js").Value>} */
     this.values = new Map();
     const intervene = interventionTap(interventions, lm.config);
-    lm.forward(tokenIds, { tap: (name, before, shape) => {
+    lm.forward(tokenIds, { cache, tap: (name, before, shape) => {
       const data = intervene(name, before, shape);
       this.values.set(name, { data, shape });
       return data;

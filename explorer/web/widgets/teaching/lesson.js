@@ -305,7 +305,7 @@ function askBlanks({ rows }, judged, reply) {
 }
 
 /** The number in a reply; null where it is none. @param {string} text */
-function numberOf(text) {
+export function numberOf(text) {
   const written = text.trim().replace("−", "-").replace(",", ".");
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(written) && Math.abs(+written) < MOST ? +written : null;
 }
@@ -448,7 +448,7 @@ export function lesson(element) {
   follow();
 }
 
-/** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string }} Listed */
+/** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string, needs?: string }} Listed needs: what has to be there first */
 
 /** @param {HTMLElement} element */
 export function lessons(element) {
@@ -469,10 +469,12 @@ export function lessons(element) {
   }
   const { hide } = dropDown(open, list, { fill, first: () => /** @type {HTMLElement} */ (list.firstElementChild) });
 
-  function row({ name, title, audience, minutes, steps }, left, isFirst) {
+  /** @param {Listed} lesson @param {{ step: number } | undefined} left @param {boolean} isFirst */
+  function row({ name, title, audience, minutes, steps, needs }, left, isFirst) {
     const length = _("{minutes} min, {steps}", { minutes, steps: ngettext("{count} step", "{count} steps", steps) });
     const made = make("button", { type: "button", className: "one" }, span("title", title), span("length", length), span("audience", _("For {audience}", { audience })));
-    if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));
+    if (needs) made.append(span("audience", needs));
+    else if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));
     else if (isFirst) made.append(span("left", _("Start here")));
     made.addEventListener("click", () => {
       hide();
@@ -482,7 +484,7 @@ export function lessons(element) {
   }
 
   function toGlossary() {
-    const about = span("audience", _("ten words to begin with, each with a number of this run; then all others"));
+    const about = span("audience", _("ten words to begin with, then all others"));
     const made = make("button", { type: "button", className: "to-glossary" }, span("title", _("Glossary")), about);
     made.addEventListener("click", () => {
       const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));

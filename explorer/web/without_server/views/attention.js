@@ -2,13 +2,14 @@
 // The attention view, as explorer/views/attention/ draws it.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
-import { cellFrame, columnFrame, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
-import { formatNumber, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
+import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, label, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
+import { formatGeneral, formatNumber, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").About} About */
 
-const MAX_STAGE_KEYS = 11, BLOCK_GAP = 0.01, MAX_PIXELS = 96;
+const MAX_STAGE_KEYS = 11, BLOCK_GAP = 0.01, MAX_PIXELS = 96, MAX_LINE_TOKENS = 48, MIN_DRAWN_WEIGHT = 0.05;
+const OPACITIES = range(6).map((level) => MIN_DRAWN_WEIGHT + (level * (1 - MIN_DRAWN_WEIGHT)) / 6);
 
 /** A head's rows of a value (H, T, width) at each position. @param {About} about @param {string} name @param {number} [head] @returns {Promise<Float32Array[]>} */
 export async function headRows({ value, layer, head: chosen }, name, head = chosen) {
@@ -17,7 +18,7 @@ export async function headRows({ value, layer, head: chosen }, name, head = chos
 }
 
 /** The queries and keys whose products are the scores. @param {About} about */
-async function queryKeyVectors(about) {
+export async function queryKeyVectors(about) {
   const suffix = about.config.position === "rope" ? "_rot" : "";
   return Promise.all([headRows(about, `q${suffix}`), headRows(about, `k${suffix}`)]);
 }
@@ -45,7 +46,7 @@ async function heads({ config, tokens, ask }) {
 }
 
 /** One of PATTERNS of the chosen head or layer, (T, T). @param {About} about @param {string} kind @returns {Promise<Float32Array[]>} */
-async function displayedPattern(about, kind) {
+export async function displayedPattern(about, kind) {
   const all = (places) => Promise.all(places.map(([layer, head]) => headRows({ ...about, layer }, "pattern", head)));
   const chosen = about.chosenHeads.length ? about.chosenHeads : [[about.layer, about.head]];
   const places = { layer_mean: range(about.config.num_heads).map((head) => [about.layer, head]), chosen_mean: chosen }[kind.replace("max", "mean")] ?? [[about.layer, about.head]];
@@ -145,4 +146,22 @@ async function dimensions(about) {
   return { ...scoreTermValues(terms), count: terms.length, score: formatNumber(score), divisor: "√d" };
 }
 
-export default { formula, panels: { heads, pattern, row, stages, dimensions } };
+/** @param {About} about */
+async function lines(about) {
+  const { tokens, position: query, key, layer, head } = about, T = tokens.length, weights = await headRows(about, "pattern"), end = Math.min(T, Math.max(MAX_LINE_TOKENS, query + 1 + (MAX_LINE_TOKENS >> 2))), visible = range(Math.max(0, end - MAX_LINE_TOKENS), end);
+  const drawn = visible.flatMap((at) => visible.filter((to) => weights[at][to] >= MIN_DRAWN_WEIGHT).map((to) => ({ at, to, level: OPACITIES.filter((edge) => edge <= weights[at][to]).length - 1 })));
+  const groups = OPACITIES.flatMap((opacity, level) => [false, true].map((chosen) => ({ opacity, chosen, ends: drawn.filter((line) => line.level === level && (line.at === query) === chosen) }))).filter(({ ends }) => ends.length);
+  const weightHover = (from, to) => (to > from ? _("not seen: after the query") : _("from query {query} to key {key}: weight {weight:.6g}", { query: from, key: to, weight: formatGeneral(weights[from][to]) }));
+  const side = (x, chosen, hover) => ({
+    across: visible.map(() => x), down: visible, marker: { size: 6, color: visible.map((at) => (at === chosen ? SELECTED : RESIDUAL)) }, names: visible.map((at) => label(tokens[at])), side: x ? "middle right" : "middle left",
+    ends: visible.map((at) => (x ? [Math.max(query, at), at] : [at, Math.min(at, key)])), hover: visible.map((at) => `${hover({ position: at, token: label(tokens[at]) })}<br>${x ? weightHover(query, at) : weightHover(at, key)}`),
+  });
+  const isPart = visible.length < T, title = isPart ? _("tokens {first} to {last} of {total}", { first: visible[0], last: end - 1, total: T }) : "", whose = _("layer {layer} head {head}", { layer, head });
+  return {
+    lines: groups.map(({ opacity, chosen, ends }) => ({ across: ends.flatMap(() => [0, 1, null]), down: ends.flatMap(({ at, to }) => [at, to, null]), line: { color: chosen ? SELECTED : ATTENTION, width: chosen ? 3 : 1.5 }, opacity })),
+    sides: [side(0, query, (values) => _("query {position} {token}", values)), side(1, key, (values) => _("key {position} {token}", values))], whose: isPart ? `${whose} (${title})` : whose, token: quoteToken(tokens[query]), title,
+    range: [end - 0.5, visible[0] - 0.5], meta: { lines: T },
+  };
+}
+
+export default { formula, panels: { heads, pattern, row, stages, dimensions, lines } };

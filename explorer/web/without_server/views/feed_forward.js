@@ -6,7 +6,8 @@ import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quo
 
 /** @typedef {import("../views.js").About} About */
 
-const MAX_NEURON_BARS = 20, NEAR_ZERO_RATIO = 0.1, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE = "rgba(230, 159, 0, 0.45)";
+export const NEAR_ZERO_RATIO = 0.1;
+const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE = "rgba(230, 159, 0, 0.45)";
 
 const isGated = ({ ffn }) => ffn === "swiglu";
 const nameOf = (config) => (isGated(config) ? "SiLU" : "ReLU");
@@ -79,10 +80,15 @@ function otherDrawnNeurons(before, norms, chosen) {
   return [...best.values()].sort((a, b) => a - b);
 }
 
+/** The tokens whose logits the neuron raises and lowers most, and its effects on all. @param {About} about @returns {Promise<{ ids: number[], effects: Float32Array }>} */
+export async function affectedTokens({ ask, vocabulary: { length: V }, layer, neuron, position }) {
+  const effects = await ask("neuronEffects", { layer, neuron, position }), order = range(V).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, V >> 1);
+  return { ids: [...order.slice(0, count), ...order.slice(-count)], effects };
+}
+
 /** @param {About} about */
 async function promoted(about) {
-  const { vocabulary, layer, neuron, position } = about, effects = await about.ask("neuronEffects", { layer, neuron, position }), { hidden } = await recompute(about);
-  const order = range(vocabulary.length).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, vocabulary.length >> 1), ids = [...order.slice(0, count), ...order.slice(-count)];
+  const { vocabulary, layer, neuron } = about, { ids, effects } = await affectedTokens(about), { hidden } = await recompute(about), count = ids.length / 2;
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
     effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),

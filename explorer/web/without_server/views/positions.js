@@ -1,21 +1,23 @@
 // @ts-check
 // The positions view, as explorer/views/positions/ draws it: of models with RoPE, and of those that add a vector for each position.
 import { _ } from "../../static/translations.js";
-import { KEY, QUERY, argmax, cellFrame, columnBand, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { sinusoidalPositions } from "../../static/in_browser/layers.js";
 import { formatNumber, quoteToken } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
 /** @typedef {import("../views.js").About} About */
 /** The pairs of dimensions of a vector, before and after their rotation. @typedef {{ before: [number, number][], after: [number, number][], angles: Float32Array }} Pairs */
 
-const WIDTH_TO_HEIGHT = 2, SPACING = 2.5;
+const WIDTH_TO_HEIGHT = 2, SPACING = 2.5, INITIAL_POSITIONS = 48;
 
 /** @param {ArrayLike<number>} vector @returns {[number, number][]} */
 const splitPairs = (vector) => range(vector.length / 2).map((i) => [vector[2 * i], vector[2 * i + 1]]);
-const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2); // (T, F)
+/** Radians, (T, F). @param {About} about @returns {Promise<Float32Array[]>} */
+export const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2);
 
 /** @param {About} about @param {"q" | "k"} vector @param {number} at @returns {Promise<Pairs>} */
-async function rotatedPairs(about, vector, at) {
+export async function rotatedPairs(about, vector, at) {
   const [before, after] = await Promise.all([vector, `${vector}_rot`].map((name) => headRows(about, name)));
   return { before: splitPairs(before[at]), after: splitPairs(after[at]), angles: (await rotationAngles(about))[at] };
 }
@@ -70,10 +72,15 @@ async function pairProducts(about) {
   return q.map(([a, b], i) => [(a * k[i][0] + b * k[i][1]) / divisor, (b * k[i][0] - a * k[i][1]) / divisor]);
 }
 
+/** What each pair adds to the score, (F,). @param {About} about */
+export async function scoreByPair(about) {
+  const { position: query, key } = about, angles = await rotationAngles(about);
+  return (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+}
+
 /** @param {About} about */
 async function pairs(about) {
-  const { tokens, position: query, key } = about, angles = await rotationAngles(about), score = (await headRows(about, "scores"))[query][key];
-  const terms = (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+  const { tokens, position: query, key } = about, terms = await scoreByPair(about), score = (await headRows(about, "scores"))[query][key];
   return { ...scoreTermValues(terms), pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
 }
 
@@ -141,8 +148,35 @@ async function shares(about) {
   return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: at(own), added_length: at(added), total_length: at(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
 }
 
+/** The chosen dimension and others, slower and slower (sample_dimensions). @param {About} about */
+export const sampleDimensions = ({ config: { d_model: D }, state: { dim } }) => [...new Set([Math.min(dim, D - 1), 0, D >> 3, D >> 2, D >> 1])];
+
+/** @param {About} about */
+async function curves(about) {
+  const { config: { context_length: context, d_model: D }, tokens, position } = about, run = await positionVectors(about), table = rowsOf(sinusoidalPositions(0, context, D), D), dimensions = sampleDimensions(about), share = 1 / dimensions.length, axis = (i) => (i ? String(i + 1) : "");
+  return {
+    lines: dimensions.map((dimension, i) => ({
+      wave: table.map((row) => row[dimension]), wave_line: { color: i ? EMBEDDING : SELECTED, width: 1.2 }, axis: `y${axis(i)}`, dots: run.map((row) => row[dimension]), marker: { color: i ? EMBEDDING : SELECTED, size: 6 },
+      hover: _("token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", { dimension }),
+    })),
+    context: range(context), positions: range(run.length), indices: range(run.length), labels: positionLabels(tokens), anchor: `y${axis(dimensions.length - 1)}`, range: [-1, Math.min(context, Math.max(INITIAL_POSITIONS, 2 * run.length))], chosen: { ...columnLine(position), yref: "paper" },
+    alt: _("{dimensions} dimensions of what is added at {positions} positions, waves: dimension {dimension} is {value} at {token}.", { dimensions: dimensions.length, positions: context, dimension: dimensions[0], value: formatNumber(run[position][dimensions[0]]), token: quoteToken(tokens[position]) }),
+    axes: Object.fromEntries(dimensions.map((dimension, i) => [`yaxis${axis(i)}`, { domain: [1 - i * share - 0.85 * share, 1 - i * share], nticks: 3, title: { text: _("dim {dimension}", { dimension }), font: { size: 11 } } }])),
+  };
+}
+
+/** @param {About} about */
+async function by_distance(about) {
+  const { config: { context_length: context, d_model: D }, position: query, key } = about, rows = await positionVectors(about), pairs = rows.map((_row, distance) => range(rows.length - distance).map((at) => cosine(rows[at + distance], rows[at])));
+  const least = pairs.map(smallest), most = pairs.map(largest), mean = pairs.map((own) => sum(own) / own.length), distance = query - key, wave = (far) => sum(range(D / 2).map((i) => Math.cos(far * 10000 ** ((-2 * i) / D)))) / (D / 2);
+  return {
+    distances: range(rows.length), least, most, mean, hover: pairs.map((own, i) => _("from {least} to {most} over {pairs} pairs", { least: formatNumber(least[i]), most: formatNumber(most[i]), pairs: own.length })),
+    waves: [{ far: range(context), cosines: range(context).map(wave) }], cosine: formatNumber(mean[distance]), distance, spread: formatNumber(largest(most.map((value, i) => value - least[i]))), chosen: columnLine(distance),
+  };
+}
+
 /** Kind of positions -> the panels of its models. */
-const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, alike, shares } };
+const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
 /** @param {About} about */
 const sentence = async ({ config }) => (config.position === "rope" ? _("Queries and keys are rotated by their position (RoPE).") : _("A vector of its own is added at each position."));

@@ -1,10 +1,10 @@
 // @ts-check
 // The prediction view, as explorer/views/prediction/ draws it: what the model would say if it stopped early, and what made its prediction.
 import { _, lookUpMessage } from "../../static/translations.js";
-import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnFrame, label, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
+import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnBand, columnFrame, label, median, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
 import { formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
-import { logitLabel } from "../whole_model.js";
+import { logitLabel, wholeModelNumbers } from "../whole_model.js";
 
 /** @typedef {import("../views.js").About} About */
 
@@ -30,7 +30,7 @@ async function normTreatment({ config, position, ask }) {
 }
 
 /** Once for all figures. @param {About} about */
-const attribution = (about) => about.once("attribution", () => about.ask("attribution", { position: about.position, tokenId: about.tokenId, contrastId: about.contrastId }));
+export const attribution = (about) => about.once("attribution", () => about.ask("attribution", { position: about.position, tokenId: about.tokenId, contrastId: about.contrastId }));
 
 /** @param {About["config"]} config */
 export const depthNames = ({ num_layers }) => [_("embedding"), ...range(num_layers).flatMap((layer) => [_("{layer} attention", { layer }), _("{layer} feed-forward", { layer })])];
@@ -48,7 +48,7 @@ function visiblePositions({ config, tokens, position }) {
 }
 
 /** The lens on that page: of each depth (S) and position (n) the likeliest tokens, and the explained and contrasted ones. @param {About} about */
-const lensOf = (about) => about.once("lens", async () => {
+export const lensOf = (about) => about.once("lens", async () => {
   const page = visiblePositions(about), ids = [about.tokenId, about.contrastId].filter((id) => id !== null);
   return { page, ids, ...(await about.ask("lens", { start: page[0], stop: page.at(-1) + 1, tokenIds: ids })) };
 });
@@ -151,4 +151,33 @@ async function heads(about) {
   };
 }
 
-export default { formula, sentence, panels: { lens, path, rollout, parts, heads } };
+/** What attention takes from each token for the logit, all heads together, and the rest of the logit (attribution_by_source.py). @param {About} about */
+export async function sourceTotals(about) {
+  const { tokens: { length: T }, position } = about, { sources: { effects, changed } } = await wholeModelNumbers(about), { token, positions, biases, feed_forward, shift } = await attribution(about);
+  return { values: range(position + 1).map((key) => sum(effects.filter((_effect, i) => i % T === key))), rest: token + positions + sum(biases) + sum(feed_forward) + sum(changed) + shift };
+}
+
+/** @param {About} about */
+async function by_source(about) {
+  const { tokens, vocabulary, position, key, tokenId, contrastId } = about, { values, rest } = await sourceTotals(about), names = positionLabels(tokens).slice(0, position + 1), best = argmax(values, Math.abs), total = formatNumber(sum(values) + rest);
+  return {
+    names, values, rest: [rest], count: position + 1, logit: logitLabel(vocabulary, { tokenId, contrastId }), label: logitLabel(vocabulary, { tokenId, contrastId }, label), token: quoteToken(tokens[position]), adds: phrase(values[best]), source: names[best], total,
+    tokens: tokenAxis(tokens, { visible: range(position + 1) }), range: [-0.5, position + 0.5], frame: { ...columnBand(key), yref: "paper" },
+  };
+}
+
+/** The token that comes next after each position: its probability and rank. @param {About} about */
+async function actual(about) {
+  const { config, tokens, vocabulary, position, measures: { surprisal, rank }, ask } = about, T = tokens.length, probabilities = range(1, T).map((at) => 2 ** -surprisal[at]), ranks = rank.slice(1), labels = positionLabels(tokens), likeliest = await ask("likeliest", {});
+  const hover = probabilities.map((probability, at) => [
+    _("after {token} comes {next}:<br>probability {probability}, rank {rank:,.0f}<br>the likeliest:", { token: labels[at], next: label(tokens[at + 1]), probability: formatNumber(probability), rank: ranks[at] }),
+    ...likeliest[at].map(([id, share], i) => `${i + 1}. ${label(vocabulary[id])}  ${share.toFixed(3)}`),
+  ].join("<br>"));
+  const alt = () => _("Probability and rank of the token that comes next after each of {positions} positions: {first} times the model’s likeliest, median probability {median}.", { positions: hover.length, first: ranks.filter((place) => place === 1).length, median: formatNumber(median(probabilities)) });
+  return {
+    labels: labels.slice(0, -1), probabilities, ranks, hover, alt: hover.length ? alt() : _("Only one token: nothing follows yet."), tokens: tokenAxis(tokens), range: [-0.5, T - 0.5], rank_range: [Math.log10(config.vocab_size), -0.3],
+    frames: [{ ...columnBand(position), yref: "paper" }], notes: position === T - 1 ? [{ x: position, y: 0.5, text: _("nothing follows yet"), textangle: -90, font: { size: 11 }, showarrow: false }] : [],
+  };
+}
+
+export default { formula, sentence, panels: { lens, path, rollout, parts, heads, by_source, actual } };

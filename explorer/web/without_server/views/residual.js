@@ -1,13 +1,15 @@
 // @ts-check
 // The view of the residual stream, as explorer/views/residual/ draws it.
 import { _ } from "../../static/translations.js";
-import { ATTENTION, FEED_FORWARD, argmax, columnBand, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, tokenAxis } from "../figures.js";
-import { formatNumber, quoteToken } from "../notation.js";
+import { ATTENTION, FEED_FORWARD, NORM, RESIDUAL, argmax, columnBand, columnLine, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, sum, tokenAxis } from "../figures.js";
+import { read } from "../derivations/calculations.js";
+import { normNumbers } from "../derivations/captured.js";
+import { formatNumber, joinNames, quoteToken } from "../notation.js";
 import { depthNames } from "./prediction.js";
 
 /** @typedef {import("../views.js").About} About */
 
-const MAX_RELATIVE_NORM = 2;
+const MAX_RELATIVE_NORM = 2, MAX_OUTLIERS = 16, GAP = 0.08, DASHES = ["solid", "dot"];
 
 /** The norms and sums of the chosen token's stream, in numbers. @param {About} about */
 async function formula(about) {
@@ -24,14 +26,13 @@ async function formula(about) {
   return lines.join("\n");
 }
 
-/** The stream at every stage: the embedding, then after each sum, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
-const stream = (about) => about.once("stream", () => {
-  const { config, value } = about, taps = ["blocks.0.resid_pre", ...range(config.num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
-  return Promise.all(taps.map(async (tap) => rowsOf((await value(tap)).data, config.d_model)));
-});
+/** The values of the stream: the embedding, then after each sum. @param {About["config"]} config */
+export const streamTaps = ({ num_layers }) => ["blocks.0.resid_pre", ...range(num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
+/** The stream at every stage, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
+export const stream = (about) => about.once("stream", () => Promise.all(streamTaps(about.config).map(async (tap) => rowsOf((await about.value(tap)).data, about.config.d_model))));
 
 /** What each sublayer adds to the chosen token's stream, (2 L, D). @param {About} about @returns {Promise<Float32Array[]>} */
-const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));
+export const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));
 
 /** @param {About} about */
 async function sublayerUpdates(about) {
@@ -81,4 +82,67 @@ async function similarity(about) {
   return { stages, cosines, layers: clickLayers(config, stages.length), num_stages: stages.length, token: quoteToken(tokens[position]), cosine: formatNumber(cosines[0].at(-1)), axis: stageAxis(stages, 26) };
 }
 
-export default { formula, panels: { lengths, norms, directions, similarity } };
+/** The chosen layer's norms: what each reads, and at each token its mean and what it divides by. @param {About} about */
+export const layerNorms = (about) => about.once("norms", () => Promise.all([["attn_norm", "resid_pre"], ["ffn_norm", "resid_mid"]].map(async ([norm, before]) => {
+  const { config, layer, value } = about, rows = rowsOf((await value(`blocks.${layer}.${before}`)).data, config.d_model), numbers = rows.map((row) => normNumbers(config, Float64Array.from(row)));
+  return { norm, before, rows, means: numbers.map(({ mean }) => mean), divisors: numbers.map(({ divisor }) => divisor) };
+})));
+
+/** The lines of what norms divide by and, for LayerNorm, of the means that they take off. @param {About} about */
+export const divisorLines = async (about) => (await layerNorms(about)).flatMap((own, i) => (about.config.norm === "layernorm" ? [false, true] : [false]).map((isMean) => ({ ...own, isMean, dash: DASHES[i] })));
+
+/** @param {About} about */
+async function scales(about) {
+  const { config, tokens, position, layer } = about, isCentred = config.norm === "layernorm", labels = positionLabels(tokens), token = quoteToken(tokens[position]);
+  const divisors = joinNames((await layerNorms(about)).map(({ norm, divisors: all }) => _("{divisor} for {norm}", { divisor: formatNumber(all[position]), norm })));
+  const lines = (await divisorLines(about)).map(({ norm, means, divisors: all, isMean, dash }) => {
+    const name = isMean ? _("{norm}: mean", { norm }) : `${norm}: ${isCentred ? "√(var + ε)" : "RMS"}`;
+    return { values: isMean ? means : all, name, line: { color: isMean ? RESIDUAL : NORM, dash }, hover: _("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", { name }) };
+  });
+  return {
+    labels, lines, mode: tokens.length <= 48 ? "lines+markers" : "lines", tokens: tokenAxis(tokens, { maxLabels: 24 }), chosen: columnLine(position), title: isCentred ? _("divided by (grey: the mean,<br>taken off before)") : _("divided by"),
+    alt: isCentred ? _("The standard deviation that layer {layer}'s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }) : _("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }),
+  };
+}
+
+/** @param {About} about */
+async function gains(about) {
+  const { config, layer } = about, names = ["attn_norm", "ffn_norm"], weights = await Promise.all(names.map(async (norm) => (await read(about, `blocks.${layer}.${norm}.weight`)).data));
+  const orders = weights.map((values) => range(values.length).sort((a, b) => values[b] - values[a] || a - b));
+  return {
+    lines: names.map((norm, i) => ({ gains: orders[i].map((dim) => weights[i][dim]), dimensions: orders[i], name: norm, line: { color: NORM, dash: DASHES[i] }, hover: _("{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", { norm }) })),
+    layer, dimensions: config.d_model, ranges: names.map((norm, i) => _("{norm} from {least} to {most}", { norm, least: formatNumber(smallest(weights[i])), most: formatNumber(largest(weights[i])) })).join(", "),
+  };
+}
+
+/** @param {About} about */
+async function normalised(about) {
+  const { config, tokens, position, layer, value } = about, norms = await layerNorms(about), after = await Promise.all(norms.map(async ({ norm }) => rowsOf((await value(`blocks.${layer}.${norm}`)).data, config.d_model)[position])), axes = ["y", "y2"];
+  const bars = norms.flatMap(({ norm, rows }, i) => [
+    { numbers: rows[position], name: _("before the norm"), axis: axes[i], marker: { color: RESIDUAL, line: { width: 0 }, opacity: 0.6 }, hover: _("dimension %{{x}}<br>before {norm}: %{{y:.4g}}<extra></extra>", { norm }), is_named: !i },
+    { numbers: after[i], name: _("after the norm"), axis: axes[i], marker: { color: NORM, line: { width: 0 }, opacity: 1 }, hover: _("dimension %{{x}}<br>after {norm}: %{{y:.4g}}<extra></extra>", { norm }), is_named: !i },
+  ]);
+  const changes = norms.map(({ norm, rows }, i) => _("{change} at {norm}", { change: _("{before} to {after}", { before: formatNumber(length(rows[position])), after: formatNumber(length(after[i])) }), norm })), height = (1 - GAP) / 2;
+  return {
+    bars, dimensions: range(config.d_model), count: config.d_model, token: quoteToken(tokens[position]), layer, lengths: joinNames(changes), anchor: axes.at(-1),
+    axes: { yaxis: { title: { text: `${norms[0].before},<br>${norms[0].norm}` }, domain: [height + GAP, 1] }, yaxis2: { title: { text: `${norms[1].before},<br>${norms[1].norm}` }, domain: [0, height], matches: "y" } },
+  };
+}
+
+/** The dimensions that are largest in relation to the median one, and at each stage how large they are (find_outlier_dimensions). @param {About} about */
+export const outlierDimensions = (about) => about.once("outliers", async () => {
+  const { config: { d_model: D }, tokens } = about, sizes = (await stream(about)).map((stage) => range(D).map((dim) => sum(stage.map((row) => Math.abs(row[dim]))) / tokens.length));
+  const ratios = sizes.map((own) => { const typical = median(own); return own.map((size) => (typical > 0 ? size / typical : 0)); }), most = range(D).map((dim) => largest(ratios.map((own) => own[dim])));
+  return { sizes, ratios, dimensions: range(D).sort((a, b) => most[b] - most[a] || a - b).slice(0, MAX_OUTLIERS) };
+});
+
+/** @param {About} about */
+async function outliers(about) {
+  const { config } = about, { sizes, ratios, dimensions } = await outlierDimensions(about), stages = depthNames(config), drawn = ratios.map((own) => dimensions.map((dim) => own[dim])), best = argmax(drawn.flat()), stage = Math.floor(best / dimensions.length);
+  return {
+    names: dimensions.map(String), stages, ratios: drawn, colour_end: drawn.flat()[best] || 1, sizes: sizes.map((own) => dimensions.map((dim) => formatNumber(own[dim]))), layers: clickLayers(config, dimensions.length), count: dimensions.length,
+    dimension: dimensions[best % dimensions.length], times: formatNumber(drawn.flat()[best]), stage: stages[stage], axis: stageAxis(stages),
+  };
+}
+
+export default { formula, panels: { lengths, norms, directions, scales, gains, normalised, similarity, outliers } };

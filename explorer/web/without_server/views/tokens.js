@@ -8,6 +8,8 @@ import { vectors } from "./positions.js";
 /** @typedef {import("../views.js").About} About */
 
 const MAX_ROWS = 20, MAX_NEIGHBOURS = 15, WIDTHS = [1, 2, 1, 3.2, 1.6, 1.6, 1.1], FIGURE_SPACE = "\u2007";
+/** Where the columns of the table begin, and where the last ends. */
+export const EDGES = WIDTHS.reduce((all, width) => [...all, all.at(-1) + width], [0]);
 
 /** Bytes as hexadecimal digits, at most so many; of a special token "none". @param {Uint8Array | null} bytes @param {number} max */
 function formatHex(bytes, max) {
@@ -40,7 +42,7 @@ async function formula(about) {
 /** @param {About} about */
 async function table(about) {
   const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
-  const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits)), edges = WIDTHS.reduce((all, width) => [...all, all.at(-1) + width], [0]);
+  const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
   const columns = [
     rows.map(String), rows.map((at) => label(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
     rows.map((at) => written(surprisal[at], 2)), rows.map((at) => written(entropy[at], 2)), rows.map((at) => written(rank[at], 0)),
@@ -48,10 +50,10 @@ async function table(about) {
   const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
   const fact = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
   return {
-    edges, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
+    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
     hover: rows.map((at, i) => WIDTHS.map(() => formatRow(about, at, bytes[i]))), positions: rows.map((at) => WIDTHS.map(() => at)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact,
-    middles: WIDTHS.map((_width, i) => (edges[i] + edges[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
-    column_range: [0, edges.at(-1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
+    middles: WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
+    column_range: [0, EDGES.at(-1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
   };
 }
 

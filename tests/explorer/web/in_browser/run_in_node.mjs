@@ -41,7 +41,7 @@ const tasks = {
     return attempt(() => {
       const trace = new Trace(lmOf(folder), ids, interventions), values = [...trace.values].map(([name, { data, shape }]) => ({ name, shape, ...store(data) }));
       const { heads, biases, feed_forward, ...numbers } = directLogitAttribution(trace, position, token);
-      return { values, lens: store(logitLens(trace, position)), attribution: { ...numbers, heads: store(heads), biases: store(biases), feed_forward: store(feed_forward) } };
+      return { values, lens: store(logitLens(trace, [position])), attribution: { ...numbers, heads: store(heads), biases: store(biases), feed_forward: store(feed_forward) } };
     });
   },
   /** Logits of one token at a time, (T, V). */

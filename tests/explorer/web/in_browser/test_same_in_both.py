@@ -10,26 +10,35 @@ from playwright.sync_api import Page as BrowserPage
 from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 
-from .test_static_page import difference, opener, settle, sites  # noqa: F401
+from .test_static_page import SETTLED, difference, opener, settle, sites  # noqa: F401
 
-# All that is seen of numbers: the state, the texts around the figures, and the data of every figure that is drawn.
+# All that is seen of numbers: the state, the texts around the figures, every figure that is drawn, with its mark,
+# and how the clicked number is worked out.
 READ = """() => {
   const text = (selector) => document.querySelector(selector)?.textContent ?? "", { view } = window.explorer.state;
   const list = (values) => Array.isArray(values) || ArrayBuffer.isView(values) ? Array.from(values, (value) =>
     Array.isArray(value) || ArrayBuffer.isView(value) ? list(value) : value) : values ?? null;
   const plots = [...document.querySelectorAll(`#${view}-tab .plot`)];
   const drawn = plots.filter((plot) => plot.clientWidth && plot._fullData);
+  const mark = (widget) => [widget.querySelector(".evidence-mark")].map(({ dataset, title }) => [dataset.state, title]);
   const figures = Object.fromEntries(drawn.map((plot) => [plot.closest("[data-widget]").id, [plot.ariaLabel,
+    mark(plot.closest("[data-widget]")),
     plot._fullData.map(({ x, y, z, text, hovertext }) => [x, y, z, text, hovertext].map(list))]]));
-  const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "edits", "temperature", "open"];
+  const fields = ["checkpoint", "prompt", "generated", "query", "layer", "head", "neuron", "edits", "temperature",
+    "open"];
   return JSON.stringify({
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
     texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
-      `#${view}-words`, `#${view}-formula pre`].map(text),
+      `#${view}-words`, `#${view}-formula pre`, "#lesson .told", "#walk .walk:not([hidden])",
+      ".inspection:not([hidden])"].map(text),
     chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
   });
 }"""
+
+# Nothing in sight waits for an answer; a lesson covers figures, which wait
+UP_TO_DATE = """() => [...document.querySelectorAll("#view .stale, #view[aria-busy=true]")]
+  .every((part) => !part.clientWidth)"""
 
 
 def run_text(page: BrowserPage):
@@ -44,6 +53,11 @@ def ablate_head(page: BrowserPage):
     page.wait_for_function("window.explorer.state.edits === 'blocks.4.attn.z.4*scale*0'")
 
 
+def reload(page: BrowserPage):
+    page.reload()
+    page.wait_for_function(SETTLED)
+
+
 def remove_intervention(page: BrowserPage):
     page.click("#changes button")
     page.wait_for_function("window.explorer.state.edits === ''")
@@ -52,6 +66,12 @@ def remove_intervention(page: BrowserPage):
 def generate(page: BrowserPage):
     page.click("#generate")
     page.wait_for_function("window.explorer.state.generated.length === 9")
+
+
+def inspect_cell(page: BrowserPage):
+    page.focus("#attention-pattern .plot")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('.inspection:not([hidden])')?.textContent.includes('softmax')")
 
 
 def step(page: BrowserPage):
@@ -67,6 +87,19 @@ def open_tab(name: str) -> Callable[[BrowserPage], Any]:
     return lambda page: page.click(f"[data-view={name}]")
 
 
+def learn(page: BrowserPage):
+    page.click("#lessons .open")
+    page.locator("#lessons .one", has_text="who looks at whom").click()
+    page.locator("#lesson h2", has_text="One token looks back").wait_for()
+
+
+def go_step_by_step(page: BrowserPage):
+    page.emulate_media(reduced_motion="reduce")
+    page.click("#attention-walk .walks")
+    page.locator("#walk .walk:not([hidden])").wait_for()
+    page.keyboard.press("Space")
+
+
 THINGS = {
     "guesses": lambda page: page.click(".choices button >> nth=1"),
     "writes a token": step,
@@ -74,18 +107,28 @@ THINGS = {
     "generates": generate,
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
-    "chooses one": select(layer=4, head=4, query=5, key=2, unfolded="all"),
+    "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11, unfolded="all"),
+    "asks how its weight is worked out": inspect_cell,
     "ablates the head": ablate_head,
     "sees what that does to the prediction": open_tab("prediction"),
+    "reloads the page": reload,
     "takes it back": remove_intervention,
     "looks at the neurons": open_tab("feed_forward"),
     "chooses another": select(layer=3, neuron=11),
     "follows the stream": open_tab("residual"),
     "rotates": open_tab("positions"),
     "reads the tokens": open_tab("tokens"),
+    "learns": learn,
+    "goes on": lambda page: page.click("#lesson .next"),
+    "replies": lambda page: page.click("#lesson .option >> nth=1"),
+    "leaves": lambda page: page.click("#lesson .leave"),
+    "looks at attention again": open_tab("attention"),
+    "goes through it step by step": go_step_by_step,
+    "closes that": lambda page: page.keyboard.press("Escape"),
+    "goes back": open_tab("tokens"),
     "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
 }
-NUM_FIGURES = {"attention": 4, "prediction": 5, "feed_forward": 5, "residual": 4, "positions": 5, "tokens": 4}
+NUM_FIGURES = {"attention": 5, "prediction": 7, "feed_forward": 5, "residual": 8, "positions": 5, "tokens": 4}
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +148,7 @@ def test_a_student_sees_the_same_numbers_in_both(opener, sites, app_address):  #
         for page in pages:
             act(page)
             settle(page)
-            page.wait_for_function("!document.querySelector('#view .stale, #view[aria-busy=true]')")
+            page.wait_for_function(UP_TO_DATE)
             seen.append(json.loads(page.evaluate(READ), parse_int=float))
         seen[1]["figures"] = {name: seen[1]["figures"].get(name) for name in seen[0]["figures"]}  # others need Python
         assert not difference(*seen, thing)

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page as BrowserPage
 from playwright.sync_api import sync_playwright
 
+from explorer.errors import PointNotFoundError
 from explorer.lessons.glossary import ENTRY_BY_NAME
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
@@ -23,7 +24,7 @@ from explorer.translations import ENGLISH, LANGUAGES, translate, use_locale
 from explorer.views import VIEW_BY_NAME
 from explorer.web.assets import write_plotly
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.shared_constants import HEADING, element_id
+from explorer.web.shared_constants import HEADING, MARK, element_id
 from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_files
 from model import generate, load_checkpoint
 from tests.browser import chromium
@@ -192,7 +193,7 @@ ASK = """async (state) => {
   for await (const contents of contentsOf("show", state)) Object.assign(all, contents);
   return JSON.stringify(all);
 }"""
-ERROR = re.compile(r"off by [^ \n]+")  # rounding errors, which are each implementation's own
+ERROR = re.compile(r"(off by|largest error) [^ ;\n]+")  # rounding errors, which are each implementation's own
 NUMBER = re.compile(r"[−+-]?\d[\d,]*(?:\.\d+)?(?:e[−+-]\d+)?")
 
 
@@ -261,12 +262,13 @@ def unpack_arrays(part: Any) -> Any:
 def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, state: dict[str, Any]) -> list[str]:
     """Return where the page's contents for a state differ from Python's."""
     view, ours = state["view"], json.loads(page.evaluate(ASK, state))
-    stages = [endpoints.answer("show", state, stage)["contents"] for stage in (0, 1)]
-    pythons = json.loads(json.dumps(stages[0] | stages[1]))
+    stages = [endpoints.answer("show", state, stage)["contents"] for stage in (0, 1, 2)]
+    pythons = json.loads(json.dumps(stages[0] | stages[1] | stages[2]))
     assert {"next-token", "strip", "guess", f"{view}-words", f"{view}-formula", f"{view}-choosers"} <= ours.keys()
     panels = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
     assert panels <= ours.keys()
     all_figures = {element_id(view, panel.name) for panel in VIEW_BY_NAME[view].panels}
+    panels, all_figures = ({*ids, *(figure + MARK for figure in ids)} for ids in (panels, all_figures))
     headings = {key for key in pythons if key.endswith(HEADING)}  # the markup has titles that name no token
     missing = {*OTHER, "runs", "open-model", f"{view}-code", *all_figures - panels, *headings}
     assert ours.keys() | missing >= pythons.keys()
@@ -275,6 +277,56 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
     common = sorted(ours.keys() & pythons.keys() - missing)
     differences = [difference(*map(unpack, (ours[key], pythons[key])), key) for key in common]
     return list(filter(None, differences))
+
+
+INSPECT = """async ([state, points]) => {
+  const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI);
+  const { derivationOf } = await import(url);
+  const texts = [];
+  for (const [picture, point] of points) texts.push(await derivationOf(state, { picture, point }));
+  return texts;
+}"""
+DERIVED = [name for name, state in STATES.items() if "unfolded" in state]
+
+
+def figure_points(contents: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return some points of each figure, as a click tells them: element id, and coordinates."""
+    for key, figure in contents.items():
+        if isinstance(figure, list) and len(figure) == 2:
+            for curve, trace in enumerate(unpack(figure)[0]):
+                yield from ((key, point | {"curve": curve}) for point in trace_points(trace))
+
+
+def trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def place(axis: str, index: int) -> float:
+        values = trace.get(axis, range(index + 1))
+        return float(values[index]) if isinstance(values[index], int | float) else index
+
+    if trace.get("type") == "heatmap":
+        rows, columns = len(trace["z"]), len(trace["z"][0])
+        for row, column in {(0, 0), (rows - 1, columns // 2), (rows // 2, columns - 1), (rows - 1, 0)}:
+            yield {"x": place("x", column), "y": place("y", row), "item": None}
+    elif trace.get("hoverinfo") != "skip":
+        for item in {0, len(trace["y"]) // 2, len(trace["y"]) - 1}:
+            if None not in (trace["y"][item], trace.get("x", trace["y"])[item]):
+                yield {"x": place("x", item), "y": place("y", item), "item": item}
+
+
+@pytest.mark.parametrize("depth", first_in_core(["formula", "numbers"]))
+@pytest.mark.parametrize("name", DERIVED)
+def test_it_derives_each_number_as_python_does(first_page, endpoints, name, depth):
+    state = make_state(first_page, STATES[name]) | {"depth": depth}
+    panels = {element_id(state["view"], panel.name) for panel in drawn_part(VIEW_BY_NAME[state["view"]]).panels}
+    contents = {k: v for stage in (0, 1) for k, v in endpoints.answer("show", state, stage)["contents"].items()}
+    points = list(figure_points({key: content for key, content in contents.items() if key in panels}))
+    texts = first_page.evaluate(INSPECT, [state, points])
+    for (figure, point), ours in zip(points, texts, strict=True):
+        try:
+            pythons = endpoints.inspect(state, figure, point)
+        except PointNotFoundError:
+            pythons = ""
+        assert not difference(ours, pythons, f"{figure} {point}")
+    assert sum(map(bool, texts)) > len(points) / 2
 
 
 @pytest.mark.parametrize("name", STATES)
@@ -363,7 +415,8 @@ KEEP = """async () => {
     const all = [page, ...fetched, ...await ask("fetchedFiles", null)];
     const urls = all.filter((url) => url.startsWith(location.origin));
     const kept = (await cache.keys()).map(({ url }) => url);
-    if (urls.some((url) => url.endsWith("model.safetensors")) && urls.every((url) => kept.includes(url))) return;
+    const isWhole = ["model.safetensors", "lessons.en.js"].every((end) => urls.some((url) => url.endsWith(end)));
+    if (isWhole && urls.every((url) => kept.includes(url))) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }"""
@@ -383,6 +436,8 @@ def test_it_opens_without_a_network_the_second_time(opener, sites):
     ids = tokenizer.encode("the fox asked the owl")
     (step,) = generate(lm, ids, max_new_tokens=1, temperature=0)
     assert tokenizer.token_text(step.token_id).strip() in page.locator("#next-token tbody tr").first.text_content()
+    page.click("#lessons .open")
+    page.locator("#lessons .one").first.wait_for()
     page.context.set_offline(False)
 
 

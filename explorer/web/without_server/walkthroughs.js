@@ -1,0 +1,95 @@
+// @ts-check
+// Computations step by step, as explorer/analysis/walkthroughs.py tells them: each step has a sentence and frames of a drawing.
+import { _ } from "../static/translations.js";
+import { argmax, largest, length, range, rowsOf } from "./figures.js";
+import { ToldError } from "./model.js";
+import { escapeToken, formatNumber, quoteToken } from "./notation.js";
+import { headRows } from "./views/attention.js";
+import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
+import { depthNames } from "./views/prediction.js";
+import { stream, updates } from "./views/residual.js";
+
+/** @typedef {import("./views.js").About} About @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
+
+const MAX_KEYS = 8, MAX_DIMENSIONS = 16, MAX_FRAMES = 24;
+
+/** A number as text, and its share of the largest that it is compared with. @param {number} value @param {number} most */
+const displayNumber = (value, most) => ({ text: value === -Infinity ? "−∞" : formatNumber(value), share: most > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / most)) : 0 });
+/** @param {number[]} values */
+const displayNumbers = (values) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs))));
+
+/** The keys that are shown, in order: the chosen one, those with the largest weights, and one that is masked if any is. @param {ArrayLike<number>} weights @param {number} query @param {number} chosen */
+function selectKeys(weights, query, chosen) {
+  const later = range(query + 1, weights.length).slice(0, 1), rank = (key) => (key === chosen ? Infinity : weights[key]);
+  const top = range(query + 1).sort((a, b) => (rank(a) === rank(b) ? a - b : rank(b) - rank(a))).slice(0, MAX_KEYS - later.length);
+  return [...top.sort((a, b) => a - b), ...later];
+}
+
+/** Each value times its weight, and their sum, the head's output. @param {About} about @param {number[]} keys */
+async function mixValues(about, keys) {
+  const { tokens, position, dHead } = about, first = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(about, "pattern"))[position], values = (await headRows(about, "v")).map(first), sum = first((await headRows(about, "z"))[position]);
+  const most = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
+  const strip = (label, vector, weight) => ({ label, weight: formatNumber(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, most).share), first: formatNumber(vector[0]) });
+  const strips = keys.map((key) => strip(escapeToken(tokens[key]), values[key], weights[key]));
+  return {
+    says: _("Each token’s value, as strong as its weight, is added up: that is what the head fetches. Shown are the first {count} of {all} numbers, and the first of them in digits.", { count: sum.length, all: dHead }), kind: "strips",
+    frames: [...strips.map((_strip, i) => ({ strips: strips.slice(0, i + 1) })), { strips: [...strips, { ...strip(_("the sum, z"), sum, 1), is_sum: true }] }],
+  };
+}
+
+/** Dot products, scaling, mask, softmax, weighted sum of the values. @param {About} about @returns {Promise<Walkthrough>} */
+async function attention(about) {
+  const { tokens, layer, head, position, key: chosen, dHead } = about, query = quoteToken(tokens[position]), scores = (await headRows(about, "scores"))[position], weights = (await headRows(about, "pattern"))[position];
+  const keys = selectKeys(weights, position, chosen), hasLater = keys.at(-1) > position, isWhole = keys.filter((key) => key <= position).length === position + 1;
+  const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
+  const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity)), keys.map((key) => weights[key])].map(displayNumbers);
+  function rows(says, count, isOneByOne = false) {
+    const all = keys.map((key, i) => ({ label: escapeToken(tokens[key]), key, chosen: key === chosen, cells: columns.slice(0, count).map((cells) => cells[i]) }));
+    return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };
+  }
+  return { title: _("Attention of head {head} in layer {layer}, from {query}", { head, layer, query }), segments: [
+    rows(isWhole ? _("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.", { query, count: dHead })
+      : _("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers. Shown are the chosen key and those that it looks at most.", { query, count: dHead }), 1, true),
+    rows(_("Each is divided by {divisor}: the score.", { divisor: `√d = √${dHead} = ${formatNumber(Math.sqrt(dHead))}` }), 2),
+    rows(hasLater ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
+    rows(_("Softmax turns the scores into shares of 1: e to the power of each, divided by the sum of all."), 4),
+    await mixValues(about, keys.filter((key) => key <= position)),
+  ] };
+}
+
+/** The chosen token's stream from its embedding up. @param {About} about @returns {Promise<Walkthrough>} */
+async function layers(about) {
+  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await stream(about)).map((stage) => length(stage[position])), written = (await updates(about)).map(length);
+  const { top, topProbabilities } = await about.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), floors = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
+  const segments = floors.map((_floor, i) => {
+    const begins = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(written[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });
+    const guesses = top[i][0].map((id, rank) => ({ token: escapeToken(vocabulary[id]), ...displayNumber(topProbabilities[i][0][rank], 1) }));
+    return { says: `${begins} ${_("Now the stream is {length} long.", { length: formatNumber(norms[i]) })}`, kind: "tower", frames: [{ floors: floors.slice(0, i + 1), guesses }] };
+  });
+  return { title: _("{token} on its way up the layers", { token }), segments };
+}
+
+/** The pair that adds most to the chosen score: the query's is rotated position by position, then the key's, then both are shown with their angle. @param {About} about @returns {Promise<Walkthrough>} */
+async function rotation(about) {
+  const { config, tokens, position: query, key } = about;
+  if (config.position !== "rope") throw new ToldError(_("This layer has no RoPE."));
+  const adds = await scoreByPair(about), pair = argmax(adds, Math.abs), all = await rotationAngles(about), turns = { q: query, k: key };
+  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(about, name, turns[name]); return [name, { before: before[pair], after: after[pair] }]; })));
+  const most = largest(Object.values(hands).flatMap(({ before, after }) => [length(before), length(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
+  const hand = (name, [a, b]) => ({ name, x: a / most, y: b / most, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
+  function frames(name) {
+    const at = turns[name], { before: [a, b], after } = hands[name], end = all[at][pair], count = Math.min(at + 1, MAX_FRAMES), on = [...new Set(range(count).map((i) => Math.round((i * at) / (count - 1))))].slice(0, -1);
+    const points = [...on.map((p) => [p, (end * p) / at]).map(([p, angle]) => [p, angle, [a * Math.cos(angle) - b * Math.sin(angle), a * Math.sin(angle) + b * Math.cos(angle)]]), [at, end, after]];
+    return points.map(([p, angle, point]) => ({ hands: [hand(name, point), { ...hand(name, [a, b]), is_before: true }], position: p, angle: formatNumber(angle) }));
+  }
+  return { title: _("How position turns pair {pair}: {query} at {at}, {key} at {other}", { pair, query: queryToken, at: query, key: keyToken, other: key }), segments: [
+    { says: _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its position is known.", { pair, query: queryToken }), kind: "hands", frames: [{ hands: [hand("q", hands.q.before)] }] },
+    { says: _("Each position turns it on by the same angle, up to position {position}. Its length stays.", { position: query }), kind: "hands", frames: frames("q") },
+    { says: _("The same pair of the key of {key} is turned to its own position, {position}.", { key: keyToken, position: key }), kind: "hands", frames: frames("k") },
+    { says: _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of positions, the angle between them would stay, and so would the score.", { adds: formatNumber(adds[pair]) }), kind: "hands",
+      frames: [{ hands: [hand("q", hands.q.after), hand("k", hands.k.after)], angle: formatNumber(all[query][pair] - all[key][pair]) }] },
+  ] };
+}
+
+/** By their names in Python. @type {Record<string, (about: About) => Promise<Walkthrough>>} */
+export const WALKTHROUGHS = { attention, rotation, layers };
