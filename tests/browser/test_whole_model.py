@@ -53,7 +53,7 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person, figure = open_figure(visitor, text="The fox asked the owl, and the owl said nothing.")
     assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
-    layer, head, token = re.search(r"layer (\d+) head (\d+) at “(.+)” helps most", words).groups()
+    layer, head, token = re.search(r"Layer (\d+) head (\d+)’s look back at “(.+)” helps most", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()

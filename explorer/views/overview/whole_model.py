@@ -461,10 +461,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
             "{start}. Of all looks back, the one at {key} helps most.", start=start, key=quote_token(trace.tokens[key])
         )
     template = (
-        N_(
-            "{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, "
-            "{score})."
-        )
+        N_("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).")
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )

@@ -166,7 +166,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, layer: best.layer, head: best.head, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. Of all looks back, the one at {key} helps most.", values);
-  return contrastId === null ? _("{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  return contrastId === null ? _("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** The sum of contributions to the explained logit, in numbers. */

@@ -442,6 +442,7 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
+    if (!isStory()) note.push(span("note", _("percentages: before temperature")));
     sum.replaceChildren(...pieces, whole, ...note);
   }
 
@@ -449,7 +450,7 @@ export function wholeModel(element) {
   function tell(item) {
     const most = isStory()
       ? _("Line: a look back; thicker: it takes more. Blue: for the answer; orange: against it. Dots: heads; squares: feed-forward.")
-      : [_("Thicker: a longer vector. Blue speaks for the answer, orange-red against it."), _("Probabilities before temperature.")].join(" ");
+      : _("Thicker: longer vector. Blue: for the answer; orange-red: against.");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
