@@ -79,7 +79,7 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
       const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
       return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p:g}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept", values);
     }),
-    ["probability", _("after temperature\nand filters"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
+    ["probability", _("after the\nsettings"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
       ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
         if (cutBy) return isGreedy ? _("cut, so never drawn") : _("cut by {limit}, so never drawn", { limit: LIMITS[cutBy] });
         if (isGreedy) return _("the largest, so its probability is 1");

@@ -227,7 +227,7 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> SamplingS
 
     return SamplingStageColumn(
         "probability",
-        _("after temperature\nand filters"),
+        _("after the\nsettings"),
         _(
             "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
             "(softmax). The grey tick is the model’s own."
