@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
 import { _ } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, quoteToken, shortenToken } from "./notation.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, shortenToken } from "./notation.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
@@ -177,7 +177,7 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
   const total = sum(parts.map(([, value]) => value));
   return [
     _("residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}", { token: quoteToken(tokens[position]), position, added, first: formatNumber(norms[0]), last: formatNumber(norms.at(-1)) }),
-    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + "), total: formatNumber(total), captured: formatNumber(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
+    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatSixDigits(value)}`).join(" + "), total: formatSixDigits(total), captured: formatSixDigits(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
     _("the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { token, probability: formatNumber(probability), rank: formatCount(rank) }),
   ];
 }
@@ -185,8 +185,8 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
 /** The computation of the open cell in numbers. */
 function cellFormula({ numbers: { dHead, weights }, config: { num_heads: H }, tokens: { length: T }, state: { layer, head, key }, logit }, { dot, score, part, total, norm, effect }) {
   return [
-    _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatNumber(dot), number: `√${dHead}`, score: formatNumber(score) }),
-    _("weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}", { part: formatNumber(part), total: formatNumber(total), weight: formatNumber(weights[(layer * H + head) * T + key]) }),
+    _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatSixDigits(dot), number: `√${dHead}`, score: formatSixDigits(score) }),
+    _("weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}", { part: formatSixDigits(part), total: formatSixDigits(total), weight: formatSixDigits(weights[(layer * H + head) * T + key]) }),
     _("‖weight · W_O v‖₂ = {norm}; its product with {logit}: {effect}", { norm: formatNumber(norm), logit, effect: formatContribution(effect) }),
   ];
 }

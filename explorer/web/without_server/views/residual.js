@@ -2,7 +2,7 @@
 // The view of the residual stream, as explorer/views/residual/ draws it.
 import { _ } from "../../static/translations.js";
 import { ATTENTION, FEED_FORWARD, argmax, columnBand, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, tokenAxis } from "../figures.js";
-import { formatNumber, quoteToken } from "../notation.js";
+import { formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { depthNames } from "./prediction.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -15,7 +15,7 @@ async function formula(about) {
   const lines = [_("layer {layer}, {token} ({position}); {norm}", { layer, token: quoteToken(tokens[position]), position, norm: layernorm ? _("LayerNorm(x) = (x − mean x) / σ · γ + β") : "RMSNorm(x) = x / RMS · g" })];
   for (const [name, before] of [["attn_norm", "resid_pre"], ["ffn_norm", "resid_mid"]]) {
     const { divisor, mean, error } = await about.ask("normScale", { name: `blocks.${layer}.${before}`, norm: `blocks.${layer}.${name}`, position });
-    const values = { mean: formatNumber(mean), square: formatNumber(divisor ** 2 - config.norm_eps), epsilon, scale: formatNumber(divisor) };
+    const values = { mean: formatSixDigits(mean), square: formatSixDigits(divisor ** 2 - config.norm_eps), epsilon, scale: formatSixDigits(divisor) };
     const divided = layernorm ? _("mean x = {mean}, σ = √(var x + ε) = √({square} + {epsilon}) = {scale}", values) : _("RMS = √(mean x² + ε) = √({square} + {epsilon}) = {scale}", values);
     lines.push(_("{norm} of x = {value}: {divided}   recomputed, off by {error}", { norm: name, value: before, divided, error: formatNumber(error) }));
   }
