@@ -147,8 +147,8 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 export function packGuess(prediction, vocabulary, after, guess, before) {
   const { sampled, plain } = prediction, best = ranking(sampled)[0];
   const texts = ranking(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
-  const whole = texts.filter((text) => text.startsWith(" ") && text.trim().length >= 3);
-  const words = [...new Set((whole.length < 3 ? texts : [texts[0], ...whole]).map((text) => text.trim()))];
+  const begun = texts.filter((text) => text.startsWith(" ")), whole = begun.filter((text) => text.trim().length >= 3);
+  const words = [...new Set((whole.length < 3 ? texts : [begun[0], ...whole]).map((text) => text.trim()))];
   return {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteToken(after), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]) }),
