@@ -312,9 +312,9 @@ def outlier_dimension_plot(trace: Trace) -> go.Figure:
 DASHES = ("solid", "dot", "dash", "dashdot")  # of a layer's norms, in their order
 
 ALT = {
-    "rmsnorm": N_("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
-    "layernorm": N_("The standard deviation that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
-    "none": N_("What layer {layer}'s norms, of which the run changed a kind, divide tokens by: at {token} {divisors}."),
+    "rmsnorm": N_("The root mean square that layer {layer}’s norms divide tokens by: at {token} {divisors}."),
+    "layernorm": N_("The standard deviation that layer {layer}’s norms divide tokens by: at {token} {divisors}."),
+    "none": N_("What layer {layer}’s norms, of which the run changed a kind, divide tokens by: at {token} {divisors}."),
 }
 NAMES = {"rmsnorm": "RMS", "layernorm": "√(var + ε)", "none": "1"}
 DIVIDED_BY = {
@@ -407,7 +407,7 @@ def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
     return figure(
         lines,
         alt=_(
-            "Gains of layer {layer}'s norms over {dimensions} dimensions: {ranges}.",
+            "Gains of layer {layer}’s norms over {dimensions} dimensions: {ranges}.",
             layer=layer,
             dimensions=trace.config.d_model,
             ranges=", ".join(ranges),

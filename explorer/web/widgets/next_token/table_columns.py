@@ -149,7 +149,7 @@ def logit_column() -> SamplingStageColumn:
     return SamplingStageColumn(
         "logit",
         _("logit"),
-        _("The model's score for the token: the larger, the likelier."),
+        _("The model’s score for the token: the larger, the likelier."),
         cell=lambda row: format_logit(row.logit),
         arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_logit(row.logit)),
     )

@@ -231,7 +231,7 @@ def continuation_tree_html() -> str:
   <tbody></tbody>
 </table>""",
         heading=_("Continuations"),
-        legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
+        legend=_("The shaded token’s probability, then how likely the whole stretch is. Choose one to go there."),
         tree=_("Continuations of the prompt, as a tree"),
         compared=_("Compared"),
         branch=_("branch"),

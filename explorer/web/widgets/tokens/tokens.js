@@ -55,8 +55,8 @@ export function tokenStrip(element) {
   }
 
   const wordsOf = (earlier) => ngettext(
-    "… {count} earlier token is beyond the model's context",
-    "… {count} earlier tokens are beyond the model's context",
+    "… {count} earlier token is beyond the model’s context",
+    "… {count} earlier tokens are beyond the model’s context",
     earlier,
     { count: earlier.toLocaleString("en") },
   );
