@@ -25,7 +25,7 @@ from explorer.analysis.run_difference import next_token_probabilities as probabi
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -377,9 +377,9 @@ def prediction_difference_text(comparison: Comparison, selection: Selection) -> 
             _(
                 "{logit}: {a} in A − {b} in B = {less}",
                 logit=logit_label(trace, token_id, contrast_id),
-                a=format_number(a.logit),
-                b=format_number(b.logit),
-                less=format_number(a.logit - b.logit),
+                a=format_six_digits(a.logit),
+                b=format_factor(b.logit),
+                less=format_six_digits(a.logit - b.logit),
             )
         )
     if not np.isnan(probs_b).any():

@@ -213,8 +213,7 @@ VIEW = View(
     order=110,
     fields=(DIRECTION_FIELD,),
     description=N_(
-        "Choose a direction in the residual stream: see which tokens have it, then push the stream along it and see "
-        "what changes."
+        "Choose a direction in the residual stream, see which tokens have it, then push the stream along it."
     ),
     formula=describe_direction,
     continuation_text=continuations_text,

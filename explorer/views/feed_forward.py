@@ -279,7 +279,7 @@ def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, qu
 
 TOKENS_FIGURE = FigureTemplate(
     alt=text(
-        N_("Hidden value of layer {layer}'s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}."),
+        N_("Hidden value of layer {layer}’s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}."),
         *("layer", "neuron", "value", "token"),
         tokens="num_tokens",
     ),

@@ -18,7 +18,7 @@ from explorer.analysis.kv_cache import (
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -44,9 +44,9 @@ def describe_cache_size(trace: Trace, selection: Selection) -> str:
             token=quote_token(trace.tokens[query]),
             position=query,
             stored=stored,
-            times=format_number(without / with_cache),
-            without=format_number(without / 1e6),
-            with_cache=format_number(with_cache / 1e6),
+            times=format_six_digits(without / with_cache),
+            without=format_six_digits(without / 1e6),
+            with_cache=format_six_digits(with_cache / 1e6),
         ),
         _(
             "counted are products of matrices, of each position’s scores those with itself and the positions before "
@@ -73,7 +73,7 @@ def describe_cache_size(trace: Trace, selection: Selection) -> str:
             "{times} times as many",
             stored=stored,
             instead=stored * (stored + 1) // 2,
-            times=format_number((stored + 1) / 2),
+            times=format_six_digits((stored + 1) / 2),
         ),
     ]
     if groups < config.num_heads:

@@ -12,7 +12,7 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.analysis.head_scores import ChanceHeadScores
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -156,7 +156,7 @@ def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     shifts = logit_bias_terms_short_label(trace.config) if has_logit_bias_terms(trace.config) else ""
     values = attribution_by_kind(trace, contributions).items()
     return " + ".join(
-        f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_number(value)}" for kind, value in values
+        f"{translate(COMPONENT_LABELS[kind], shifts=shifts)} {format_six_digits(value)}" for kind, value in values
     )
 
 

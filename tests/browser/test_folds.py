@@ -71,11 +71,18 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(visitor):
     page.locator("#facts").click(trial=True)  # fails if something lies over it
 
 
+FITS_WITH_16_LETTERS = """(next) => {
+  next.lastChild.textContent = "extraterrestrial";
+  return next.scrollWidth <= next.clientWidth;
+}"""
+
+
 def test_the_bar_at_the_bottom_says_what_step_writes_as_the_table_does(visitor):
     page = visitor(viewport=TELEPHONE, seed=3).at_rest().page
     row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="pick"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
     expect(page.locator("#brief .next")).to_have_text(f"next pick: {row.locator('.text').text_content()}")
+    assert page.locator("#brief .next").evaluate(FITS_WITH_16_LETTERS)
 
 
 @pytest.mark.exhaustive

@@ -40,8 +40,8 @@ def all_tokens(person: Person) -> Locator:
 
 def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
     before = float(column(person, "probability").first.text_content())
-    drawn_with = "after temperature and filters"
-    expect(headings(person)).to_have_text(["token", "logit", "model", "÷ 0.8", "top-k 40", drawn_with, "sum so far"])
+    titles = ["token", "logit", "model", "÷ 0.8", "top-k 40", "after the settings", "sum so far"]
+    expect(headings(person)).to_have_text(titles)
     person.set("temperature", 0.3)
     expect(headings(person).nth(3)).to_have_text("÷ 0.3")
     assert float(column(person, "probability").first.text_content()) > before

@@ -59,11 +59,20 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person, figure = open_figure(visitor, text="The fox asked the owl, and the owl said nothing.")
     assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
-    layer, head, token = re.search(r"layer (\d+) head (\d+) at “(.+)” helps most", words).groups()
+    layer, head, token = re.search(r"Layer (\d+) head (\d+)’s look back at “(.+)” helps most", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
     assert key.replace(" ", "·") == token
+    assert re.search(r"weight .+, norm .+", read_label(figure))
+    person.page.locator("[data-mode=story]").click()
+    person.at_rest()
+    assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
+
+
+def read_label(figure: Locator) -> str:
+    """Return what the drawing says of the ringed curve."""
+    return figure.locator(".curve:has(+ .named)").evaluate("(curve) => curve.item.label")
 
 
 def test_every_curve_is_as_wide_as_its_norm(visitor):
@@ -92,7 +101,7 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     figure.get_by_role("button", name=re.compile("^Layer 2,")).click(position={"x": 30, "y": 12})
     expect_path(figure, "Model › Layer 2")
     expect(figure.locator(".pattern")).to_have_count(4)
-    figure.get_by_role("button", name=re.compile(r"^head 2\.3:")).click()
+    figure.get_by_role("button", name=re.compile(r"^layer 2 head 3:")).click()
     expect_path(figure, "Model › Layer 2 › Attention › head 3")
     size = len(person.state["prompt"])
     expect(figure.locator(".cell")).to_have_count(size * (size + 1) // 2)
@@ -143,8 +152,8 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
     press("ArrowDown", "^token 5:")
     figure.get_by_role("button", name=re.compile("^Layer 0,")).focus()
     press("ArrowRight", "^Layer 1,")
-    press("Enter", r"^head 1\.2:")
-    press("ArrowRight", r"^head 1\.")
+    press("Enter", r"^layer 1 head 2:")
+    press("ArrowRight", r"^layer 1 head ")
     press("Enter", " looks at ")
     expect(figure.locator(".path")).to_contain_text("head")
     press("ArrowUp", " looks at ")
@@ -153,7 +162,7 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
     expect(figure.locator(".step").first).to_be_visible()
     expect(stops).to_have_count(1)
     press("Escape", re.escape(focused))
-    press("Escape", r"^head 1\.")
+    press("Escape", r"^layer 1 head ")
     press("Escape", "^Layer 1,")
     expect_path(figure, "Model")
 

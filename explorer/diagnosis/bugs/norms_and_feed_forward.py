@@ -84,12 +84,12 @@ NORM_BUGS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (  # name, words, ch
     ("gain_and_shift_left_out", N_("gain and shift are left out"), {"applied": without_gain_and_shift}),
     (
         "one_plus_gain",
-        N_("it is multiplied by 1 + the gain, as Gemma's norms are"),
+        N_("it is multiplied by 1 + the gain, as Gemma’s norms are"),
         {"applied": lambda y, gain, shift: y * (1 + gain)},
     ),
     (
         "norm_over_tokens",
-        N_("the mean is taken over tokens, not over each one's dimensions"),
+        N_("the mean is taken over tokens, not over each one’s dimensions"),
         {"centre": identity, "mean": lambda squares: squares.mean(0, keepdim=True)},
     ),
     (

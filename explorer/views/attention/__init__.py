@@ -13,7 +13,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -75,7 +75,7 @@ def describe_selected_weight(trace: Trace, selection: Selection) -> str:
             head=head,
             query=query,
             key=key,
-            weight=format_number(trace[f"blocks.{layer}.attn.pattern"][head, query, key]),
+            weight=format_six_digits(trace[f"blocks.{layer}.attn.pattern"][head, query, key]),
         )
     cell = attention_cell(trace, layer, head, query, key)
     whose = _("layer {layer} head {head}", layer=layer, head=head)
@@ -89,15 +89,15 @@ def describe_selected_weight(trace: Trace, selection: Selection) -> str:
         query_position=query,
         key=quote_token(trace.tokens[key]),
         key_position=key,
-        dot=format_number(cell.dot),
+        dot=format_six_digits(cell.dot),
         divisor=score_divisor_formula(trace.config),
         divided_by=score_divisor_in_numbers(trace.config),
-        score=format_number(cell.score),
+        score=format_six_digits(cell.score),
         cap=softcap_formula("score", cap) if cap else "",
-        capped=format_number(cell.capped),
-        exp_score=format_number(cell.exp_score),
-        exp_total=format_number(cell.exp_total),
-        weight=format_number(cell.weight),
+        capped=format_six_digits(cell.capped),
+        exp_score=format_six_digits(cell.exp_score),
+        exp_total=format_six_digits(cell.exp_total),
+        weight=format_six_digits(cell.weight),
         vectors=score_inputs_text(trace.config, layer),
         error=format_number(cell.error),
     )

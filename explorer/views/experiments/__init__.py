@@ -14,7 +14,7 @@ from explorer.analysis.residual import residual_stages
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_six_digits, quote_token
 from explorer.explain.tolerance import rounding_threshold
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -91,9 +91,9 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
         position=query,
         head=selection.head,
         layer=selection.layer,
-        before=format_number(2**before),
-        after=format_number(2**after),
-        times=format_number(2 ** (after - before)),
+        before=format_six_digits(2**before),
+        after=format_six_digits(2**after),
+        times=format_six_digits(2 ** (after - before)),
         bits=intervention_effects.format_difference(
             after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")
         ),

@@ -230,7 +230,7 @@ def attention_shift_map(comparison: Comparison, layer: int | None = None, head: 
             colorbar={"title": {"text": _("share of attention moved"), "side": "right"}},
         ),
         alt=_(
-            "Share of each head's attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
+            "Share of each head’s attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
             "head {head}.",
             changes=describe_interventions(comparison.trace),
             share=format_difference(values[largest_index], limit, comparison.trace.dtype),
@@ -266,7 +266,7 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
         title = _("surprisal, changed − unchanged, bits<br>mean {before} → {after}", before=before, after=after)
         worst = 1 + int(np.abs(values[1:]).argmax())  # the first NaN, if any
         alt = _(
-            "Change of each token's surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
+            "Change of each token’s surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
             "{token} at {position}.",
             changes=describe_interventions(comparison.trace),
             before=before,

@@ -11,7 +11,7 @@ from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture.residual_stream import norms_on_residual_stream
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -120,8 +120,8 @@ def describe_contribution_sum(trace: Trace, selection: Selection) -> str:
             "{logit} = {parts} = {total}   captured {captured}, off by {error}",
             logit=logit_name,
             parts=contribution_sum_text(trace, contributions),
-            total=format_number(contributions.total),
-            captured=format_number(contributions.logit),
+            total=format_six_digits(contributions.total),
+            captured=format_six_digits(contributions.logit),
             error=format_number(contributions.error),
         ),
         _(

@@ -25,7 +25,7 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
@@ -461,10 +461,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
             "{start}. Of all looks back, the one at {key} helps most.", start=start, key=quote_token(trace.tokens[key])
         )
     template = (
-        N_(
-            "{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, "
-            "{score})."
-        )
+        N_("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).")
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
@@ -486,14 +483,14 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
                 "score = q·k / {divisor} = {dot} / {number} = {score}",
                 divisor=score_divisor_formula(trace.config),
                 number=score_divisor_in_numbers(trace.config),
-                dot=format_number(cell.dot),
-                score=format_number(cell.score),
+                dot=format_six_digits(cell.dot),
+                score=format_six_digits(cell.score),
             ),
             _(
                 "weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}",
-                part=format_number(cell.exp_score),
-                total=format_number(cell.exp_total),
-                weight=format_number(cell.weight),
+                part=format_six_digits(cell.exp_score),
+                total=format_six_digits(cell.exp_total),
+                weight=format_six_digits(cell.weight),
             ),
             _(
                 "‖weight · W_O v‖₂ = {norm}; its product with {logit}: {effect}",

@@ -20,7 +20,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import norm_kinds
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -81,11 +81,11 @@ def describe_prediction(trace: Trace, selection: Selection) -> str:
         ),
         (
             f"{logit_label(trace, token_id, contrast_id)} = "
-            f"{contribution_sum_text(trace, contributions)} = {format_number(contributions.total)}"
+            f"{contribution_sum_text(trace, contributions)} = {format_six_digits(contributions.total)}"
         ),
         _(
             "captured {captured}, off by {error}; {norms}",
-            captured=format_number(contributions.logit),
+            captured=format_six_digits(contributions.logit),
             error=format_number(contributions.error),
             norms=norm_treatment_text(trace, query),
         ),

@@ -25,7 +25,7 @@ from explorer.architecture.residual_stream import (
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.notation import format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -71,10 +71,10 @@ def describe_stream_norms(trace: Trace, selection: Selection) -> str:
         scale = float(reading.scales[query])
         divisor_text = translate(
             DIVISOR_TEXTS[reading.kinds[query]],
-            mean=format_number(reading.means[query]),
-            square=format_number(scale**2 - trace.config.norm_eps),
+            mean=format_six_digits(reading.means[query]),
+            square=format_six_digits(scale**2 - trace.config.norm_eps),
             epsilon=epsilon,
-            scale=format_number(scale),
+            scale=format_six_digits(scale),
         )
         line = _(
             "{norm} of x = {value}: {divided}   recomputed, off by {error}",

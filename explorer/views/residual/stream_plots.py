@@ -328,9 +328,9 @@ OUTLIERS_FIGURE = FigureTemplate(
 DASHES = ("solid", "dot", "dash", "dashdot")  # of a layer's norms, in their order
 
 ALT = {
-    "rmsnorm": N_("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
-    "layernorm": N_("The standard deviation that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
-    "none": N_("What layer {layer}'s norms, of which the run changed a kind, divide tokens by: at {token} {divisors}."),
+    "rmsnorm": N_("The root mean square that layer {layer}’s norms divide tokens by: at {token} {divisors}."),
+    "layernorm": N_("The standard deviation that layer {layer}’s norms divide tokens by: at {token} {divisors}."),
+    "none": N_("What layer {layer}’s norms, of which the run changed a kind, divide tokens by: at {token} {divisors}."),
 }
 NAMES = {"rmsnorm": "RMS", "layernorm": "√(var + ε)", "none": "1"}
 DIVIDED_BY = {
@@ -447,7 +447,7 @@ def norm_gain_lines(trace: Trace, layer: int) -> go.Figure:
 
 GAINS_FIGURE = FigureTemplate(
     alt=text(
-        N_("Gains of layer {layer}'s norms over {dimensions} dimensions: {ranges}."), "layer", "dimensions", "ranges"
+        N_("Gains of layer {layer}’s norms over {dimensions} dimensions: {ranges}."), "layer", "dimensions", "ranges"
     ),
     traces=[
         each(

@@ -15,7 +15,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
@@ -39,15 +39,15 @@ def describe_token_vector(trace: Trace, selection: Selection) -> str:
     query, config = selection.query, trace.config
     token_id, parts = trace.token_ids[query], embedding_parts(trace, query)
     dim = min(selection.dim, config.d_model - 1)
-    symbols, numbers = f"row[{dim}]", format_number(parts.row[dim])
+    symbols, numbers = f"row[{dim}]", format_six_digits(parts.row[dim])
     if parts.scale != 1:
         symbols, numbers = (
             f"{symbols} · {embedding_scale_formula(config)}",
             f"{numbers} · {embedding_scale_in_numbers(config)}",
         )
     if parts.position is not None:
-        symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {format_number(parts.position[dim])}"
-    total = f" = {format_number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
+        symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {format_factor(parts.position[dim])}"
+    total = f" = {format_six_digits(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
     bits = surprisal(trace)[query]
     lines = (
         _(
@@ -70,8 +70,8 @@ def describe_token_vector(trace: Trace, selection: Selection) -> str:
         if np.isnan(bits)
         else _(
             "surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}",
-            probability=format_number(2.0**-bits),
-            bits=format_number(bits),
+            probability=format_six_digits(2.0**-bits),
+            bits=format_six_digits(bits),
             rank=actual_token_ranks(trace)[query],
             size=config.vocab_size,
         ),

@@ -58,7 +58,7 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
     (row) => (before.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : words(row))];
   const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), least = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
   return [
-    ["logit", _("logit"), _("The model's score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
+    ["logit", _("logit"), _("The model’s score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
     before && ["before", _("model,\nunchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
       ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(before[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - before[id])) })],
     ["model", before ? _("model,\nchanged") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
@@ -80,7 +80,7 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
       const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
       return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p:g}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept", values);
     }),
-    ["probability", _("after temperature\nand filters"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
+    ["probability", _("after the\nsettings"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
       ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
         if (cutBy) return isGreedy ? _("cut, so never drawn") : _("cut by {limit}, so never drawn", { limit: LIMITS[cutBy] });
         if (isGreedy) return _("the largest, so its probability is 1");
@@ -148,8 +148,8 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 export function packGuess(prediction, vocabulary, after, guess, before) {
   const { sampled, plain } = prediction, best = ranking(sampled)[0];
   const texts = ranking(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
-  const whole = texts.filter((text) => text.startsWith(" ") && text.trim().length >= 3);
-  const words = [...new Set((whole.length < 3 ? texts : [texts[0], ...whole]).map((text) => text.trim()))];
+  const begun = texts.filter((text) => text.startsWith(" ")), whole = begun.filter((text) => text.trim().length >= 3);
+  const words = [...new Set((whole.length < 3 ? texts : [begun[0], ...whole]).map((text) => text.trim()))];
   return {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteToken(after), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]) }),

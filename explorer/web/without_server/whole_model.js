@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
 import { _ } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, quoteToken, shortenToken } from "./notation.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, shortenToken } from "./notation.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
@@ -169,7 +169,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, layer: best.layer, head: best.head, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. Of all looks back, the one at {key} helps most.", values);
-  return contrastId === null ? _("{start}. Of all looks back, that of layer {layer} head {head} at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  return contrastId === null ? _("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** The sum of contributions to the explained logit, in numbers. */
@@ -180,7 +180,7 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
   const total = sum(parts.map(([, value]) => value));
   return [
     _("residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}", { token: quoteToken(tokens[position]), position, added, first: formatNumber(norms[0]), last: formatNumber(norms.at(-1)) }),
-    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + "), total: formatNumber(total), captured: formatNumber(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
+    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatSixDigits(value)}`).join(" + "), total: formatSixDigits(total), captured: formatSixDigits(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
     _("the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { token, probability: formatNumber(probability), rank: formatCount(rank) }),
   ];
 }
@@ -188,8 +188,8 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
 /** The computation of the open cell in numbers. */
 function cellFormula({ numbers: { dHead, weights }, config: { num_heads: H }, tokens: { length: T }, state: { layer, head, key }, logit }, { dot, score, part, total, norm, effect }) {
   return [
-    _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatNumber(dot), number: `√${dHead}`, score: formatNumber(score) }),
-    _("weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}", { part: formatNumber(part), total: formatNumber(total), weight: formatNumber(weights[(layer * H + head) * T + key]) }),
+    _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatSixDigits(dot), number: `√${dHead}`, score: formatSixDigits(score) }),
+    _("weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}", { part: formatSixDigits(part), total: formatSixDigits(total), weight: formatSixDigits(weights[(layer * H + head) * T + key]) }),
     _("‖weight · W_O v‖₂ = {norm}; its product with {logit}: {effect}", { norm: formatNumber(norm), logit, effect: formatContribution(effect) }),
   ];
 }

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -98,7 +98,7 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
     formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
     assert ("capped = 1.5 · tanh(score / 1.5) = " in formula) is (style == "sandwich")
     for value in (cell.dot, cell.score, cell.capped, cell.exp_score, cell.exp_total, cell.weight):
-        assert f" {format_number(value)}" in formula
+        assert f" {format_six_digits(value)}" in formula
     assert {"local": "1", "sandwich": "2"}.get(style, f"√{trace.config.d_head}") in formula
 
 

@@ -10,7 +10,7 @@ from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabili
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -206,10 +206,10 @@ def test_the_formula_adds_up(trace):
         f"= e^logit / Σ e^logits = {format_number(next_token_distribution(trace, QUERY).plain[token_id])}, rank 2"
         in formula
     )
-    assert f"feed-forward {format_number(contributions.feed_forward.sum())}" in formula
+    assert f"feed-forward {format_six_digits(contributions.feed_forward.sum())}" in formula
     assert (
-        f"= {format_number(contributions.total)}\ncaptured "
-        f"{format_number(contributions.logit)}, off by {format_number(contributions.error)}"
+        f"= {format_six_digits(contributions.total)}\ncaptured "
+        f"{format_six_digits(contributions.logit)}, off by {format_number(contributions.error)}"
     ) in formula
 
 
@@ -233,7 +233,7 @@ def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_not
 def test_the_formula_of_a_rival_has_the_difference(rope_trace):
     formula = prediction.VIEW.formula(rope_trace, Selection(query=QUERY, target=1, rival=2))
     order, logits = ranking_without_interventions(rope_trace, QUERY), rope_trace["logits"][QUERY]
-    assert f"captured {format_number(logits[order[0]] - logits[order[1]])}, " in formula
+    assert f"captured {format_six_digits(logits[order[0]] - logits[order[1]])}, " in formula
     assert " less that of " in formula
 
 

@@ -15,7 +15,7 @@ from explorer.analysis.residual import (
     sublayer_updates,
 )
 from explorer.errors import PointNotFoundError
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -182,7 +182,7 @@ def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
     readings = norm_statistics_in_layer(trace, 1)
     for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
         assert line.startswith(f"{reading.name.split('.')[-1]} of x = {reading.before.split('.')[-1]}: ")
-        assert f"= {format_number(reading.scales[5])}   recomputed, off by {format_number(reading.error)}" in line
+        assert f"= {format_six_digits(reading.scales[5])}   recomputed, off by {format_number(reading.error)}" in line
         assert ("σ = √(var x + ε)" in line) is layernorm
         assert ("RMS = √(mean x² + ε)" in line) is not layernorm
     assert f"{len(layouts.residual_sums(trace.config))} sums at this token" in formula

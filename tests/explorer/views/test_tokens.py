@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, residual_at_depth
 from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.views import tokens
 from explorer.views.shared_plots import position_vector_map
@@ -182,13 +182,11 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
     trace = trace_of(style)
     formula = tokens.VIEW.formula(trace, Selection(query=QUERY, dim=5))
     assert symbols in formula
-    assert (
-        f"= {format_number(trace['embed'][QUERY, 5])}   recomputed in all {trace.config.d_model} dimensions, off by "
-        in formula
-    )
+    element = format_six_digits(trace["embed"][QUERY, 5])
+    assert f"= {element}   recomputed in all {trace.config.d_model} dimensions, off by " in formula
     assert f"→ id {trace.token_ids[QUERY]} → row" in formula
     assert (
-        f"= {format_number(surprisal(trace)[QUERY])} bits, rank {actual_token_ranks(trace)[QUERY]:.0f} of 300"
+        f"= {format_six_digits(surprisal(trace)[QUERY])} bits, rank {actual_token_ranks(trace)[QUERY]:.0f} of 300"
         in formula
     )
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))

@@ -181,7 +181,8 @@ export function wholeModel(element) {
       const isOpen = open.level && l === open.layer, x = at[l], w = wide[l] - gap, { guess, probability } = block;
       const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: percent(probability) });
       const adds = block.heads.reduce((all, one) => all + (one ?? 0), 0);
-      const label = [_("Layer {layer}", { layer: l }), _("heads {value}", { value: signed(adds) }), _("feed-forward {value}", { value: signed(block.feed_forward) }), told].filter(Boolean).join(", ");
+      const added = isStory() ? [] : [_("heads {value}", { value: signed(adds) }), _("feed-forward {value}", { value: signed(block.feed_forward) })];
+      const label = [_("Layer {layer}", { layer: l }), ...added, told].filter(Boolean).join(", ");
       const node = putItem("blocks", `block:${l}`, {
         kind: isOpen ? "block opened" : "block", label, box: [x, 4, x + w, 24], lights: (curve) => curve[0] === l,
         act: () => closeUp(isOpen ? { open: "" } : { open: "block", layer: l }),
@@ -204,7 +205,9 @@ export function wholeModel(element) {
   }
 
   const width = () => layout.width;
-  const headLabel = (l, h, value) => _("head {head}: {value}", { head: `${l}.${h}`, value: signed(value) });
+  /** In the story in words, elsewhere in logits. @param {number | null} value @param {number} most the largest of its kind */
+  const effectText = (value, most) => (isStory() ? { adds: _("for the answer"), takes: _("against the answer"), neutral: _("of little effect on the answer") }[shade(value, most).sign] : signed(value));
+  const headLabel = (l, h, value, most) => _("layer {layer} head {head}: {value}", { layer: l, head: h, value: effectText(value, most) });
 
   function drawDots(heads, l, x, w, most) {
     const space = Math.min(13, (w - 14) / heads.length), radius = Math.min(4.5, space * 0.38);
@@ -212,7 +215,7 @@ export function wholeModel(element) {
     heads.forEach((value, h) => {
       const cx = x + 14 + h * space, { sign, opacity } = shade(value, most);
       const node = putItem("parts", `head:${l}.${h}`, {
-        kind: "head", label: headLabel(l, h, value), box: [cx - space / 2, 30, cx + space / 2, 46], lights: (curve) => curve[0] === l && curve[1] === h,
+        kind: "head", label: headLabel(l, h, value, most), box: [cx - space / 2, 30, cx + space / 2, 46], lights: (curve) => curve[0] === l && curve[1] === h,
         act: () => closeUp({ open: "head", layer: l, head: h }),
       });
       within(node, 0, "rect", { class: "reach", x: cx - space / 2, y: 28, width: space, height: 20 });
@@ -226,7 +229,7 @@ export function wholeModel(element) {
     heads.forEach((value, h) => {
       const x = first + h * space, { sign, opacity } = shade(value, most), isHere = h === open.head;
       const node = putItem("card", `head:${l}.${h}`, {
-        kind: isHere ? "switch here" : "switch", label: headLabel(l, h, value), box: [x, 8, x + space, 30], lights: (curve) => curve[0] === l && curve[1] === h,
+        kind: isHere ? "switch here" : "switch", label: headLabel(l, h, value, most), box: [x, 8, x + space, 30], lights: (curve) => curve[0] === l && curve[1] === h,
         act: () => closeUp({ open: "head", layer: l, head: h }),
       });
       set(node, { "aria-pressed": isHere });
@@ -280,7 +283,9 @@ export function wholeModel(element) {
         class: `curve ${sign}`, d: `M${x} ${from}C${x + bend} ${from} ${end - bend * 0.5} ${from + (middle - from) * 0.35} ${end} ${middle}`,
         "stroke-width": curveWidth(norm ?? 0, longest, widest), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
-      const label = _("head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { head: `${l}.${h}`, token: textOf(key), weight: percent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
+      const label = isStory()
+        ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: textOf(key), weight: percent(weight), effect: effectText(effect, most) })
+        : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: textOf(key), weight: percent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
       node.item = { name: "", label, lights: (other) => other[0] === l && other[1] === h, act: () => closeUp({ open: "cell", layer: l, head: h, key }) };
       node.style.setProperty("--at", String(stageOf(l)));
     }
@@ -346,7 +351,7 @@ export function wholeModel(element) {
     patterns.forEach((rows, h) => {
       const { x, y, w } = grid.at(h), value = block.heads[h], { sign } = shade(value, most), cell = w / rows.length;
       const node = putItem("card", `head:${layer}.${h}`, {
-        kind: h === head ? "pattern here" : "pattern", label: headLabel(layer, h, value), box: [x, y, x + w, y + w],
+        kind: h === head ? "pattern here" : "pattern", label: headLabel(layer, h, value, most), box: [x, y, x + w, y + w],
         lights: (curve) => curve[0] === layer && curve[1] === h, act: () => closeUp({ open: "head", layer, head: h }),
       });
       within(node, 0, "rect", { class: "shape", x, y, width: w, height: w, rx: 3 });
@@ -361,7 +366,7 @@ export function wholeModel(element) {
     });
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)); // a card that opens begins with no width
     const node = putItem("card", `ffn:${layer}`, {
-      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: signed(block.feed_forward) }),
+      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, largest(model.blocks.map((one) => one.feed_forward))) }),
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
@@ -442,6 +447,7 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
+    if (!isStory()) note.push(span("note", _("percentages: before temperature")));
     sum.replaceChildren(...pieces, whole, ...note);
   }
 
@@ -449,7 +455,7 @@ export function wholeModel(element) {
   function tell(item) {
     const most = isStory()
       ? _("Line: a look back; thicker: it takes more. Blue: for the answer; orange: against it. Dots: heads; squares: feed-forward.")
-      : [_("Thicker: a longer vector. Blue speaks for the answer, orange-red against it."), _("Probabilities before temperature.")].join(" ");
+      : _("Thicker: longer vector. Blue: for the answer; orange-red: against.");
     say(readout, item?.label ?? (opened().level ? "" : most));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {

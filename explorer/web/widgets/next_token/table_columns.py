@@ -149,7 +149,7 @@ def logit_column() -> SamplingStageColumn:
     return SamplingStageColumn(
         "logit",
         _("logit"),
-        _("The model's score for the token: the larger, the likelier."),
+        _("The model’s score for the token: the larger, the likelier."),
         cell=lambda row: format_logit(row.logit),
         arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=format_logit(row.logit)),
     )
@@ -227,7 +227,7 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> SamplingS
 
     return SamplingStageColumn(
         "probability",
-        _("after temperature\nand filters"),
+        _("after the\nsettings"),
         _(
             "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
             "(softmax). The grey tick is the model’s own."

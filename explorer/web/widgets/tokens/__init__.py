@@ -231,7 +231,7 @@ def continuation_tree_html() -> str:
   <tbody></tbody>
 </table>""",
         heading=_("Continuations"),
-        legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
+        legend=_("The shaded token’s probability, then how likely the whole stretch is. Choose one to go there."),
         tree=_("Continuations of the prompt, as a tree"),
         compared=_("Compared"),
         branch=_("branch"),
@@ -382,8 +382,9 @@ def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) 
     The order says nothing of their probabilities. Tokens that begin no word, or are short, serve where others lack.
     """
     texts = [text for i in prediction.top(NUM_CANDIDATES) if (text := vocabulary[i]).strip().isalpha()]
-    whole = [text for text in texts if text.startswith(" ") and len(text.strip()) >= MIN_LETTERS]
-    words = list(dict.fromkeys(map(str.strip, [*texts[:1], *whole] if len(whole) >= NUM_CHOICES else texts)))
+    begun = [text for text in texts if text.startswith(" ")]
+    whole = [text for text in begun if len(text.strip()) >= MIN_LETTERS]
+    words = list(dict.fromkeys(map(str.strip, [*begun[:1], *whole] if len(whole) >= NUM_CHOICES else texts)))
     if len(words) < NUM_CHOICES:
         return []
     return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)

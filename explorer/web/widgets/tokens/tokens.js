@@ -55,8 +55,8 @@ export function tokenStrip(element) {
   }
 
   const wordsOf = (earlier) => ngettext(
-    "… {count} earlier token is beyond the model's context",
-    "… {count} earlier tokens are beyond the model's context",
+    "… {count} earlier token is beyond the model’s context",
+    "… {count} earlier tokens are beyond the model’s context",
     earlier,
     { count: earlier.toLocaleString("en") },
   );
@@ -104,7 +104,7 @@ export function tokenStrip(element) {
 
   // Scrolls the strip, and only the strip, so that the chip is in sight.
   function reveal(chip) {
-    const left = chip.offsetLeft - strip.offsetLeft, right = left + chip.offsetWidth, around = 60; // pixels of its neighbours
+    const left = chip.offsetLeft - strip.offsetLeft, right = left + chip.offsetWidth, around = 96; // pixels of its neighbours, and of what sticks there
     if (left < strip.scrollLeft) strip.scrollLeft = left - around;
     else if (right > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = right - strip.clientWidth + around;
   }
@@ -140,7 +140,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, value.text),
-      next: span("next", `${_("next pick")}: `, ...tokenNodes(value.next)),
+      next: span("next", span("label", `${_("next pick")}: `), ...tokenNodes(value.next)),
       probability: span("probability", percent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.

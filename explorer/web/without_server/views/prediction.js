@@ -16,8 +16,8 @@ async function formula(about) {
   const parts = /** @type {[string, number][]} */ ([[_("embedding"), token], config.position === "sinusoidal" && [_("position"), positions], [_("attention"), sum(heads) + sum(biases)], [_("feed-forward"), sum(feed_forward)], config.norm === "layernorm" && [_("β of the norms"), shift]].filter(Boolean));
   const total = sum(parts.map(([, value]) => value)), lines = [
     _("after {query} ({position}): the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { query: quoteToken(tokens[position]), position, token: quoteToken(vocabulary[tokenId]), probability: formatNumber(probability), rank }),
-    `${logitLabel(vocabulary, { tokenId, contrastId })} = ${parts.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + ")} = ${formatNumber(total)}`,
-    _("captured {captured}, off by {error}; {norms}", { captured: formatNumber(logit), error: formatNumber(Math.abs(total - logit)), norms: await normTreatment(about) }),
+    `${logitLabel(vocabulary, { tokenId, contrastId })} = ${parts.map(([name, value]) => `${name} ${formatSixDigits(value)}`).join(" + ")} = ${formatSixDigits(total)}`,
+    _("captured {captured}, off by {error}; {norms}", { captured: formatSixDigits(logit), error: formatNumber(Math.abs(total - logit)), norms: await normTreatment(about) }),
   ];
   if (config.tie_embeddings) lines.push(_("embedding and unembedding are one table here, so that before the first block most tokens predict themselves"));
   return lines.join("\n");

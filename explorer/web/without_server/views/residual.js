@@ -4,7 +4,7 @@ import { _ } from "../../static/translations.js";
 import { ATTENTION, FEED_FORWARD, NORM, RESIDUAL, argmax, columnBand, columnLine, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, sum, tokenAxis } from "../figures.js";
 import { read } from "../derivations/calculations.js";
 import { normNumbers } from "../derivations/captured.js";
-import { formatNumber, joinNames, quoteToken } from "../notation.js";
+import { formatNumber, formatSixDigits, joinNames, quoteToken } from "../notation.js";
 import { depthNames } from "./prediction.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -17,7 +17,7 @@ async function formula(about) {
   const lines = [_("layer {layer}, {token} ({position}); {norm}", { layer, token: quoteToken(tokens[position]), position, norm: layernorm ? _("LayerNorm(x) = (x − mean x) / σ · γ + β") : "RMSNorm(x) = x / RMS · g" })];
   for (const [name, before] of [["attn_norm", "resid_pre"], ["ffn_norm", "resid_mid"]]) {
     const { divisor, mean, error } = await about.ask("normScale", { name: `blocks.${layer}.${before}`, norm: `blocks.${layer}.${name}`, position });
-    const values = { mean: formatNumber(mean), square: formatNumber(divisor ** 2 - config.norm_eps), epsilon, scale: formatNumber(divisor) };
+    const values = { mean: formatSixDigits(mean), square: formatSixDigits(divisor ** 2 - config.norm_eps), epsilon, scale: formatSixDigits(divisor) };
     const divided = layernorm ? _("mean x = {mean}, σ = √(var x + ε) = √({square} + {epsilon}) = {scale}", values) : _("RMS = √(mean x² + ε) = √({square} + {epsilon}) = {scale}", values);
     lines.push(_("{norm} of x = {value}: {divided}   recomputed, off by {error}", { norm: name, value: before, divided, error: formatNumber(error) }));
   }
@@ -101,7 +101,7 @@ async function scales(about) {
   });
   return {
     labels, lines, mode: tokens.length <= 48 ? "lines+markers" : "lines", tokens: tokenAxis(tokens, { maxLabels: 24 }), chosen: columnLine(position), title: isCentred ? _("divided by (grey: the mean,<br>taken off before)") : _("divided by"),
-    alt: isCentred ? _("The standard deviation that layer {layer}'s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }) : _("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }),
+    alt: isCentred ? _("The standard deviation that layer {layer}’s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }) : _("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }),
   };
 }
 

@@ -2,7 +2,7 @@
 // The tokens view, as explorer/views/tokens/ draws it.
 import { _ } from "../../static/translations.js";
 import { EMBEDDING, SELECTED, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
-import { formatFixed, formatNumber, quoteToken } from "../notation.js";
+import { bracketNegative, formatFixed, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { vectors } from "./positions.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -29,13 +29,13 @@ const embeddingParts = (about) => about.once("embedding", async () => {
 async function formula(about) {
   const { config, tokens, ids, position, measures, state, ask } = about, { row, scale, added, total, error } = await embeddingParts(about), dim = Math.min(state.dim, config.d_model - 1);
   const [bytes] = await ask("tokenBytes", { ids: [ids[position]] }), bits = measures.surprisal[position];
-  const symbols = `row[${dim}]${scale === 1 ? "" : " · √D"}${added ? ` + position[${dim}]` : ""}`, numbers = `${formatNumber(row[dim])}${scale === 1 ? "" : ` · √${config.d_model}`}${added ? ` + ${formatNumber(added[dim])}` : ""}`;
-  const whole = scale === 1 && !added ? "" : ` = ${formatNumber(total[dim])}`;
+  const symbols = `row[${dim}]${scale === 1 ? "" : " · √D"}${added ? ` + position[${dim}]` : ""}`, numbers = `${formatSixDigits(row[dim])}${scale === 1 ? "" : ` · √${config.d_model}`}${added ? ` + ${bracketNegative(formatSixDigits(added[dim]))}` : ""}`;
+  const whole = scale === 1 && !added ? "" : ` = ${formatSixDigits(total[dim])}`;
   return [
     _("{token} ({position}): bytes {bytes} → id {id} → row {id} of the {size:,} × {width} embedding table", { token: quoteToken(tokens[position]), position, bytes: formatHex(bytes, 24), id: ids[position], size: config.vocab_size, width: config.d_model }),
     _("embedding[{dim}] = {sum}   recomputed in all {width} dimensions, off by {error}", { dim, sum: `${symbols} = ${numbers}${whole}`, width: config.d_model, error: formatNumber(error) }),
     Number.isNaN(bits) ? _("nothing predicted it: it is the first")
-      : _("surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits), rank: measures.rank[position], size: config.vocab_size }),
+      : _("surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}", { probability: formatSixDigits(2 ** -bits), bits: formatSixDigits(bits), rank: measures.rank[position], size: config.vocab_size }),
   ].join("\n");
 }
 

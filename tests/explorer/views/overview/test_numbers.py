@@ -130,17 +130,15 @@ def test_of_a_rival_the_lead_is_explained(rope_trace):
     order, logits = ranking_without_interventions(rope_trace, 9), rope_trace["logits"][9]
     lead = logits[order[1]] - logits[order[4]]
     assert draw_logit_waterfall(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
-    assert f"captured {format_number(lead)}, " in VIEW.formula(rope_trace, selection)
+    assert f"captured {format_six_digits(lead)}, " in VIEW.formula(rope_trace, selection)
 
 
 def test_the_formula_adds_up(trace, found, token_id, post):
     formula = VIEW.formula(trace, SELECTION)
     attention, feed_forward = found.logit_effects.sum(0)
-    assert f"attention {format_number(attention)} + feed-forward {format_number(feed_forward)}" in formula
-    assert (
-        f"= {format_number(found.attribution.total)}   captured {format_number(found.attribution.logit)}, off by "
-        in formula
-    )
+    assert f"attention {format_six_digits(attention)} + feed-forward {format_six_digits(feed_forward)}" in formula
+    total, logit = map(format_six_digits, (found.attribution.total, found.attribution.logit))
+    assert f"= {total}   captured {logit}, off by " in formula
     assert f"‖x‖₂ = {format_number(found.stream[0])} → {format_number(found.stream[-1])}" in formula
     assert f"= {format_number(next_token_distribution(trace, SELECTION.query).plain[token_id])}, rank 2" in formula
     assert ("through a norm" in formula) is post

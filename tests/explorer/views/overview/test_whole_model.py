@@ -104,7 +104,7 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
     figure, sentence = draw_whole_model(trace, selection), whole_model_sentence(trace, selection)
     best = max(figure.curves, key=lambda curve: curve.effect)
     assert len(sentence.split()) <= 25
-    assert f"layer {best.layer} head {best.head} " in sentence and contains_number(sentence, best.effect)
+    assert f"Layer {best.layer} head {best.head}’s " in sentence and contains_number(sentence, best.effect)
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
 

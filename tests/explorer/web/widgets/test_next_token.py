@@ -244,7 +244,7 @@ def test_the_models_own_probability_stands_beside(show_table):
     assert [stages["model"].cell(row) for row in rows] == [format_number(share) for share in shares]
     assert stages["model"].arithmetic(rows[1]) == f"e^1.20 / Σ e^logits = {format_number(shares[1])}"
     assert stages["model"].arithmetic(rows[-1]).startswith("e^(−3.00) / ")
-    assert stages["probability"].title == "after temperature\nand filters"
+    assert stages["probability"].title == "after the\nsettings"
 
 
 def test_a_negative_largest_score_is_bracketed(show_table, monkeypatch):

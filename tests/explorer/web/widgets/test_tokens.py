@@ -135,7 +135,9 @@ def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(pr
 
 def test_no_choice_is_a_fragment_where_there_are_words(prediction):
     vocabulary = ["."] * len(prediction.plain)
-    for token_id, text in zip(prediction.top(6), [" He", " sh", "er", " stone", " rock", " ground"], strict=True):
+    for token_id, text in zip(
+        prediction.top(7), ["ing", " He", " sh", "er", " stone", " rock", " ground"], strict=True
+    ):
         vocabulary[token_id] = text
     assert guess_choices(prediction, vocabulary) == ["ground", "He", "rock"]
 
