@@ -139,9 +139,9 @@ def main():
             visit(page, f"{url}{view}")
             page.evaluate("window.tasks.length = 0")
             runs = [page.evaluate(RUN, text) for text in (PROMPT, f"{PROMPT} ") * 2]
-            drawn, marked = zip(*runs, strict=True)
-            times = f"{min(drawn):.0f} ms from Run to drawn, median {statistics.median(drawn):.0f}"
-            print(f"{view}: {times}, to marked {min(marked):.0f}; {long_tasks(page)}")
+            figure_ms, mark_ms = zip(*runs, strict=True)
+            times = f"{min(figure_ms):.0f} ms from Run to drawn, median {statistics.median(figure_ms):.0f}"
+            print(f"{view}: {times}, to marked {min(mark_ms):.0f}; {long_tasks(page)}")
         visit(page, f"{url}overview")
         print(f"load: {long_tasks(page)}")
         page.evaluate("window.tasks.length = 0")
