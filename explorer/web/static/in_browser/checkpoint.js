@@ -63,13 +63,13 @@ async function fetchFile(url) {
   throw new ModelError(`${url.pathname} cannot be loaded (${response.status || ""} ${response.statusText}): serve the whole repository, so that its checkpoints are found.`);
 }
 
-/** @param {Response} response @param {(bytes: number, total: number) => void} onProgress */
+/** The bytes of a response, each held once on its way. @param {Response} response @param {(bytes: number, total: number) => void} onProgress */
 async function readWithProgress(response, onProgress) {
-  const total = Number(response.headers.get("content-length")), reader = response.clone().body?.getReader();
-  for (let bytes = 0; reader;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    onProgress(bytes += value.length, Math.max(bytes, total));
-  }
-  return response.arrayBuffer();
+  const total = Number(response.headers.get("content-length"));
+  let bytes = 0;
+  const counted = new TransformStream({ transform(chunk, stream) {
+    onProgress(bytes += chunk.length, Math.max(bytes, total));
+    stream.enqueue(chunk);
+  } });
+  return new Response(response.body?.pipeThrough(counted)).arrayBuffer();
 }
