@@ -1,6 +1,7 @@
 """Figures as Plotly paints them: colours of cells, lengths of bars, labels, hover texts."""
 
 import base64
+import re
 
 import numpy as np
 import pytest
@@ -107,6 +108,8 @@ def test_signed_values_have_the_page_s_background_at_0(visitor):
     assert np.abs(painted - scale_colours(DARK.diverging, (adds / np.abs(adds).max() + 1) / 2)).max() <= 2
     text = read_hover_text(person, plot, 3, 1)
     assert "layer 1 head 3" in text and contains_number(text, adds[1, 3])
+    row, column = np.unravel_index(adds.argmin(), adds.shape)
+    assert re.search(r"−\d", read_hover_text(person, plot, int(column), int(row)))  # no hyphen
     person.click_cell(plot, x=3, y=1)
     person.expect_selected(layer=1, head=3)
 

@@ -119,6 +119,16 @@ export function fieldsSelectedBy(point, selects) {
   return change;
 }
 
+/** Has numbers in the texts under a pointer, which Plotly formats, the page's minus sign. @param {MutationRecord[]} changes */
+function writeMinusSigns(changes) {
+  for (const { addedNodes } of changes) {
+    for (const node of addedNodes) {
+      const before = node.textContent ?? "", text = before.replace(/(^|[\s(])-(?=\d)/g, "$1−");
+      if (node.nodeType === Node.TEXT_NODE && text !== before) node.textContent = text;
+    }
+  }
+}
+
 /** @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
@@ -189,6 +199,7 @@ export function figure(element) {
 
   function firstDrawn() {
     followPointerCells(plot, () => image, clickCell);
+    new MutationObserver(writeMinusSigns).observe(find(plot, ".hoverlayer"), { childList: true, subtree: true });
     plot.on("plotly_click", click);
     plot.on("plotly_afterplot", write); // after a zoom
     markSidewaysScroll(element.closest(".html-container"), find(plot, ".svg-container")); // as wide as it was drawn last
