@@ -28,7 +28,7 @@ from explorer.web.shared_constants import HEADING, MARK, element_id
 from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_files
 from model import generate, load_checkpoint
 from tests.browser import chromium
-from tests.exhaustive import first_in_core
+from tests.exhaustive import every_nth_in_core, first_in_core
 
 TIMEOUT_MS = 60_000
 SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
@@ -313,7 +313,7 @@ def trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("depth", first_in_core(["formula", "numbers"]))
-@pytest.mark.parametrize("name", DERIVED)
+@pytest.mark.parametrize("name", every_nth_in_core(3, DERIVED))
 def test_it_derives_each_number_as_python_does(first_page, endpoints, name, depth):
     state = make_state(first_page, STATES[name]) | {"depth": depth}
     panels = {element_id(state["view"], panel.name) for panel in drawn_part(VIEW_BY_NAME[state["view"]]).panels}
