@@ -396,10 +396,10 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     token_ids = most_affected_tokens(logit_effects)
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
-    note = _("Beside each bar: the change here, times the hidden value {hidden}.", hidden=format_number(hidden))
+    note = _("What 1 of the hidden value adds to each logit; here it is {hidden}.", hidden=format_number(hidden))
     if hidden < 0:
         note = _(
-            "Beside each bar: the change here, times the hidden value {hidden}, so signs reverse.",
+            "What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.",
             hidden=format_number(hidden),
         )
     divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
@@ -410,7 +410,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
             _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
             for name, effect in zip(names, logit_effects[token_ids], strict=True)
         ],
-        written=[format_contribution(hidden * effect) for effect in logit_effects[token_ids]],
+        written=[format_contribution(effect) for effect in logit_effects[token_ids]],
         labels=[label(name) for name in names],
         range=[len(token_ids) - 0.4, -0.6],
         note=note,

@@ -9,7 +9,7 @@ from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, 
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number, format_six_digits
+from explorer.explain.notation import format_contribution, format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
@@ -131,6 +131,9 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
     names = [label(trace.vocabulary[token_id]) for token_id in order]
     assert list(figure.layout.yaxis.ticktext) == names[:10] + names[-10:]
+    assert list(bars.text) == [
+        format_contribution(logit_change) for logit_change in bars.x
+    ]  # one number, drawn and written
     hidden = trace["blocks.0.ffn.hidden"][6, 13]
     assert [hover.split("<br>")[1] for hover in bars.hovertext] == [
         f"adds {format_number(hidden * logit_change)} here" for logit_change in bars.x
@@ -144,7 +147,7 @@ def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
         assert figure.layout.xaxis.title.text == "logit change per unit of the hidden value"
         (note,) = figure.layout.annotations
         assert format_number(hidden[chosen]) in note.text
-        assert ("signs reverse" in note.text) is is_reversed
+        assert ("the other way" in note.text) is is_reversed
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):

@@ -92,7 +92,7 @@ async function promoted(about) {
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
     effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),
-    written: ids.map((id) => formatContribution(hidden * effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("Beside each bar: the change here, times the hidden value {hidden}, so signs reverse.", values) : _("Beside each bar: the change here, times the hidden value {hidden}.", values), neuron, layer,
+    written: ids.map((id) => formatContribution(effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.", values) : _("What 1 of the hidden value adds to each logit; here it is {hidden}.", values), neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
     divider: acrossLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };
