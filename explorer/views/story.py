@@ -16,13 +16,13 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_percent, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.labels import PARTS, SUM_CHECK
-from explorer.views.shared_plots import format_percent, token_bars
+from explorer.views.shared_plots import token_bars
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
 from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
 from explorer.views.view import Panel, View

@@ -25,13 +25,12 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, format_six_digits, quote_token
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.shared_plots import format_percent
 from explorer.views.style import shorten_token
 from explorer.views.verification import Verification, verify_derived
 

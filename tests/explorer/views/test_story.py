@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.explain.notation import format_percent
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
-from explorer.views.shared_plots import format_percent
 from tests.sample_models import STYLES, capture_style
 
 every_style = pytest.mark.parametrize("style", STYLES)

@@ -298,7 +298,7 @@ export function explanation(element) {
   const isOpen = () => state[field] === "open";
 
   function show(clauses) {
-    told.replaceChildren(...clauses.flatMap((clause) => [linkTo(clause.words, clause.look, clause.picture), " "]));
+    told.replaceChildren(...clauses.flatMap(({ words, look, picture }) => [picture ? linkTo(words, look, picture) : span("says", words), " "]));
     countDraw(told);
   }
 
