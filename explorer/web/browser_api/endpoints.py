@@ -441,7 +441,8 @@ class BrowserEndpoints:
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
-        return entry.define(GlossaryExampleContext(trace, selection, GenerationSettings.parse(state), comparison))
+        settings, start = GenerationSettings.parse(state), page_state.run.first_visible(len(trace))
+        return entry.define(GlossaryExampleContext(trace, selection, settings, comparison, start))
 
     def direction_of_lists(self, state: State, towards: str, away: str) -> str:
         """Return the spec of the direction between two prompt lists' mean activations after the selected layer.

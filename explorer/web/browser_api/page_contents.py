@@ -272,7 +272,7 @@ class PageContents:
         comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
         trace, other = comparison.runs
         aligned = comparison.alignment.nearest_aligned(position)
-        start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
+        start = page_state.run.first_visible(len(trace)) + position - aligned
         prediction = next_token_distribution_in_trace(other, aligned, settings, start)
         plain, sampled = (
             align_to_vocabulary(probabilities, other.vocabulary, trace.vocabulary)
@@ -356,7 +356,7 @@ def next_token_distribution_in_run(
         position: index in the trace.
         trace: of the run; logits suffice.
     """
-    return next_token_distribution_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+    return next_token_distribution_in_trace(trace, position, settings, run.first_visible(len(trace)))
 
 
 def next_token_distribution_in_trace(
