@@ -321,19 +321,13 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     settled = int(others[-1]) + 1 if len(others) else 0
     if settled == 0:
         return _("{token} is likeliest from the beginning, before any layer has worked.", token=last)
-    rest = trace.config.num_layers - settled
     if (ids[:settled] == ids[-1]).any():  # and was not in between
         first = _("{token} becomes the likeliest again in layer {layer}", token=last, layer=settled - 1)
     else:
         first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
-    if rest == 0:
+    if settled == trace.config.num_layers:
         return _("{first}, the last one.", first=first)
-    return ngettext(
-        "{first}, and stays so in {count} more layer.",
-        "{first}, and stays so in {count} more layers.",
-        rest,
-        first=first,
-    )
+    return _("{first}, and stays first to the end.", first=first)
 
 
 def inspect_guess(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

@@ -456,9 +456,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
-        return _(
-            "{start}. Of all looks back, the one at {key} helps most.", start=start, key=quote_token(trace.tokens[key])
-        )
+        return _("{start}. Looking back at {key} helped most.", start=start, key=quote_token(trace.tokens[key]))
     template = (
         N_("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).")
         if contrast_id is None
