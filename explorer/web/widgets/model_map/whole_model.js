@@ -176,7 +176,7 @@ export function wholeModel(element) {
   function drawBlocks(open) {
     const { at, wide, gap, height } = layout, most = largest(model.blocks.flatMap(({ heads }) => heads));
     const narrowest = Math.min(...wide), every = Math.max(1, Math.ceil(20 / narrowest));
-    const tells = Math.max(1, Math.ceil(42 / narrowest)); // of the best guesses one of so many has room
+    const tells = Math.max(1, Math.ceil(60 / narrowest)); // of the best guesses one of so many has room
     model.blocks.forEach((block, l) => {
       const isOpen = open.level && l === open.layer, x = at[l], w = wide[l] - gap, { guess, probability } = block;
       const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: percent(probability) });
@@ -452,12 +452,13 @@ export function wholeModel(element) {
     sum.replaceChildren(...pieces, whole, ...note);
   }
 
+  /** The colours and shapes of the story's drawing. */
+  const legend = () => [["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].flatMap(([kind, word]) => [" ", span(`summand ${kind}`, make("i"), word)]);
+
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = isStory()
-      ? _("Line: a look back; thicker: it takes more. Blue: for the answer; orange: against it. Dots: heads; squares: feed-forward.")
-      : _("Thicker: longer vector. Blue: for the answer; orange-red: against.");
-    say(readout, item?.label ?? (opened().level ? "" : most));
+    if (!item && isStory() && !opened().level) readout.replaceChildren(_("Line: a look back; thicker: it takes more."), ...legend());
+    else say(readout, item?.label ?? (opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
       nodes.get(nameOf(curve))?.classList.toggle("lit", Boolean(item?.lights?.(curve)));
