@@ -51,6 +51,15 @@ def format_number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def format_percent(share: float) -> str:
+    """Format a share as in "84%", "3.1%", "0.02%", "over 99%" or "less than 0.01%"."""
+    if share >= 0.995 and share < 1:
+        return _("over 99%")
+    if share >= 0.1 or share == 0:
+        return f"{share:.0%}"
+    return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
+
+
 def format_six_digits(value: float) -> str:
     """Format with six significant digits and a true minus sign, so that a printed calculation can be checked."""
     text = f"{float(value) + 0.0:.6g}"  # no negative zero

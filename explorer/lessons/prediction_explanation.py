@@ -1,9 +1,10 @@
 """Text that explains why a token was predicted, and redundant components; each sentence has a figure that shows it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.prediction_reasons import (
     DECISIVE_BITS,
     ModelComponent,
@@ -11,7 +12,7 @@ from explorer.analysis.prediction_reasons import (
     PredictionReasons,
     RedundantComponents,
 )
-from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.notation import format_number, format_percent, join_names, quote_token
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -24,12 +25,12 @@ class ExplanationSentence:
     Attributes:
         text: the sentence.
         selection_change: changes of the selection that show the figure.
-        figure_id: the figure's element id.
+        figure_id: the figure's element id; "" for none.
     """
 
     text: str
-    selection_change: dict[str, Any]
-    figure_id: str
+    selection_change: dict[str, Any] = field(default_factory=dict)
+    figure_id: str = ""
 
 
 def explain_prediction(trace: Trace, position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
@@ -55,6 +56,40 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
     if explanation.partner:
         yield _partner_clause(position, explanation, *explanation.partner)
     yield from _costliest_clauses(position, explanation)
+
+
+def explain_prediction_in_story(
+    trace: Trace, prediction: NextTokenDistribution, explanation: PredictionReasons
+) -> Iterator[ExplanationSentence]:
+    """Yield at most three sentences in percent: the token's probabilities, the first reason, and it ablated."""
+    token_id, token = explanation.token_id, quote_token(trace.vocabulary[explanation.token_id])
+    yield ExplanationSentence(
+        _(
+            "{token} has {before} before temperature and top-k, {after} after.",
+            token=token,
+            before=format_percent(float(prediction.plain[token_id])),
+            after=format_percent(float(prediction.sampled[token_id])),
+        )
+    )
+    for reason in explanation.reasons[:1]:
+        component = reason.component
+        if component.head is None:
+            text = _("The feed-forward of layer {layer} helped most.", layer=component.layer)
+        else:
+            text = _(
+                "Layer {layer} head {head} helped most: it looked at {key}.",
+                layer=component.layer,
+                head=component.head,
+                key=quote_token(trace.tokens[reason.key]),
+            )
+        yield ExplanationSentence(text)
+        yield ExplanationSentence(
+            _(
+                "Switch it off, and {token} has {after} before temperature.",
+                token=token,
+                after=format_percent(2 ** (explanation.log2_p - reason.cost)),
+            )
+        )
 
 
 def _reason_clauses(

@@ -141,7 +141,7 @@ def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> i
 def predict_next_token(context: QuantityContext) -> NextTokenDistribution:
     """Predict the next token after the selected one, with the state's sampling settings."""
     settings, run = context.settings, context.run
-    start = run.dropped + len(run.token_ids) - len(context.trace)
+    start = run.first_visible(len(context.trace))
     limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
     draw_options = {"seed": settings.seed, "start": start}
     return next_token_distribution(

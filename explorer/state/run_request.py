@@ -39,6 +39,10 @@ class RunRequest:
     def token_ids(self) -> tuple[int, ...]:
         return self.prompt + self.generated
 
+    def first_visible(self, num_visible: int) -> int:
+        """Return the position in the whole text of the first token that the model sees."""
+        return self.dropped + len(self.token_ids) - num_visible
+
     def with_patch_source(self, other: "RunRequest | None", pins: Pins) -> "RunRequest":
         """Return the run with another run as the source of its patches.
 

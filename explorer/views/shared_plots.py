@@ -159,15 +159,6 @@ def token_bars(
     )
 
 
-def format_percent(share: float) -> str:
-    """Format a share as in "84%", "3.1%", "0.02%", "over 99%" or "less than 0.01%"."""
-    if share >= 0.995 and share < 1:
-        return _("over 99%")
-    if share >= 0.1 or share == 0:
-        return f"{share:.0%}"
-    return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
-
-
 def score_term_values(terms: np.ndarray) -> dict[str, Any]:
     """Return the values of `score_term_figure`: the parts (n,) of a score, and their sum."""
     return {

@@ -16,13 +16,13 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_percent, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.labels import PARTS, SUM_CHECK
-from explorer.views.shared_plots import format_percent, token_bars
+from explorer.views.shared_plots import token_bars
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
 from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
 from explorer.views.view import Panel, View
@@ -321,19 +321,13 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     settled = int(others[-1]) + 1 if len(others) else 0
     if settled == 0:
         return _("{token} is likeliest from the beginning, before any layer has worked.", token=last)
-    rest = trace.config.num_layers - settled
     if (ids[:settled] == ids[-1]).any():  # and was not in between
         first = _("{token} becomes the likeliest again in layer {layer}", token=last, layer=settled - 1)
     else:
         first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
-    if rest == 0:
+    if settled == trace.config.num_layers:
         return _("{first}, the last one.", first=first)
-    return ngettext(
-        "{first}, and stays so in {count} more layer.",
-        "{first}, and stays so in {count} more layers.",
-        rest,
-        first=first,
-    )
+    return _("{first}, and stays first to the end.", first=first)
 
 
 def inspect_guess(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job
@@ -17,7 +17,6 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import target_and_contrast
-from explorer.views.shared_plots import format_percent
 from explorer.views.style import TOKEN_AXIS_KEY
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 

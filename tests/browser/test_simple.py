@@ -96,9 +96,10 @@ def test_a_guess_is_about_its_place_alone(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newcomer):
+def test_the_simple_page_colours_no_token_and_frames_no_key(newcomer):
     person = newcomer().open(view="looks", shade="rank")
-    expect(person.page.locator("#strip select")).to_have_value("surprisal")
+    expect(person.chips.first).to_have_attribute("title", "position 0")
+    assert not any(person.chips.evaluate_all("(all) => all.map((chip) => +chip.style.getPropertyValue('--share'))"))
     key = person.chips.and_(person.page.locator(".key"))
     expect(key).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
     person.page.get_by_role("button", name="Numbers", exact=True).click()

@@ -13,12 +13,17 @@ from explorer.translations import _, translate
 
 @dataclass(frozen=True)
 class GlossaryExampleContext:
-    """The context of an example: a run, the selection, the sampling settings, and the run compared with, if any."""
+    """The context of an example: a run, the selection, the sampling settings, and the run compared with, if any.
+
+    Attributes:
+        start: number of tokens before the trace's first; random numbers are indexed by position in the whole text.
+    """
 
     trace: Trace
     selection: Selection
     settings: GenerationSettings
     comparison: Comparison | None = None
+    start: int = 0
 
     @property
     def token(self) -> str:

@@ -14,6 +14,7 @@ from explorer.explain.captured import check_captured_value
 from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.translations import N_, _
+from model.generation.sampling import uniform_draw
 
 
 def predict_next_token(context: GlossaryExampleContext) -> NextTokenDistribution:
@@ -127,6 +128,14 @@ def seed_example(context: GlossaryExampleContext) -> str:
     return _("It is {seed} now.", seed=context.settings.seed)
 
 
+def random_number_example(context: GlossaryExampleContext) -> str:
+    seed = context.settings.seed
+    u = uniform_draw(seed, context.start + context.selection.query + 1)
+    return _(
+        "After {token} it is {u}, from seed {seed}.", token=quote_token(context.token), u=format_number(u), seed=seed
+    )
+
+
 def greedy_example(context: GlossaryExampleContext) -> str:
     return _("After {token} it would take {best}.", token=quote_token(context.token), best=likeliest_token(context)[0])
 
@@ -195,8 +204,8 @@ PREDICTIONS = (
     GlossaryEntry((N_("seed"),), N_("decides all random numbers: the same seed writes the same text"), seed_example),
     GlossaryEntry(
         (N_("random number"), "u"),
-        N_("a number from 0 to 1 by which a token is drawn: the first, likeliest first, whose sum so far is larger"),
-        seed_example,
+        N_("a point on a line from 0 to 1, where all probabilities lie side by side; the token it falls on is taken"),
+        random_number_example,
     ),
     GlossaryEntry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),
     GlossaryEntry((N_("beam"),), N_("keeping several texts at each step, the likeliest as wholes"), greedy_example),

@@ -25,13 +25,12 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, format_six_digits, quote_token
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.shared_plots import format_percent
 from explorer.views.style import shorten_token
 from explorer.views.verification import Verification, verify_derived
 
@@ -457,9 +456,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
-        return _(
-            "{start}. Of all looks back, the one at {key} helps most.", start=start, key=quote_token(trace.tokens[key])
-        )
+        return _("{start}. Looking back at {key} helped most.", start=start, key=quote_token(trace.tokens[key]))
     template = (
         N_("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).")
         if contrast_id is None

@@ -13,7 +13,7 @@ from explorer.analysis.patching_effects import (
     patching_effects,
     strongest_neuron_indices,
 )
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
@@ -22,7 +22,6 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
-from explorer.views.shared_plots import format_percent
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,

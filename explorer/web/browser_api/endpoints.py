@@ -356,9 +356,10 @@ class BrowserEndpoints:
             contents |= token_selection_dropdowns(page_state.selection, trace) if about == "token" else {}
         has_continuation = stage == 1 and about != "token"
         if about in ("tune", "token"):
-            contents |= (
-                continuation_contents(make_open_view(self.runs, page_state), settings) if has_continuation else {}
-            )
+            if has_continuation:
+                contents |= continuation_contents(make_open_view(self.runs, page_state), settings)
+                is_story = page_state.selection.is_story  # whose explanation follows the settings
+                contents |= self.page_contents.explanations(page_state, settings) if is_story else {}
             return {"contents": contents, "version": version}
         if about == "show" and stage == 0:
             contents |= self.page_contents.model_facts(page_state.run.checkpoint)
@@ -378,7 +379,7 @@ class BrowserEndpoints:
         if stage == 2 and about == "show":
             self.prefetch(page_state)
         if stage == 1:
-            contents |= self.page_contents.explanations(page_state)
+            contents |= self.page_contents.explanations(page_state, settings)
             contents |= self.page_contents.tree(page_state) if about == "show" else {}
         return {"contents": contents, "version": version}
 
@@ -440,7 +441,8 @@ class BrowserEndpoints:
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
-        return entry.define(GlossaryExampleContext(trace, selection, GenerationSettings.parse(state), comparison))
+        settings, start = GenerationSettings.parse(state), page_state.run.first_visible(len(trace))
+        return entry.define(GlossaryExampleContext(trace, selection, settings, comparison, start))
 
     def direction_of_lists(self, state: State, towards: str, away: str) -> str:
         """Return the spec of the direction between two prompt lists' mean activations after the selected layer.

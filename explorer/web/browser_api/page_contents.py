@@ -14,7 +14,7 @@ from explorer.analysis.token_shading import SHADES, shade_by_surprisal_differenc
 from explorer.architecture.summary import model_summary, summarise_files
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
-from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
 from explorer.state.chat_messages import chat_messages
 from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
@@ -272,7 +272,7 @@ class PageContents:
         comparison = self.runs.comparison(page_state, get_trace=self.runs.logits)
         trace, other = comparison.runs
         aligned = comparison.alignment.nearest_aligned(position)
-        start = page_state.run.dropped + len(page_state.run.token_ids) - len(trace) + position - aligned
+        start = page_state.run.first_visible(len(trace)) + position - aligned
         prediction = next_token_distribution_in_trace(other, aligned, settings, start)
         plain, sampled = (
             align_to_vocabulary(probabilities, other.vocabulary, trace.vocabulary)
@@ -302,15 +302,19 @@ class PageContents:
         is_whole_text = not run.dropped and tuple(tokenizer.encode(text)) == prompt_ids  # else the text is truncated
         return {ADVICE: PromptAdviceLine.pack(advice.text, better if is_whole_text and better != text else "")}
 
-    def explanations(self, page_state: PageState) -> dict[str, Any]:
+    def explanations(self, page_state: PageState, settings: GenerationSettings) -> dict[str, Any]:
         """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
         trace_and_target = trace, selection.query, selection.target
         if selection.why == "open":
-            contents[WHY] = ExplanationButton.pack(
-                explain_prediction(trace, selection.query, prediction_reasons(*trace_and_target))
-            )
+            reasons = prediction_reasons(*trace_and_target)
+            if selection.is_story:
+                prediction = next_token_distribution_in_run(page_state.run, selection.query, settings, trace)
+                sentences = explain_prediction_in_story(trace, prediction, reasons)
+            else:
+                sentences = explain_prediction(trace, selection.query, reasons)
+            contents[WHY] = ExplanationButton.pack(sentences)
         if selection.stand_ins == "open":
             contents[STAND_INS] = ExplanationButton.pack(
                 prediction_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
@@ -352,7 +356,7 @@ def next_token_distribution_in_run(
         position: index in the trace.
         trace: of the run; logits suffice.
     """
-    return next_token_distribution_in_trace(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+    return next_token_distribution_in_trace(trace, position, settings, run.first_visible(len(trace)))
 
 
 def next_token_distribution_in_trace(

@@ -89,7 +89,7 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 const SENTENCES = [
   ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark)",
   ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
-  "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
+  "#lesson .told :is(.before, .after, .against, .words, .note)", ":is(#walk, #why-token) .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(#sampling, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.prediction_reasons import (
     DECISIVE_BITS,
     MAX_COMPONENTS,
@@ -14,7 +15,7 @@ from explorer.analysis.prediction_reasons import (
     prediction_reasons,
 )
 from explorer.explain.notation import quote_token
-from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
@@ -223,3 +224,13 @@ def test_another_token_than_the_likeliest_is_explained_against_that(library):
     clauses = list(explain_prediction(truth.trace, truth.last, reasons))
     assert " below that of “·key”" in clauses[0].text
     verify(truth, clauses)
+
+
+def test_the_story_has_three_sentences_in_percent_before_and_after_the_settings(library):
+    truth, reasons = explain(library, MODELS[0], TEXTS[0], 1.0)
+    prediction = next_token_distribution(truth.trace, truth.last, temperature=0.8, top_k=40)
+    chances, helper, without = [s.text for s in explain_prediction_in_story(truth.trace, prediction, reasons)]
+    shares = [2**truth.log2_p, prediction.sampled[truth.token], 2 ** (truth.log2_p - reasons.reasons[0].cost)]
+    assert re.findall(r"(\d+)%", f"{chances} {without}") == [f"{100 * share:.0f}" for share in shares]
+    component = make_component(*re.search(COMPONENT, helper, re.IGNORECASE).groups())
+    assert component == max(all_components(truth.trace.config), key=truth.direct_effect)

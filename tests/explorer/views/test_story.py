@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.explain.notation import format_percent
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
-from explorer.views.shared_plots import format_percent
 from tests.sample_models import STYLES, capture_style
 
 every_style = pytest.mark.parametrize("style", STYLES)
@@ -96,7 +96,7 @@ def test_every_step_leads_to_the_full_page(view):
     [
         ([9, 7, 8, 7], "becomes the likeliest again in layer 2, the last one."),
         ([9, 8, 8, 7], "becomes the likeliest in layer 2, the last one."),
-        ([7, 8, 7, 7], "becomes the likeliest again in layer 1, and stays so in 1 more layer."),
+        ([7, 8, 7, 7], "becomes the likeliest again in layer 1, and stays first to the end."),
         ([7, 7, 7, 7], "is likeliest from the beginning"),
     ],
 )

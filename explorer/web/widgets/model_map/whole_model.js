@@ -176,7 +176,7 @@ export function wholeModel(element) {
   function drawBlocks(open) {
     const { at, wide, gap, height } = layout, most = largest(model.blocks.flatMap(({ heads }) => heads));
     const narrowest = Math.min(...wide), every = Math.max(1, Math.ceil(20 / narrowest));
-    const tells = Math.max(1, Math.ceil(42 / narrowest)); // of the best guesses one of so many has room
+    const tells = Math.max(1, Math.ceil(60 / narrowest)); // of the best guesses one of so many has room
     model.blocks.forEach((block, l) => {
       const isOpen = open.level && l === open.layer, x = at[l], w = wide[l] - gap, { guess, probability } = block;
       const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: percent(probability) });
@@ -379,12 +379,13 @@ export function wholeModel(element) {
     const topOf = (i) => pattern.y + (rows.length > 1 ? (i * (pattern.h - h)) / (rows.length - 1) : 0);
     if (pattern.w < 20) return;
     const room = (level === "cell" ? layout.steps.x - pattern.x - pattern.w - 8 : card.x + card.w - pattern.x - pattern.w - 8) / SMALL;
+    const weights = rows[rowOf(query)], boxed = level === "head" ? weights.indexOf(Math.max(...weights)) : rowOf(key); // of a head, what its sentence names
     rows.forEach((row, i) => {
       const position = model.rows[i][0];
       row.forEach((p, j) => {
         const [first, last] = model.rows[j], x = pattern.x + j * w, y = topOf(i), isFold = last > first;
         const node = putItem("card", `cell:${position}.${first}`, {
-          kind: ["cell", position === query && key >= first && key <= last && "here"].filter(Boolean).join(" "),
+          kind: ["cell", position === query && j === boxed && "here"].filter(Boolean).join(" "),
           label: _("{query} looks at {key}: {weight}", { query: textOf(position), key: isFold ? bare(model.rows[j][2]) : textOf(first), weight: percent(p) }),
           box: [x, y, x + w, y + h], lights: (curve) => curve[0] === layer && curve[1] === head && curve[2] >= first && curve[2] <= last,
           act: () => closeUp({ open: "cell", layer, head, query: position, key: isFold ? Math.min(position, strongest(first, last)) : first }),
@@ -394,7 +395,7 @@ export function wholeModel(element) {
         within(node, 2, "text", { class: (p ?? 0) > 0.55 ? "on" : "", x: x + w / 2, y: y + h / 2 + 4, "text-anchor": "middle" }, w > 27 && p >= 0.005 ? (100 * p).toFixed(0) : "");
       });
       const letters = room + ((rows.length - i - 1) * w) / SMALL - 1; // beside the diagonal is room for the column's name
-      put("card", `column:${position}`, "text", { class: i === rowOf(key) ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: topOf(i) + h / 2 + 4 }, letters > 3 ? fit(model.rows[i][2], letters) : "");
+      put("card", `column:${position}`, "text", { class: i === boxed ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: topOf(i) + h / 2 + 4 }, letters > 3 ? fit(model.rows[i][2], letters) : "");
     });
     const row = rowOf(query);
     put("card", "row", "rect", { class: "row", x: pattern.x, y: topOf(row), width: (row + 1) * w, height: h, rx: 2 });
@@ -451,12 +452,13 @@ export function wholeModel(element) {
     sum.replaceChildren(...pieces, whole, ...note);
   }
 
+  /** The colours and shapes of the story's drawing. */
+  const legend = () => [["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].flatMap(([kind, word]) => [" ", span(`summand ${kind}`, make("i"), word)]);
+
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    const most = isStory()
-      ? _("Line: a look back; thicker: it takes more. Blue: for the answer; orange: against it. Dots: heads; squares: feed-forward.")
-      : _("Thicker: longer vector. Blue: for the answer; orange-red: against.");
-    say(readout, item?.label ?? (opened().level ? "" : most));
+    if (!item && isStory() && !opened().level) readout.replaceChildren(_("Line: a look back; thicker: it takes more."), ...legend());
+    else say(readout, item?.label ?? (opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
       nodes.get(nameOf(curve))?.classList.toggle("lit", Boolean(item?.lights?.(curve)));

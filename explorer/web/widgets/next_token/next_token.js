@@ -60,7 +60,6 @@ function newRow(columns) {
     type: "button",
     tabIndex: -1, // Enter on the row does the same
     className: "take",
-    title: _("Take this token instead: the text then goes on from here with it."),
   }, _("take"));
   const token = cell("th", "token");
   token.scope = "row";
@@ -91,10 +90,11 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
   say(tag, isDrawn ? (isActual ? _("text, pick") : _("next pick")) : isActual ? _("text") : "");
-  tag.title = [
+  token.title = [
     isActual ? _("the token that the text has here") : "",
-    isDrawn ? _("the token that Step writes: the random number u falls on it") : "",
+    isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",
   ].filter(Boolean).join("; ");
+  take.title = token.title || _("Take this token instead: the text then goes on from here with it.");
   take.hidden = isActual || !isOwn;
   element.classList.toggle("less", row.probability < 0);
   take.ariaLabel = _("take {about}", row);
@@ -298,7 +298,7 @@ export function explanation(element) {
   const isOpen = () => state[field] === "open";
 
   function show(clauses) {
-    told.replaceChildren(...clauses.flatMap((clause) => [linkTo(clause.words, clause.look, clause.picture), " "]));
+    told.replaceChildren(...clauses.flatMap(({ words, look, picture }) => [picture ? linkTo(words, look, picture) : span("says", words), " "]));
     countDraw(told);
   }
 

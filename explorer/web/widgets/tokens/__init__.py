@@ -7,12 +7,11 @@ import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_percent, quote_token
 from explorer.state.continuation_tree import Branches as SavedBranches
 from explorer.state.continuation_tree import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
-from explorer.views.shared_plots import format_percent
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 
 CHAT_HTML = """<div class="chat">

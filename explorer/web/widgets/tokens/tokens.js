@@ -67,21 +67,21 @@ export function tokenStrip(element) {
     return chip;
   }
 
-  // The simple page says what the colour is, and has no list to choose another.
+  // The story has no colours: its reader takes them for attention.
   /** @param {import("../../static/page_state.js").State} at */
   const nameOf = ({ view, shade }) => {
     const [only, ...others] = Object.keys(shades);
-    if (!others.length) return only;
-    return depthOfView(view) === "story" ? "surprisal" : shade ?? choice.value;
+    if (depthOfView(view) === "story") return "";
+    return others.length ? shade ?? choice.value : only;
   };
 
   function shade() {
-    const name = nameOf(state), { shares, words } = shades[name] || {};
+    const name = nameOf(state), { shares = [], words = [] } = shades[name] || {};
     choice.parentElement.hidden = Object.keys(shades).length < 2;
-    choice.value = shadedBy = name;
-    if (!shares) return;
+    if (name) choice.value = name;
+    shadedBy = name;
     chips().forEach((chip, i) => {
-      chip.style.setProperty("--share", String(Math.abs(shares[i])));
+      chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));
       chip.classList.toggle("less", shares[i] < 0);
       const place = _("position {position}", { position: i }), origin = i < numPrompt ? "" : _("generated");
       chip.title = [place, origin, roleNames()[roles[i]], words[i]].filter(Boolean).join(", ");
@@ -196,8 +196,8 @@ export function playback(element) {
     total,
   );
   const behind = (total) => ngettext(
-    "The end of {count} step: what comes next is not chosen yet.",
-    "The end of {count} steps: what comes next is not chosen yet.",
+    "The end: {count} token added.",
+    "The end: {count} tokens added.",
     total,
   );
   const between = (at, total) => messagePieces(

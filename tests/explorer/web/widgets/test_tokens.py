@@ -8,10 +8,9 @@ import pytest
 
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.token_shading import SHADES, shade_tokens
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_percent, quote_token
 from explorer.state.continuation_tree import Branch, build_tree
 from explorer.state.generation_settings import GenerationSettings
-from explorer.views.shared_plots import format_percent
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GenerationPlayer,
