@@ -90,7 +90,7 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isDrawn ? (isActual ? _("text, pick") : _("next pick")) : isActual ? _("text") : "");
+  say(tag, isActual ? _("your text") : isDrawn ? _("next pick") : "");
   tag.title = [
     isActual ? _("the token that the text has here") : "",
     isDrawn ? _("the token that Step writes: the random number u falls on it") : "",
