@@ -1,6 +1,6 @@
 """Walkthroughs: a computation step by step, each step with a sentence and a drawing of the run's numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,16 +35,23 @@ class DisplayNumber:
     share: float
 
     @classmethod
-    def from_value(cls, value: float, largest: float) -> "DisplayNumber":
+    def from_value(
+        cls, value: float, largest: float, format_value: Callable[[float], str] = format_number
+    ) -> "DisplayNumber":
         """Format a value, and give its share of the largest, from −1 to 1."""
         share = value / largest if largest > 0 and np.isfinite(value) else 0.0
-        return cls("−∞" if value == -np.inf else format_number(value), float(np.clip(share, -1, 1)))
+        return cls("−∞" if value == -np.inf else format_value(value), float(np.clip(share, -1, 1)))
 
 
-def display_numbers(values: np.ndarray) -> list[DisplayNumber]:
+def display_numbers(values: np.ndarray, format_value: Callable[[float], str] = format_number) -> list[DisplayNumber]:
     """Return values as text, each with its size relative to the largest of them."""
     finite = np.abs(values[np.isfinite(values)])
-    return [DisplayNumber.from_value(value, finite.max(initial=0.0)) for value in values]
+    return [DisplayNumber.from_value(value, finite.max(initial=0.0), format_value) for value in values]
+
+
+def format_weight(weight: float) -> str:
+    """Format a share of 1 with four decimals, so that a column of them can be compared at a glance."""
+    return f"{weight:.4f}"
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,15 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     keys = select_keys(steps.weights, steps.allowed, query, selection.key)
     masked = np.where(steps.allowed, steps.capped, -np.inf)
     columns = ["q·k", _("score"), _("after the mask"), _("weight")]
-    values = [steps.dots[keys], steps.scores[keys], masked[keys], steps.weights[keys]]
+    values = [display_numbers(value[keys]) for value in (steps.dots, steps.scores, masked)]
+    values.append(display_numbers(steps.weights[keys], format_weight))
     names = [escape_token(trace.tokens[key]) for key in keys]
     query_token = quote_token(trace.tokens[query])
     is_whole = int(steps.allowed.sum()) == int(steps.allowed[keys].sum())
 
     def rows(text: str, count: int, one_by_one: bool = False) -> ComputationStep:
-        display_columns = [display_numbers(column) for column in values[:count]]
         all_rows = [{"label": name, "key": int(key), "chosen": key == selection.key, "cells": list(cells)}
-                 for name, key, cells in zip(names, keys, zip(*display_columns, strict=True), strict=True)]  # fmt: skip
+                 for name, key, cells in zip(names, keys, zip(*values[:count], strict=True), strict=True)]  # fmt: skip
         row_counts = range(1, len(all_rows) + 1) if one_by_one else [len(all_rows)]
         frames = [{"columns": columns[:count], "rows": all_rows[:num_rows]} for num_rows in row_counts]
         return ComputationStep(text, "rows", frames)
@@ -150,7 +157,7 @@ def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequen
 
     def strip(label: str, vector: np.ndarray, weight: float) -> dict:
         shares = [float(share) for share in (vector / largest if largest > 0 else vector * 0).clip(-1, 1)]
-        return {"label": label, "weight": format_number(weight), "opacity": float(weight), "shares": shares,
+        return {"label": label, "weight": format_weight(weight), "opacity": float(weight), "shares": shares,
                 "first": format_number(vector[0])}  # fmt: skip
 
     strips = [strip(escape_token(trace.tokens[key]), values[key], weights[key]) for key in keys]

@@ -337,6 +337,10 @@ class LessonQuantity:
         """Return the quantity's value in the context, with its own change of the state."""
         return float(QUANTITIES[self.name](context.replace(self.change), **self.arguments))
 
+    def counted_tokens(self, context: QuantityContext) -> tuple[str, ...]:
+        """Return the tokens that are counted; none of a quantity that counts no tokens."""
+        return context.replace(self.change).trace.tokens if self.name == "tokens" else ()
+
     def replace(self, name: str, value: Any) -> "LessonQuantity":
         """Return the quantity with another value of an argument or of a state field."""
         if name in quantity_argument_kinds(self.name):

@@ -66,9 +66,14 @@ class Question(Protocol):
 
 
 def format_answer_number(value: float) -> str:
-    """Format a number of a run: counts in full, other numbers with three digits."""
-    is_count = float(value).is_integer() and (abs(value) >= 2 or value == 0)
-    return f"{int(value):,}".replace("-", "−") if is_count else format_number(value)
+    """Format a number of a run: whole numbers in full, others with three digits."""
+    return f"{int(value):,}".replace("-", "−") if float(value).is_integer() else format_number(value)
+
+
+def append_tokens(text: str, quantity: LessonQuantity | None, context: QuantityContext) -> str:
+    """Return a text with the tokens that a quantity counts, if it does, as in "3: ·un + ha + ppy"."""
+    tokens = quantity.counted_tokens(context) if quantity else ()
+    return f"{text}: {' + '.join(map(escape_token, tokens))}" if tokens else text
 
 
 def parse_reply_number(text: str) -> float | None:
@@ -116,7 +121,8 @@ class NumberQuestion:
         truth = self.quantity.evaluate(context)
         ends = {"lowest": min(self.lowest, truth), "highest": max(self.highest, truth)}
         payload = {"truth": truth, "written": format_answer_number(truth), "within": self.tolerance} | ends
-        verdict = _("The run has {number}.", number=format_answer_number(truth))
+        number = append_tokens(format_answer_number(truth), self.quantity, context)
+        verdict = _("The run has {number}.", number=number)
         if reply is None:
             return ReplyGrade(None, verdict, payload)
         if (value := parse_reply_number(reply)) is None:
@@ -184,8 +190,9 @@ class ChoiceQuestion:
             is_right = chosen in right
         if not right:
             return ReplyGrade(is_right, _("In this run none of them is so."), truth)
-        answers = [f"“{self.options[number - 1].text.rstrip('.。')}”" for number in right]
-        verdict = _("The run says {places}.", places=join_names(answers))
+        options = [self.options[number - 1] for number in right]
+        answers = [append_tokens(f"“{option.text.rstrip('.。')}”", option.value, context) for option in options]
+        verdict = _("The answer is {places}.", places=join_names(answers))
         return ReplyGrade(is_right, verdict, truth)
 
     def tally_key(self, reply: str) -> str | None:

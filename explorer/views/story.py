@@ -405,7 +405,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
             high=TEMPERATURES[-1],
         ),
         xaxis={"title": {"text": _("temperature")}, "range": [0, 2.05]},
-        yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability")}},
+        yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability, all tokens kept")}},
     )
 
 

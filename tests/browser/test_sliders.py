@@ -17,6 +17,8 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
     settings = {"temperature": 0.8, "top_k": 3, "top_p": 0.9, "min_p": 0.05, "repetition_penalty": 1.3}
     person = newcomer().open("attention", **settings)
     page, held = person.page, []
+    track, box = (page.locator(f"#top_k input[type={kind}]").bounding_box() for kind in ("range", "number"))
+    assert track["x"] + track["width"] <= box["x"]
     with page.expect_response("**/next_token_scores"):
         page.locator("#top_k input").first.hover()
     page.route("**/explorer/answer", lambda route: held.append(route))  # not sent before the browser has drawn

@@ -9,6 +9,7 @@ from explorer.analysis.attention import query_attention_stages
 from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.positions import rotated_pairs
 from explorer.analysis.residual import residual_norms
+from explorer.analysis.walkthroughs import format_weight
 from explorer.explain.notation import escape_token, format_number
 from explorer.state.selection import Selection
 
@@ -50,6 +51,7 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, cap
     expect(word).to_have_text("query")
     page.keyboard.press("Shift+Tab")  # round among its words and buttons
     expect(page.locator("#walk .says .term").last).to_be_focused()
+    assert page.evaluate("!document.elementFromPoint(20, 58).closest('#prompt')")  # the page is covered
     word.focus()
     expect(page.locator("#definition")).to_contain_text("the token that looks")
     page.locator("#walk .next").focus()
@@ -57,13 +59,14 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, cap
     visible_keys = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
     masked = [format_number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
     columns = [[format_number(value) for value in steps.dots], [format_number(value) for value in steps.scores], masked]
-    columns.append([format_number(value) for value in steps.weights])
+    columns.append([format_weight(value) for value in steps.weights])
     for count in range(1, 5):
         expect(drawing.locator("tbody tr")).to_have_count(len(visible_keys))
         for row, key in enumerate(visible_keys):
             cells = drawing.locator("tbody tr").nth(row)
             expect(cells.locator("th")).to_have_text(escape_token(trace.tokens[key]))
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
+            expect(cells.locator("td.newest")).to_have_text(columns[count - 1][key])
         page.keyboard.press(" ")
     fetched = trace[f"blocks.{selection.layer}.attn.z"][selection.head, selection.query]
     expect(drawing.locator(".first.is-sum")).to_have_text(f"{format_number(fetched[0])} …")

@@ -331,7 +331,7 @@ ATTENTION = (
         attention_example,
     ),
     GlossaryEntry(
-        (N_("head"), N_("heads")),
+        (N_("head"), N_("heads"), N_("attention head"), N_("attention heads")),
         N_("one of a layer’s parts that look back at earlier tokens, side by side, each with weights of its own"),
         layers_example,
     ),

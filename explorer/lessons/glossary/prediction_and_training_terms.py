@@ -175,8 +175,8 @@ PREDICTIONS = (
     GlossaryEntry(
         (N_("temperature"), "÷ T"),
         N_(
-            "how daring the choice is: logits are divided by it before the softmax; below 1 the likeliest tokens gain, "
-            "above 1 the others, and 0 takes the likeliest"
+            "low: nearly always the favourite; high: rarer tokens get a real chance. Logits are divided by it before "
+            "the softmax; 0 takes the likeliest"
         ),
         temperature_example,
     ),

@@ -3,7 +3,7 @@
 import { _ } from "../static/translations.js";
 import { argmax, largest, length, range, rowsOf } from "./figures.js";
 import { ToldError } from "./model.js";
-import { escapeToken, formatNumber, quoteToken } from "./notation.js";
+import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
@@ -13,10 +13,11 @@ import { stream, updates } from "./views/residual.js";
 
 const MAX_KEYS = 8, MAX_DIMENSIONS = 16, MAX_FRAMES = 24;
 
-/** A number as text, and its share of the largest that it is compared with. @param {number} value @param {number} most */
-const displayNumber = (value, most) => ({ text: value === -Infinity ? "−∞" : formatNumber(value), share: most > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / most)) : 0 });
-/** @param {number[]} values */
-const displayNumbers = (values) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs))));
+/** A number as text, and its share of the largest that it is compared with. @param {number} value @param {number} most @param {(value: number) => string} [write] */
+const displayNumber = (value, most, write = formatNumber) => ({ text: value === -Infinity ? "−∞" : write(value), share: most > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / most)) : 0 });
+/** @param {number[]} values @param {(value: number) => string} [write] */
+const displayNumbers = (values, write) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs)), write));
+const formatWeight = (weight) => formatFixed(weight, 4);
 
 /** The keys that are shown, in order: the chosen one, those with the largest weights, and one that is masked if any is. @param {ArrayLike<number>} weights @param {number} query @param {number} chosen */
 function selectKeys(weights, query, chosen) {
@@ -29,7 +30,7 @@ function selectKeys(weights, query, chosen) {
 async function mixValues(about, keys) {
   const { tokens, position, dHead } = about, first = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(about, "pattern"))[position], values = (await headRows(about, "v")).map(first), sum = first((await headRows(about, "z"))[position]);
   const most = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
-  const strip = (label, vector, weight) => ({ label, weight: formatNumber(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, most).share), first: formatNumber(vector[0]) });
+  const strip = (label, vector, weight) => ({ label, weight: formatWeight(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, most).share), first: formatNumber(vector[0]) });
   const strips = keys.map((key) => strip(escapeToken(tokens[key]), values[key], weights[key]));
   return {
     says: _("Each token’s value, as strong as its weight, is added up: that is what the head fetches. Shown are the first {count} of {all} numbers, and the first of them in digits.", { count: sum.length, all: dHead }), kind: "strips",
@@ -42,7 +43,8 @@ async function attention(about) {
   const { tokens, layer, head, position, key: chosen, dHead } = about, query = quoteToken(tokens[position]), scores = (await headRows(about, "scores"))[position], weights = (await headRows(about, "pattern"))[position];
   const keys = selectKeys(weights, position, chosen), hasLater = keys.at(-1) > position, isWhole = keys.filter((key) => key <= position).length === position + 1;
   const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
-  const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity)), keys.map((key) => weights[key])].map(displayNumbers);
+  const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
+  columns.push(displayNumbers(keys.map((key) => weights[key]), formatWeight));
   function rows(says, count, isOneByOne = false) {
     const all = keys.map((key, i) => ({ label: escapeToken(tokens[key]), key, chosen: key === chosen, cells: columns.slice(0, count).map((cells) => cells[i]) }));
     return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };

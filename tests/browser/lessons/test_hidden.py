@@ -36,6 +36,7 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
         "#prediction-lens .html-container",
     ):
         expect(page.locator(selector)).to_be_hidden()
+    expect(page.locator("#view :is(.view-tools, .panels > .block):visible")).to_have_count(0)  # it is about the tokens
     page.set_viewport_size(PHONE)
     page.evaluate("explorer.select({ view: 'tokens' })")  # where the whole page is in sight
     expect(page.locator("#step")).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 
 from explorer import capture, make_intervention
 from explorer.analysis.residual import residual_norms
-from explorer.analysis.walkthroughs import MAX_KEYS, WALKTHROUGHS, get_walkthrough
+from explorer.analysis.walkthroughs import MAX_KEYS, WALKTHROUGHS, format_weight, get_walkthrough
 from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
@@ -34,7 +34,7 @@ def test_attention_goes_from_products_to_what_is_fetched(trace):
         key = row["key"]
         assert dot == pytest.approx(keys[key] @ query, rel=6e-3, abs=1e-4)
         assert score == pytest.approx(dot / trace.config.divisor, rel=1.2e-2, abs=1e-4)
-        assert weight == pytest.approx(pattern[key], rel=6e-3, abs=1e-6)
+        assert weight == pytest.approx(pattern[key], abs=6e-5)
         assert (after == -np.inf) == (key > clamped.query or pattern[key] == 0)
     assert [len(segment.frames[-1]["rows"][0]["cells"]) for segment in (products, scores, masked, weights)] == [
         1,
@@ -51,7 +51,7 @@ def test_attention_goes_from_products_to_what_is_fetched(trace):
         mix.frames[-1]["strips"][:-1], [key for key in shown_keys if key <= clamped.query], strict=True
     ):
         value = trace.head_value(f"blocks.{clamped.layer}.attn.v", clamped.head)[key]
-        assert (strip["first"], strip["weight"]) == (format_number(value[0]), format_number(pattern[key]))
+        assert (strip["first"], strip["weight"]) == (format_number(value[0]), format_weight(pattern[key]))
         assert np.sign(strip["shares"]).tolist() == np.sign(value[: len(strip["shares"])]).tolist()
 
 

@@ -89,7 +89,7 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isDrawn ? (isActual ? _("text, pick") : _("next pick")) : isActual ? _("text") : "");
+  say(tag, isActual ? _("your text") : isDrawn ? _("next pick") : "");
   token.title = [
     isActual ? _("the token that the text has here") : "",
     isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",

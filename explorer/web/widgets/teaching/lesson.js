@@ -331,11 +331,12 @@ function questionNodes(asked, judged) {
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
 
-/** What of the page a step leaves in sight: one figure, the next token, what is above a view's figures, or, for a task or in another view, all. */
+/** What of the page a step leaves in sight: one figure, the tokens, the next token, what is above a view's figures, or, for a task or in another view, all. */
 function subjectOf({ target = "", task, view }) {
   if (task || target === "prompt" || view !== state.view) return "page";
   if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
-  return !target || ["strip", "series"].includes(target) || target.endsWith("-what-ifs") ? "view" : "figure";
+  if (target === "strip") return target;
+  return !target || target === "series" || target.endsWith("-what-ifs") ? "view" : "figure";
 }
 
 /** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {{ target?: string, task: any, view: any }} step */
@@ -360,7 +361,7 @@ export function lesson(element) {
     say(heading, given.heading ?? "");
     say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
     say(find(column, ".note"), given.note ?? "");
-    say(find(column, ".against"), given.step === 1 ? _("Against the belief: {belief}", { belief: given.against }) : "");
+    say(find(column, ".against"), given.step === 1 ? _("You may think that {belief}. It is not so.", { belief: given.against }) : "");
     part(".before", given.before, prose, []);
     part(".question", [given.question, given.judged?.truth, given.judged?.reply, given.missing, given.problem], () => asked(given));
     part(".verdict", [given.judged?.is_right, given.judged?.words, given.task], () => verdict(given));

@@ -53,13 +53,12 @@ function tint({ style }, share, most) {
   style.setProperty("--tone", SIGNED[+(share >= 0)]);
 }
 
-/** A table: a row a key, a column a stage, the newest and the chosen key framed. @param {Frame} frame */
+/** A table: a row a key, a column a stage, the newest stage and the chosen key framed. @param {Frame} frame */
 function rows({ columns, rows: of }) {
   const head = make("tr", {}, make("th", {}, ""), ...columns.map((name) => make("th", { scope: "col" }, name)));
-  const body = of.map(({ label, chosen, cells }, i) => {
+  const body = of.map(({ label, chosen, cells }) => {
     const numbers = cells.map((cell, j) => {
-      const isNewest = j === columns.length - 1 && (columns.length > 1 || i === of.length - 1);
-      const made = make("td", { className: isNewest ? "newest" : "" }, cell.text);
+      const made = make("td", { className: j === columns.length - 1 ? "newest" : "" }, cell.text);
       tint(made, cell.share, MOST_SHADE);
       return made;
     });

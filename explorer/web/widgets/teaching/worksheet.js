@@ -135,7 +135,7 @@ export async function openSheet(name, steps) {
 const titled = ({ title, audience, minutes, against, model, note }) => [
   make("h1", {}, title),
   make("p", { className: "about" }, _("For {audience} · {minutes} minutes · with {model}", { audience, minutes, model })),
-  make("p", { className: "about" }, _("Against the belief: {belief}", { belief: against })),
+  make("p", { className: "about" }, _("You may think that {belief}. It is not so.", { belief: against })),
   ...(note ? [make("p", { className: "about" }, note)] : []),
 ];
 

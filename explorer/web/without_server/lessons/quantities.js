@@ -5,6 +5,7 @@ import { openQuery } from "../actions.js";
 import { openRun } from "../answers.js";
 import { cosine, length, rowsOf, sum } from "../figures.js";
 import { entropy } from "../next_token.js";
+import { escapeToken } from "../notation.js";
 import { ADDRESS_DEFAULTS } from "../../static/shared_constants.js";
 import { headRows } from "../views/attention.js";
 
@@ -76,6 +77,11 @@ export const SHARES = ["probability", "chance", "head_score", "weight"]; // from
 
 /** @param {Context} context @param {Quantity} quantity @returns {Promise<number>} */
 export async function evaluate(context, { name, arguments: given, change }) { return QUANTITIES[name](await context.replace(change), given); }
+
+/** A text with the tokens that a quantity counts, if it does, as in "3: ·un + ha + ppy". @param {string} text @param {Quantity | null} quantity @param {Context} context */
+export async function appendTokens(text, quantity, context) {
+  return quantity?.name === "tokens" ? `${text}: ${(await context.replace(quantity.change)).tokens.map(escapeToken).join(" + ")}` : text;
+}
 
 /** A quantity with another value of an argument that it has, or else of a field of the state. @param {Quantity} quantity @param {string} name @param {any} value @returns {Quantity} */
 export function withValue(quantity, name, value) {

@@ -5,7 +5,7 @@ import { _, ngettext } from "../../static/translations.js";
 import { numberOf } from "../../widgets/teaching/lesson.js";
 import { range } from "../figures.js";
 import { escapeToken, formatCount, formatNumber, quoteToken } from "../notation.js";
-import { COUNTS, evaluate, holds, SHARES, withValue } from "./quantities.js";
+import { appendTokens, COUNTS, evaluate, holds, SHARES, withValue } from "./quantities.js";
 import { WORKED_EXAMPLES } from "./worked_examples.js";
 
 /** @typedef {import("./quantities.js").Context} Context @typedef {import("./quantities.js").Quantity} Quantity */
@@ -15,8 +15,8 @@ import { WORKED_EXAMPLES } from "./worked_examples.js";
 
 const NUM_SHOWN_TOKENS = 5, MAX_CHARS = 40, MAX_CELLS = 24, RELATIVE_TOLERANCE = 0.02, ABSOLUTE_TOLERANCE = 0.006;
 
-/** Counts in full, other numbers with three digits. @param {number} value */
-export const formatAnswer = (value) => (Number.isInteger(value) && (Math.abs(value) >= 2 || value === 0) ? formatCount(value).replace("-", "−") : formatNumber(value));
+/** Whole numbers in full, others with three digits. @param {number} value */
+export const formatAnswer = (value) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatNumber(value));
 
 /** The whole number in a text. @param {string} text */
 const indexOf = (text) => (/^\d{1,9}$/.test(text) ? +text : null);
@@ -36,7 +36,7 @@ export const QUESTIONS = {
     ask: ({ quantity, lowest, highest }) => ({ kind: "number", is_count: COUNTS.includes(quantity.name), lowest, highest }),
     async grade({ quantity, lowest, highest, tolerance }, context, reply) {
       const truth = await evaluate(context, quantity), data = { truth, written: formatAnswer(truth), within: tolerance, lowest: Math.min(lowest, truth), highest: Math.max(highest, truth) };
-      const words = _("The run has {number}.", { number: formatAnswer(truth) }), value = reply === null ? null : numberOf(reply);
+      const words = _("The run has {number}.", { number: await appendTokens(formatAnswer(truth), quantity, context) }), value = reply === null ? null : numberOf(reply);
       if (reply === null) return { isRight: null, words, truth: data };
       if (value === null) return null;
       const error = Math.abs(value - truth), off = error ? [_("You are off by {difference}.", { difference: formatAnswer(error) })] : [];
@@ -50,8 +50,8 @@ export const QUESTIONS = {
       const areRight = await each(options, ({ when }) => holds(context, when)), values = await each(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
       const shown = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, chosen = reply === null ? null : indexOf(reply);
       if (reply !== null && !options[chosen - 1]) return null;
-      const places = joinNames([...new Set(right.map((number) => `“${options[number - 1].text.replace(/[.。]+$/, "")}”`))]);
-      return { isRight: reply === null ? null : right.includes(chosen), words: right.length ? _("The run says {places}.", { places }) : _("In this run none of them is so."), truth };
+      const places = joinNames([...new Set(await each(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
+      return { isRight: reply === null ? null : right.includes(chosen), words: right.length ? _("The answer is {places}.", { places }) : _("In this run none of them is so."), truth };
     },
   },
 

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from explorer.explain.notation import escape_token
 from explorer.lessons.lesson import parse_lesson
+from explorer.lessons.questions import format_answer_number
 
 from .conftest import lesson_text
 
@@ -101,8 +103,10 @@ def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain
 def test_a_verdict_has_the_option_s_words_and_no_error_of_nothing(plain):
     choice, number = make_question("choice"), make_question("number")
     judged = choice.grade(plain, "2")
-    assert judged.text == f"The run says “{choice.options[1].text.rstrip('.')}”."
-    assert "off by" not in number.grade(plain, str(len(plain.trace))).text
+    assert judged.text.startswith(f"The answer is “{choice.options[1].text.rstrip('.')}”: The + ")
+    right = number.grade(plain, str(len(plain.trace))).text
+    assert "off by" not in right and " + ".join(map(escape_token, plain.trace.tokens)) in right
+    assert format_answer_number(1.0) == "1"
     assert "off by" in number.grade(plain, str(len(plain.trace) + 1)).text
 
 
