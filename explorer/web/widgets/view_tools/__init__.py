@@ -214,7 +214,7 @@ class PromptAdviceLine(HtmlWidget):
 
 
 class TrainingStepSlider(HtmlWidget):
-    """A slider over a model's checkpoints, with a button that plays them; for one checkpoint, a button to another model.
+    """A slider over a model's checkpoints, and a button that plays them; of a single one, a button to another model.
 
     The latter is in sight in the tab Training alone.
     """
