@@ -14,6 +14,8 @@ def model_summary(lm: TransformerLM) -> str:
     config = lm.config
     millions = sum(parameter.numel() for parameter in lm.parameters()) / 1e6
     size = _("{millions:.1f} M parameters", millions=millions), layers_and_heads(config)
+    widths = " · ".join(f"{name} {getattr(config, name)}" for name in ("d_model", "d_head", "d_ff"))
+    size += widths, _("vocabulary {tokens}", tokens=f"{config.vocab_size:,}")
     size += _("context {tokens}", tokens=config.context_length), lm.device.type
     return " · ".join(
         (describe_architecture(config), *size, *(translate(note.template, **note.values) for note in lm.notes))

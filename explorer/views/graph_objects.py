@@ -82,8 +82,8 @@ class Figure:
         Args:
             texts: the intervention of each cell, row by row, or of each bar; "" for none.
             state_field: the field of the page's state with that run's interventions.
-            adds: True: a click with Shift (or the + key) adds the intervention to the others. False: a button beside
-                the derivation of the clicked point puts it in place of those of its kind.
+            adds: True: the button beside the derivation of the clicked point, a click with Shift and the + key add the
+                intervention to the others. False: the button puts it in place of those of its kind.
             query_in_a: the query in A after which the effect is visible; None for the chosen one.
         """
         return self.set_meta(changes={"texts": texts, "of": state_field, "adds": adds, "looks_from": query_in_a})

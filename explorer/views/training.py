@@ -435,10 +435,7 @@ VIEW = View(
     order=140,
     reads_other_files=True,
     fields=(HEAD_SCORE_FIELD,),
-    description=N_(
-        "Training makes the next token likelier step by step: the loss falls, heads learn where to look. Click a "
-        "curve to go there."
-    ),
+    description=N_("Training makes the next token likelier step by step: the loss falls, heads learn where to look."),
     formula=describe_checkpoint,
     required_taps=("blocks.*.attn.pattern", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its training."),

@@ -50,7 +50,11 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
     person.page.keyboard.press("/")
     expect(box).to_be_focused()
     expect(box).to_have_value("")
-    box.fill("no such thing")
+    box.fill("induction")
+    expect(results(person).first.locator(".kind")).to_have_text("head score")
+    person.page.keyboard.press("Control+k")
+    person.page.keyboard.type("no such thing")  # in place of what was typed
+    expect(box).to_have_value("no such thing")
     expect(person.page.locator("#search-dialog [role=status]")).to_contain_text("Nothing here is called")
 
 

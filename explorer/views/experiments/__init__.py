@@ -1,5 +1,7 @@
 """Experiments view: interventions on components and their effects."""
 
+from collections.abc import Callable
+
 from explorer.analysis.intervention_effects import (
     ablation_effect,
     ablation_effects,
@@ -146,6 +148,16 @@ def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: Clicked
     )
 
 
+def name_unchanged_model(template: str) -> Callable[[Trace, Selection], str]:
+    """Return a panel's heading: its title with the target {token}, and, where the run is changed, that it is not."""
+
+    def heading(trace: Trace, selection: Selection) -> str:
+        title = translate(template, token=quote_token(trace.vocabulary[target_token(trace, selection)]))
+        return _("On the unchanged model. {title}", title=title) if trace.baseline else title
+
+    return heading
+
+
 VIEW = View(
     name="experiments",
     title=N_("Change"),
@@ -158,7 +170,7 @@ VIEW = View(
     formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),
-    controls=("query", "key", "target", "layer", "head", "neuron"),
+    controls=("layer", "head", "neuron", "target", "query", "key"),
     intervention_controls=(
         *(HEAD, HEADS, FEED_FORWARD, NEURON, MEAN),
         *(PATCH_HEAD, PATCH_MEAN, PATCH_HEADS, PATCH_FEED_FORWARD, PATCH_NEURON, PATCH_STREAM),
@@ -169,6 +181,7 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("Each head ablated alone: change of the explained token’s log₂ probability"),
+            heading=name_unchanged_model(N_("Each head ablated alone: change of log₂ p of {token}")),
             draw=lambda trace, s: head_ablation_map(
                 baseline_trace(trace), s.query, target_token(trace, s), s.layer, s.head, trace.edits
             ),
@@ -189,6 +202,7 @@ VIEW = View(
         Panel(
             name="sublayers",
             title=N_("All heads of a layer ablated, or its feed-forward"),
+            heading=name_unchanged_model(N_("All heads of a layer ablated, or its feed-forward: log₂ p of {token}")),
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},

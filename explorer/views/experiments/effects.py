@@ -49,7 +49,6 @@ from explorer.views.style import (
     label,
     position_labels,
     stage_axis,
-    sublayer_axis,
     token_axis,
 )
 from explorer.views.verification import verify_comparison
@@ -160,7 +159,12 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
             part=names[largest_index],
             bits=format_contribution(values[largest_index]),
         ),
-        xaxis={**sublayer_axis(names), "title": {"text": _("without (blue: all heads, orange: feed-forward)")}},
+        xaxis={
+            "title": {"text": _("layer (blue: without its heads, orange: without its feed-forward)")},
+            "tickvals": [2 * layer + 0.5 for layer in layers],
+            "ticktext": [str(layer) for layer in layers],
+            "showgrid": False,
+        },
         yaxis={"title": {"text": _("change of log₂ probability, bits")}},
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit

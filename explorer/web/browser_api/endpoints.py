@@ -20,6 +20,8 @@ from explorer.tracing.model_library import ModelLibrary, ModelOpener, TrainingSt
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
+from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.view import Panel, View
 from explorer.web.browser_api.answer_cache import AnswerCache
 from explorer.web.browser_api.lesson_endpoints import LessonContents, LessonEndpoints
 from explorer.web.browser_api.open_view import make_open_view, point_derivation_text
@@ -82,14 +84,23 @@ class SearchEndpoints:
         Returns:
             `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
             text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
-            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, and its `figures` as (element id, title)
-            pairs.
+            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title)
+            pairs, and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
 
         Raises:
             UserError, CheckpointError: there is no such run.
         """
-        trace = self.runs.trace(PageState.parse(state).run)
-        config, vocabulary = trace.config, trace.vocabulary
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        config, vocabulary, selection = trace.config, trace.vocabulary, page_state.selection.clamp_to_trace(trace)
+
+        def panels(view: View) -> list[Panel]:
+            return [
+                panel
+                for panel in view.panels
+                if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
+            ]
+
         return {
             "layers": config.num_layers,
             "heads": config.num_heads,
@@ -100,10 +111,12 @@ class SearchEndpoints:
             "views": {
                 view.name: {
                     "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
-                    "figures": [
-                        (element_id(view.name, panel.name), translate(panel.title))
-                        for panel in view.panels
-                        if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
+                    "figures": [(element_id(view.name, panel.name), translate(panel.title)) for panel in panels(view)],
+                    "choices": [
+                        (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
+                        for panel in panels(view)
+                        if panel.chooser
+                        for dropdown in make_selection_dropdowns((panel.chooser,), trace, selection)
                     ],
                 }
                 for view in VIEW_BY_NAME.values()

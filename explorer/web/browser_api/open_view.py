@@ -187,8 +187,10 @@ class OpenView:
 
     @property
     def choices(self) -> list[SelectionDropdown]:
-        """The fields of the selection that the view offers as lists."""
+        """The fields of the selection that the view offers as lists; none if no figure depends on the selection."""
         if not self.applies_to(self.trace) or (self.view.is_comparison and self.has_single_run):
+            return []
+        if self.view.panels and not any(map(self.has, self.panels(newly=False))):
             return []
         runs = self.comparison if self.view.is_comparison else None
         field_lists = (

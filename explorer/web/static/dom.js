@@ -495,10 +495,10 @@ export function placeNotices() {
   document.body.append(list);
 }
 
-/** @param {string} text */
-export function notify(text) {
-  for (const other of list.children) if (/** @type {HTMLElement} */ (other).dataset.text === text) other.remove();
-  const notice = make("div", { className: "notice", dataset: { text } }, make("span", {}, text));
+/** Of each kind the last one stays. @param {string} text @param {string} [kind] */
+export function notify(text, kind = text) {
+  for (const other of list.children) if (/** @type {HTMLElement} */ (other).dataset.kind === kind) other.remove();
+  const notice = make("div", { className: "notice", dataset: { text, kind } }, make("span", {}, text));
   notice.append(button("×", () => notice.remove(), { ariaLabel: _("Close") }));
   list.append(notice);
   setTimeout(() => notice.remove(), STAYS_MS);

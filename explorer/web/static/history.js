@@ -101,6 +101,7 @@ export function recordInHistory(state) {
 }
 
 const COPIED_MS = 2000; // that the menu says so
+const COPIED = "copied"; // the kind of notice, of which the last one stays
 
 /** Closes the menu of what can be copied. @param {HTMLElement} button in it */
 function closeAround(button) {
@@ -128,6 +129,7 @@ export async function copyLink(button) {
   if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
   try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
   tellCopied(button);
+  notify(_("Link copied."), COPIED);
 }
 
 /** Copies a script that shows the figure in sight, and says which; or saves it as a file. @param {HTMLElement} button */
@@ -137,7 +139,7 @@ export async function copyPython(button) {
     const id = figureInSight(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
-    if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }));
+    if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), COPIED);
   } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
 }
 

@@ -140,7 +140,7 @@ function showTokens(count, isLast) {
  */
 export function merge({ change, ask: question, steps, notices }) {
   isHeard = true;
-  notices?.forEach(notify);
+  notices?.forEach((notice) => notify(notice));
   if (!change || !applyChange(change, Boolean(steps))) return;
   if ("seed" in change) syncControls();
   if (!steps) return ask(question);
@@ -287,7 +287,7 @@ async function answered(about, action) {
   try {
     for await (const line of answerLines({ about: ABOUT[about], state: { ...state, version }, ...(action && { action }), ...(tell && { inspect: inspected }) }, unwanted.signal)) {
       showNumWaiting(line.waiting ?? null);
-      line.notices?.forEach(notify);
+      line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
       if (line.change && isDone) {
         outdate("show", state.view)();

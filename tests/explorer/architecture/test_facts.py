@@ -17,7 +17,10 @@ from model.errors import LoadingNote
 
 def test_facts_name_the_kind_and_the_size(lms):
     size = sum(parameter.numel() for parameter in lms["rope"].parameters())
-    common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
+    config = lms["rope"].config
+    widths = f"d_model {config.d_model} · d_head {config.d_head} · d_ff {config.d_ff}"
+    widths += f" · vocabulary {config.vocab_size:,}"
+    common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · {widths} · context 32 · cpu"
     assert model_summary(lms["rope"]) == f"RMSNorm · RoPE · SwiGLU · {common}"
 
 

@@ -26,7 +26,7 @@ from explorer.web.layout import view_markup
 from explorer.web.page import Page, decorate_api_function
 from explorer.web.public_api import PublicApi
 from explorer.web.rate_limits import PromptRateLimiter
-from explorer.web.widgets.view_tools import TrainingStepSlider
+from explorer.web.widgets.view_tools import training_moments
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
 QUERIES = (
@@ -185,7 +185,7 @@ def main(language: str):
             *error_texts(page),
         ]
         texts += [(name, model_summary(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
-        texts += [("series", words) for _name, words, _tick in TrainingStepSlider.pack("b", ["b", "b/step-01"])]
+        texts += [("series", words) for _name, words, _tick in training_moments("b", ["b", "b/step-01"])]
     print(json.dumps(texts))
 
 

@@ -219,12 +219,14 @@ export function figure(element) {
     if (edit) toggleEdit(edit, changes, lookingFrom());
   }
 
-  /** What is offered beside a point's derivation: the other run's value in place of this one's. @param {number[]} place */
-  function patchAt(place) {
-    const edit = changes && !changes.adds && editAt(place);
+  /** What is offered beside a point's derivation: the change that it stands for. @param {number[]} place */
+  function changeAt(place) {
+    const edit = changes && editAt(place);
     if (!edit) return null;
     const how = changes, look = lookingFrom();
-    const label = () => (edits(how.of).includes(edit) ? _("Remove this patch") : how.of === "edits" ? _("Patch this into A") : _("Patch this into B"));
+    const patch = how.of === "edits" ? _("Patch this into A") : _("Patch this into B");
+    const [make, takeBack] = how.adds ? [_("Ablate this"), _("Give it back")] : [patch, _("Remove this patch")];
+    const label = () => (edits(how.of).includes(edit) ? takeBack : make);
     return { label, act: () => toggleEdit(edit, how, look) };
   }
 
@@ -243,7 +245,7 @@ export function figure(element) {
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     if (!opens || event.shiftKey) {
       if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfShownRun());
-      inspect({ x: tokenPosition(point, "x"), y: tokenPosition(point, "y"), curve: point.curveNumber, item }, patchAt(place));
+      inspect({ x: tokenPosition(point, "x"), y: tokenPosition(point, "y"), curve: point.curveNumber, item }, changeAt(place));
     }
     if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...changeInA(change, of), ...(!changes?.adds && lookingFrom()) });
   }
@@ -272,7 +274,7 @@ export function figure(element) {
     if (event.key === "+" && changes?.adds && cells()) return toggle([y, x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
-    inspect({ x, y }, cells() ? patchAt([y, x]) : null);
+    inspect({ x, y }, cells() ? changeAt([y, x]) : null);
   });
 
   new ResizeObserver(() => {

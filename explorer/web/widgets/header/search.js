@@ -20,10 +20,10 @@ import { modelName, depthOfView, state } from "../../static/page_state.js";
  * @property {boolean} [isToken] whether the name is a token's text
  */
 /** @typedef {{ item: Item, score: number }} Found */
-/** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string][] }> }} Index */
+/** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string][], choices: [string, string, string, [any, string][]][] }> }} Index */
 
 const MAX_SHOWN = 8, MAX_OF_A_KIND = 4, MAX_TOKENS = 3;
-const VIEW_BONUS = 6, ALIAS_COST = 5; // a view or a figure goes before a term of the same name
+const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or what one can show goes before a term of the same name
 
 // What can be found: the page's own parts as they are in it, and what Python lists.
 
@@ -37,10 +37,10 @@ function pickIn(change, view) {
   pick(isHere ? change : { ...change, view });
 }
 
-/** @param {string} view @param {string} figure its element id */
-async function goToFigure(view, figure) {
+/** @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] what it is to show */
+async function goToFigure(view, figure, change = {}) {
   goToTop();
-  pick({ view });
+  pick({ view, ...change });
   await window.explorer.settled();
   if (document.getElementById(figure)?.clientWidth) reveal(figure);
 }
@@ -79,10 +79,12 @@ function figureItem(id, name, view, title) {
 /** @param {Index | null} index */
 function viewItems(index) {
   return findAll(document, "#navigation [data-view]").flatMap((tab) => {
-    const { aliases = [], figures = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
+    const { aliases = [], figures = [], choices = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
     return [
       item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); pick({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
       ...figures.map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
+      ...choices.flatMap(([id, field, kind, options]) =>
+        options.map(([value, name]) => item(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
     ];
   });
 }
@@ -179,7 +181,7 @@ function best(typed, items, others) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a space in sight is of a token
   const fit = ({ words, kind }) => Math.max(...words.map((word, i) => {
     const fits = score(word, query);
-    return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || (kind === _("figure") && fits === EXACT));
+    return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && fits === EXACT));
   }));
   const scored = query ? items.map((one) => ({ item: one, score: fit(one) })) : [];
   const found = [...others, ...scored].filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
@@ -220,11 +222,10 @@ function findInVocabulary(typed, index) {
 /** @type {ReturnType<typeof makeSearch> | null} */
 let search = null;
 
-/** Opens the search; or closes it, where it is open. */
+/** Opens the search; where it is open, selects what was typed. */
 export function openSearch() {
   search ??= makeSearch();
-  if (search.dialog.open) search.dialog.close();
-  else search.open();
+  search.open();
 }
 
 function makeSearch() {
@@ -294,8 +295,8 @@ function makeSearch() {
   dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); }); // beside it
 
   return {
-    dialog,
     open() {
+      if (dialog.open) return input.select();
       items = listItems(index);
       input.value = "";
       show();

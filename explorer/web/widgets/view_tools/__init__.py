@@ -214,7 +214,10 @@ class PromptAdviceLine(HtmlWidget):
 
 
 class TrainingStepSlider(HtmlWidget):
-    """A slider over a model's checkpoints, with a button that plays them; hidden for a model with one checkpoint."""
+    """A slider over a model's checkpoints, and a button that plays them; of a single one, a button to another model.
+
+    The latter is in sight in the tab Training alone.
+    """
 
     kind = "series"
 
@@ -228,10 +231,16 @@ class TrainingStepSlider(HtmlWidget):
         super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(checkpoint: str, checkpoints: Sequence[str]) -> list[list[str]]:
-        """Return name, label and tick of every checkpoint of the same training; empty if there is only one."""
-        series = checkpoints_of_training(checkpoint, checkpoints)
-        return [[name, step_label(name), step_tick_label(name)] for name in series] if len(series) > 1 else []
+    def pack(checkpoint: str, checkpoints: Sequence[str]) -> dict[str, Any]:
+        """Return the widget's value: the steps of this training, and the last checkpoint with a step; "" for none."""
+        with_steps = [name for name in checkpoints if training_step(name) is not None]
+        return {"moments": training_moments(checkpoint, checkpoints), "other": max(with_steps, default="")}
+
+
+def training_moments(checkpoint: str, checkpoints: Sequence[str]) -> list[list[str]]:
+    """Return name, label and tick of every checkpoint of the same training; empty if there is only one."""
+    series = checkpoints_of_training(checkpoint, checkpoints)
+    return [[name, step_label(name), step_tick_label(name)] for name in series] if len(series) > 1 else []
 
 
 def step_tick_label(checkpoint: str) -> str:
@@ -301,7 +310,7 @@ class RunComparisonControls(HtmlWidget):
                 "back": list(alignment.inverse),
                 "pins": len(page_state.pins),
                 "comparable": comparison.has_aligned_tokens,
-                "moments": TrainingStepSlider.pack(page_state.other.checkpoint, checkpoints),
+                "moments": training_moments(page_state.other.checkpoint, checkpoints),
             }
         }
 

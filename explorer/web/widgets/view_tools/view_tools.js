@@ -1,13 +1,13 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
-import { awaitPartnerToken, setAlignment, isPartnerAwaited, onState, state } from "../../static/page_state.js";
+import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
 
@@ -532,8 +532,12 @@ export function series(element) {
   for (const type of ["pointerdown", "keydown", "wheel"])
     document.addEventListener(type, (event) => { if (!isPress(event)) playing.stop(); }, { capture: true, passive: true });
   onState(element, steps.follow);
-  onContent(element, (moments) => {
-    box.hidden = !moments.length;
+  const slider = [...box.children];
+  onContent(element, ({ moments, other }) => {
+    box.hidden = !moments.length && !other;
+    box.classList.toggle("no-steps", !moments.length);
+    const open = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
+    box.replaceChildren(...(moments.length ? slider : [_("This model kept no steps."), open()]));
     steps.show(moments);
     countDraw(box);
   });

@@ -55,6 +55,12 @@ def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
     assert [open_view.draw(panel) for panel in view.panels] == [None] * len(view.panels)
 
 
+def test_a_view_whose_figures_all_ignore_the_selection_has_no_lists(trace_of):
+    trace = trace_of("learned")  # which has a log of its training, and no steps
+    open_view = OpenView(VIEW["training"], trace, Selection(view="training").clamp_to_trace(trace))
+    assert open_view.has(VIEW["training"].panels[0]) and open_view.choices == []
+
+
 def test_a_clicked_number_is_explained(rope_trace):
     open_view = OpenView(
         VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5, depth="code").clamp_to_trace(rope_trace)

@@ -32,6 +32,8 @@ def test_the_index_has_what_the_model_has(search, state, library):
     )
     assert index["vocabulary"] == list(tokenizer.vocabulary)
     assert set(index["checkpoints"]) == set(library.checkpoints)
+    ((figure, field, _title, scores),) = index["views"]["attention"]["choices"]
+    assert (figure, field) == ("attention-scores", "head_score") and ("induction", "induction") in scores
 
 
 def test_only_figures_that_the_run_has_can_be_found(search, state):

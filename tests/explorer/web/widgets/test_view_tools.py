@@ -76,7 +76,7 @@ SERIES_NAMES = ["b", "series/step-000512", "series/step-001024", "series", "seri
 
 
 def test_the_slider_has_every_step_with_its_number():
-    assert TrainingStepSlider.pack("series/step-000512", SERIES_NAMES) == [
+    assert TrainingStepSlider.pack("series/step-000512", SERIES_NAMES)["moments"] == [
         ["series/step-000000", "step 0", "0"],
         ["series/step-000512", "step 512", "512"],
         ["series/step-001024", "step 1,024", "1,024"],
@@ -84,5 +84,6 @@ def test_the_slider_has_every_step_with_its_number():
     ]
 
 
-def test_a_model_that_was_kept_once_has_none():
-    assert TrainingStepSlider.pack("b", SERIES_NAMES) == []
+def test_a_model_that_was_kept_once_has_none_and_offers_another():
+    assert TrainingStepSlider.pack("b", SERIES_NAMES) == {"moments": [], "other": "series/step-001024"}
+    assert TrainingStepSlider.pack("b", ["b"]) == {"moments": [], "other": ""}
