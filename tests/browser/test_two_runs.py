@@ -164,7 +164,7 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
     expect(person.page.locator("#facts")).to_contain_text("LayerNorm")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, 1024, 1440])
 @pytest.mark.exhaustive
 def test_two_runs_fit_the_screen(visitor, width):
     """Their next tokens with the default settings fit, too."""

@@ -18,9 +18,10 @@ def compare(person, text: str = OTHER):
     person.open_menu("#runs .menu").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill(text)
     with person.redrawn(person.pattern):
-        person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
+        person.page.keyboard.press("Enter")
     expect(switch(person, "A − B")).to_have_attribute("aria-pressed", "true")
     person.at_rest()
+    assert person.evaluate("scrollY") == 0
 
 
 def open_more(person):

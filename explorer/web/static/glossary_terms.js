@@ -245,7 +245,7 @@ export function explainTerms(forms, meanings) {
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
   document.addEventListener("pointermove", (event) => { // in a picture are no elements to enter; a term may have come below the pointer
     const now = `${event.clientX} ${event.clientY}`;
-    if (now === at && !pictureAt(event)) return;
+    if (now === at) return;
     at = now;
     if (pictureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
   });
@@ -307,6 +307,12 @@ async function tellOfRun() {
     if (whole !== null && of.shown === shown && of.state === state) tell(whole);
   }
   isAsked = false;
+}
+
+/** Has no term explained any more, nor the one that the pointer rests on. */
+export function closeTerm() {
+  clearTimeout(coming);
+  if (told) follow(null);
 }
 
 function tell(words) {

@@ -96,7 +96,7 @@ const MOST_KEPT = 45; // pixels, of two lines
  * @param {DOMRect} before where it was
  */
 function keepBelow(text, before) {
-  const isBelow = pressed instanceof Node && text.compareDocumentPosition(pressed) & Node.DOCUMENT_POSITION_FOLLOWING;
+  const isBelow = pressed instanceof Node && pressed.isConnected && text.compareDocumentPosition(pressed) & Node.DOCUMENT_POSITION_FOLLOWING;
   text.style.minHeight = "";
   const after = text.getBoundingClientRect(), less = before.height - after.height;
   if (after.width !== before.width || !isBelow || after.bottom < 0) return;

@@ -151,7 +151,7 @@ export function distribution(element) {
 
   // Rows and cells stay while the stages do, and with them the keyboard's focus.
   function build(columns) {
-    for (const [mark, column] of [["two-runs", "other"], ["changed", "before"]])
+    for (const [mark, column] of [["two-runs", "other"], ["by-stage", "cumulative"], ["changed", "before"]])
       find(box, ".table").classList.toggle(mark, columns.some(({ name }) => name === column));
     head.replaceChildren(make("tr", {}, cell("th", "token"), ...columns.map(({ name }) => cell("th", name))));
     body.replaceChildren();

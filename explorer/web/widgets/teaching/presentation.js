@@ -5,6 +5,7 @@ import { makeMove } from "../../static/page_actions.js";
 import { figureInSight, unfold } from "../../static/widget_contents.js";
 import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
@@ -248,6 +249,7 @@ export function stage(element) {
 
   function show() {
     if (!deck) return;
+    closeTerm(); // its words are not on this page
     const shown = deck.shown();
     say(find(box, "h2"), shown.heading);
     say(find(box, ".text"), textOf());
