@@ -138,7 +138,13 @@ def touchscreen(playwright) -> Iterator[BrowserContext]:
     browser.close()
 
 
-def new_person(profile: BrowserContext, address: str, viewport=DESK, **media) -> Person:
+@pytest.fixture
+def unfolded(request) -> str:
+    """Return which figures a page opens with: all in exhaustive tests; in others, to save time, those in sight."""
+    return "all" if request.node.get_closest_marker("exhaustive") else ""
+
+
+def new_person(profile: BrowserContext, address: str, unfolded="", viewport=DESK, **media) -> Person:
     """Open a new blank page and return its `Person`, who records the page's complaints."""
     profile.set_offline(False)  # which a test that failed may have left it
     page = profile.new_page()
@@ -148,7 +154,7 @@ def new_person(profile: BrowserContext, address: str, viewport=DESK, **media) ->
     page.add_init_script(SLOW_LOADING_TIMER)
     page.set_default_timeout(TIMEOUT_MS)
     page.wait_for_function = partial(page.wait_for_function, polling=50)  # not at every frame
-    person = Person(page, address)
+    person = Person(page, address, unfolded)
     complaints = person.complaints
     page.on(
         "console",
@@ -178,7 +184,7 @@ def kept_page(profile, address) -> Iterator[list[Person]]:
 
 
 @pytest.fixture
-def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
+def newcomer(profile, address, unfolded) -> Iterator[Callable[..., Person]]:
     """Function that opens a new page and returns its `Person`.
 
     At the end of the test no page may have complained.
@@ -186,7 +192,7 @@ def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
     people = []
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
-        people.append(new_person(profile, address, viewport, **media))
+        people.append(new_person(profile, address, unfolded, viewport, **media))
         return people[-1]
 
     yield arrive
@@ -202,7 +208,7 @@ def opening(library) -> PageStateBuilder:
 
 
 @pytest.fixture
-def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[..., Person]]:
+def visitor(request, kept_page, profile, address, opening, unfolded) -> Iterator[Callable[..., Person]]:
     """Function that brings a page to the state of a URL (as `Person.open` does) and returns its `Person`.
 
     Reuses the page that other tests had open, which costs less than opening one. For tests that change
@@ -215,7 +221,7 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
         visitors.append(person)
         person.page.set_viewport_size(viewport)
         fields = {name: str(value) for name, value in query.items()}
-        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view}
+        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": unfolded}
         page_state = opening.state_from_query(initial | fields)
         return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 

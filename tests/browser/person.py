@@ -68,8 +68,8 @@ WITH_TIMEOUT = """(given) => Promise.race([
 class Person:
     """A user at a page. Every method waits for conditions in the page, never for a time to pass."""
 
-    def __init__(self, page: Page, address: str):
-        self.page, self.address = page, address
+    def __init__(self, page: Page, address: str, unfolded: str = ""):
+        self.page, self.address, self.unfolded = page, address, unfolded
         self.beginning = None  # the state that the page opened with
         self.complaints: list[str] = []  # of the page
         page.add_init_script(f"addEventListener('load', {LOAD_MODULES})")
@@ -92,7 +92,7 @@ class Person:
         `view` "" opens it as a first-time user finds it.
         """
         if view:
-            query = {"view": view} | query
+            query = {"view": view, "unfolded": self.unfolded} | query
             self.page.add_init_script(OPEN_SWITCHES)
         self.page.goto(f"{self.address}?{urlencode(query)}")
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):

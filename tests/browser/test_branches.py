@@ -103,7 +103,7 @@ def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
 def test_undo_and_regenerate(writer):
     first = generated_ids(writer)
     for left in (7, 6):
-        press(writer, "Undo")
+        writer.page.locator("#undo").click()
         writer.wait_until("page.state.generated.length === given", left)
         assert generated_ids(writer) == first[:left]
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
