@@ -189,20 +189,20 @@ export function reveal(id) {
   unfold(id);
   const picture = find(document, `#${id} [data-draws]`);
   if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
-  bringIntoSight(find(document, `#${id}`));
+  intoView(id);
   const leftAlone = new AbortController(), { signal } = leftAlone;
   for (const event of SCROLLS) window.addEventListener(event, () => leftAlone.abort(), { signal, passive: true });
   const again = () => {
-    if (!signal.aborted) bringIntoSight(find(document, `#${id}`));
+    if (!signal.aborted) intoView(id);
     leftAlone.abort();
   };
   requestAnimationFrame(() => whenDrawn(again)); // what a question makes old is marked once that is on its way
 }
 
-/** Scrolls no further than is needed. @param {Element} element */
-function bringIntoSight(element) {
+/** @param {string} id */
+function intoView(id) {
   const { matches: still } = matchMedia("(prefers-reduced-motion: reduce)");
-  element.scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+  find(document, `#${id}`).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
 }
 
 // Pictures above it that are still to come may push it out of sight.
@@ -423,7 +423,6 @@ export function showEvidence(element) {
     placeBelowRow(words, element);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
-    if (text) bringIntoSight(words);
   };
 }
 
