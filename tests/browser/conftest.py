@@ -139,7 +139,7 @@ def touchscreen(playwright) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def unfolded(request) -> str:
+def open_figures(request) -> str:
     """Return which figures a page opens with: all in exhaustive tests; in others, to save time, those in sight."""
     return "all" if request.node.get_closest_marker("exhaustive") else ""
 
@@ -184,7 +184,7 @@ def kept_page(profile, address) -> Iterator[list[Person]]:
 
 
 @pytest.fixture
-def newcomer(profile, address, unfolded) -> Iterator[Callable[..., Person]]:
+def newcomer(profile, address, open_figures) -> Iterator[Callable[..., Person]]:
     """Function that opens a new page and returns its `Person`.
 
     At the end of the test no page may have complained.
@@ -192,7 +192,7 @@ def newcomer(profile, address, unfolded) -> Iterator[Callable[..., Person]]:
     people = []
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
-        people.append(new_person(profile, address, unfolded, viewport, **media))
+        people.append(new_person(profile, address, open_figures, viewport, **media))
         return people[-1]
 
     yield arrive
@@ -208,7 +208,7 @@ def opening(library) -> PageStateBuilder:
 
 
 @pytest.fixture
-def visitor(request, kept_page, profile, address, opening, unfolded) -> Iterator[Callable[..., Person]]:
+def visitor(request, kept_page, profile, address, opening, open_figures) -> Iterator[Callable[..., Person]]:
     """Function that brings a page to the state of a URL (as `Person.open` does) and returns its `Person`.
 
     Reuses the page that other tests had open, which costs less than opening one. For tests that change
@@ -221,7 +221,7 @@ def visitor(request, kept_page, profile, address, opening, unfolded) -> Iterator
         visitors.append(person)
         person.page.set_viewport_size(viewport)
         fields = {name: str(value) for name, value in query.items()}
-        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": unfolded}
+        initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": open_figures}
         page_state = opening.state_from_query(initial | fields)
         return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 

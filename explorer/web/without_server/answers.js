@@ -126,6 +126,6 @@ function packAround({ checkpoint }, { config, parameters }) {
   return {
     facts: facts.join(" · "), vocabulary: "", advice: { words: "", offer: "" },
     picker: Object.entries(MODELS).map(([name, checkpoints]) => [name, checkpoints.at(-1)]),
-    series: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(step(name)) }), formatCount(step(name))]) : [],
+    series: { moments: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(step(name)) }), formatCount(step(name))]) : [], other: "" },
   };
 }

@@ -9,7 +9,7 @@ from .lost import IS_CONSISTENT, banner, generate_tokens
 
 
 def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
-    person = somebody(temperature=0, max_new_tokens=40)
+    person = somebody(temperature=0, max_new_tokens=40, unfolded="all")
     expect(banner(person)).to_have_text("")
     generate_tokens(person, 5)
     person.page.context.set_offline(True)
