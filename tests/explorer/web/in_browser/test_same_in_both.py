@@ -11,7 +11,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.web.page import Page
 from tests.exhaustive import exhaustive
 
-from .test_static_page import SETTLED, difference, opener, settle, sites  # noqa: F401
+from .test_static_page import KEEP, SETTLED, difference, opener, settle, sites  # noqa: F401
 
 # All that is seen of numbers: the state, the texts around the figures, every figure that is drawn, with its mark,
 # and how the clicked number is worked out.
@@ -159,6 +159,7 @@ def test_a_student_sees_the_same_numbers_in_both(opener, sites, app_address, las
             break
     assert num_figures == {"overview": 0} | {view: NUM_FIGURES[view] for view in num_figures.keys() - {"overview"}}
     page = pages[0]
+    page.evaluate(KEEP)
     page.context.set_offline(True)
     page.click("#step")
     page.wait_for_function("window.explorer.state.generated.length === 1")
