@@ -71,13 +71,19 @@ def explain_prediction_in_story(
             after=format_percent(float(prediction.sampled[token_id])),
         )
     )
+    rival = quote_token(trace.vocabulary[explanation.contrast_id])
     for reason in explanation.reasons[:1]:
         component = reason.component
         if component.head is None:
-            text = _("The feed-forward of layer {layer} helped most.", layer=component.layer)
+            text = _(
+                "It gained most over {rival} from the feed-forward of layer {layer}.",
+                rival=rival,
+                layer=component.layer,
+            )
         else:
             text = _(
-                "Layer {layer} head {head} helped most: it looked at {key}.",
+                "It gained most over {rival} from layer {layer} head {head}, which looked most at {key}.",
+                rival=rival,
                 layer=component.layer,
                 head=component.head,
                 key=quote_token(trace.tokens[reason.key]),

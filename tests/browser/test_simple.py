@@ -65,9 +65,11 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
         person.chips.count(),
         dict(zip(bars(person).locator(".text").all_text_contents(), percent(person), strict=True)),
     )
+    picked = person.prediction.locator("tr").filter(has_text="next pick").locator(".text").text_content()
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
+    assert token == picked
     expect(output).to_contain_text("fell on “" + token.replace(" ", "·"))
     assert token in shares
     person.run("the fox")

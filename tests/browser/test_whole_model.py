@@ -47,6 +47,15 @@ def open_figure(visit, viewport=None, **fields) -> tuple[Person, Locator]:
     return person, figure
 
 
+# What the legend says of colours, and what curves of two colours say of themselves
+COLOURS = """(figure) => [
+  Object.fromEntries([...figure.querySelectorAll(".readout .summand")].map((one) =>
+    [one.textContent, getComputedStyle(one.querySelector("i")).backgroundColor])),
+  Object.fromEntries([...figure.querySelectorAll(".curve:is(.adds, .takes)")].map((curve) =>
+    [curve.item.label.split(": ").pop(), getComputedStyle(curve).stroke])),
+]"""
+
+
 def expect_path(figure: Locator, path: str):
     expect(figure.locator(".path")).to_have_attribute("data-path", path)
 
@@ -59,7 +68,7 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person, figure = open_figure(visitor, text="The fox asked the owl, and the owl said nothing.")
     assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
-    layer, head, token = re.search(r"Layer (\d+) head (\d+)’s look back at “(.+)” helps most", words).groups()
+    layer, head, token = re.search(r"look back: layer (\d+) head (\d+) at “(.+)” \(", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
@@ -68,6 +77,9 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person.page.locator("[data-mode=story]").click()
     person.at_rest()
     assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
+    expect(figure.locator(".readout .summand")).to_have_count(4)
+    legend, curves = figure.evaluate(COLOURS)
+    assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
 
 
 def read_label(figure: Locator) -> str:

@@ -456,9 +456,9 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
-        return _("{start}. Looking back at {key} helped most.", start=start, key=quote_token(trace.tokens[key]))
+        return _("{start}. The most helpful look back is at {key}.", start=start, key=quote_token(trace.tokens[key]))
     template = (
-        N_("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).")
+        N_("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).")
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )

@@ -168,8 +168,8 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
   const values = { start: begin, layer: best.layer, head: best.head, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
-  if (depth === "story" && contrastId === null) return _("{start}. Looking back at {key} helped most.", values);
-  return contrastId === null ? _("{start}. Layer {layer} head {head}’s look back at {key} helps most ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", values);
+  return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** The sum of contributions to the explained logit, in numbers. */

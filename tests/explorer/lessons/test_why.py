@@ -234,3 +234,6 @@ def test_the_story_has_three_sentences_in_percent_before_and_after_the_settings(
     assert re.findall(r"(\d+)%", f"{chances} {without}") == [f"{100 * share:.0f}" for share in shares]
     component = make_component(*re.search(COMPONENT, helper, re.IGNORECASE).groups())
     assert component == max(all_components(truth.trace.config), key=truth.direct_effect)
+    tokens, weights = truth.trace.tokens, truth.trace[f"blocks.{component.layer}.attn.pattern"][component.head, -1]
+    named = truth.trace.vocabulary[truth.contrast], tokens[weights.argmax()]
+    assert re.findall("“.*?”", helper) == list(map(quote_token, named))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
@@ -104,7 +105,10 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
     figure, sentence = draw_whole_model(trace, selection), whole_model_sentence(trace, selection)
     best = max(figure.curves, key=lambda curve: curve.effect)
     assert len(sentence.split()) <= 25
-    assert f"Layer {best.layer} head {best.head}’s " in sentence and contains_number(sentence, best.effect)
+    key = quote_token(trace.tokens[best.key])
+    assert f"look back: layer {best.layer} head {best.head} at {key} (" in sentence
+    assert contains_number(sentence, best.effect)
+    assert f"look back is at {key}." in whole_model_sentence(trace, select(trace, depth="story"))
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
 
