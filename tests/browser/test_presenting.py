@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .legible import BEAMER, assert_accessible, assert_legible
+from .legible import BEAMER, assert_accessible, assert_legible, at_rest
 from .person import collect_posts
 
 COPIED = """() => new Promise((resolve) => {
@@ -27,6 +27,18 @@ OVERLAPPING_NUMBERS = """() => {
   return labels.filter((_label, i) => boxes.some((other) => reaches(boxes[i], other)))
     .map(({ textContent }) => textContent);
 }"""
+
+
+# Pixels of the presented grid's screen that no head takes.
+UNUSED_HEIGHT = """() => {
+  const bottom = document.querySelector(".presented .grid").lastElementChild.getBoundingClientRect().bottom;
+  return document.querySelector("#stage nav").getBoundingClientRect().top - bottom;
+}"""
+
+
+def open_places(page: Page):
+    page.get_by_role("button", name="Learn", exact=True).click()
+    page.locator("#to-present").click()
 
 
 def presented_panel(page: Page) -> Locator:
@@ -76,25 +88,34 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_folded_picture_is_asked_for_once_and_presented(visitor):
+def test_a_folded_picture_is_asked_for_once_presented_and_folded_again(visitor):
     person = visitor(unfolded="")
-    page, counts = person.page, []
-    for text in ("One day", "the fox asked the owl"):
-        person.run(text)
-        person.prompt.blur()
-        page.keyboard.press("p")
-        expect(presented_panel(page)).to_have_count(1)
-        for _back in range(3):
-            page.keyboard.press("ArrowLeft")
-        expect(presented_panel(page)).to_have_id("attention-heads")
+    page = person.page
+    page.locator("#strip .chip").nth(1).click()  # a row of tokens is no slide
+    page.keyboard.press("p")
+    expect(presented_panel(page)).to_have_id("attention-heads")
+    expect(page.locator("#stage .at")).to_have_text(re.compile(r"^1 / \d"))
+    at_rest(page)
+    assert page.evaluate(UNUSED_HEIGHT) < 40
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("attention-pattern")
+    with collect_posts(person) as posts:
         page.keyboard.press("ArrowRight")
-        expect(presented_panel(page)).to_have_id("attention-pattern")
-        with collect_posts(person) as posts:
-            page.keyboard.press("ArrowRight")
-            expect(page.locator("#attention-row.presented .main-svg").first).to_be_visible()
-        counts.append(len(posts))
-        page.keyboard.press("Escape")
-    assert counts == [1, 0]  # the second time it is open
+        expect(page.locator("#attention-row.presented .main-svg").first).to_be_visible()
+    assert len(posts) == 1
+    page.keyboard.press("Escape")
+    expect(page.locator("#attention-row .unfold")).to_have_attribute("aria-expanded", "false")
+    expect(page.locator("#attention-row .plot")).to_be_hidden()
+    assert not person.state["unfolded"]
+
+
+def test_slides_of_two_runs_name_both_prompts_below_a_title_of_one_line(visitor):
+    person = visitor(view="prediction", shown="difference", **{"b.text": "One day"})
+    page = person.page
+    page.keyboard.press("p")
+    expect(page.locator("#stage h2")).to_contain_text("A − B of: ")
+    expect(page.locator("#stage .text")).to_have_text(f"A: {person.prompt.input_value()}\nB: One day")
+    assert page.locator("#stage h2").evaluate("(title) => title.offsetHeight") < 40
 
 
 def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):
@@ -116,7 +137,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     menu = page.locator("#present .list")
 
     def save(caption: str, notes: str = ""):
-        person.open_menu("#copy").get_by_role("button", name="Present", exact=True).click()
+        open_places(page)
         menu.get_by_role("button", name="Save this place").click()
         menu.locator(".caption").last.fill(caption)
         menu.locator(".notes").last.fill(notes)
@@ -130,7 +151,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     person.visit("residual", "Residual stream")
     page.locator("#residual-lengths h2").click()
     save("How it grows", "say why")
-    person.open_menu("#copy").get_by_role("button", name="Present", exact=True).click()
+    open_places(page)
     menu.get_by_role("button", name="move place 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
     expect(menu.get_by_role("button", name="move place 1 down")).to_be_focused()

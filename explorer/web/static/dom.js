@@ -389,13 +389,14 @@ export function closeMenu(menu) {
  * @param {() => HTMLElement | null} options.first what gets the focus
  * @param {(button: DOMRect) => number} [options.left] where the list begins, if there is room
  * @param {() => boolean} [options.stays]
+ * @param {boolean} [options.opens] whether the button opens it: one of another list may
  */
-export function dropDown(open, list, { fill, first, left = (button) => button.left, stays = () => false }) {
+export function dropDown(open, list, { fill, first, left = (button) => button.left, stays = () => false, opens = true }) {
   async function show() {
     if ((await fill()) === false) return;
-    const button = open.getBoundingClientRect();
+    const button = open.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
     list.hidden = false;
-    list.style.top = `${Math.max(8, button.bottom + 4)}px`;
+    Object.assign(list.style, { top: `${top}px`, maxHeight: `calc(100dvh - ${top + 8}px)` });
     list.style.left = `${Math.max(8, Math.min(left(button), document.documentElement.clientWidth - list.offsetWidth - 8))}px`;
     open.ariaExpanded = "true";
     first()?.focus({ preventScroll: true });
@@ -405,14 +406,14 @@ export function dropDown(open, list, { fill, first, left = (button) => button.le
     list.hidden = true;
     open.ariaExpanded = "false";
   }
-  open.addEventListener("click", () => (list.hidden ? show() : hide()));
+  if (opens) open.addEventListener("click", () => (list.hidden ? show() : hide()));
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || list.hidden || document.body.classList.contains("presenting")) return; // there it ends the presentation
     event.stopPropagation();
     hide();
   }, { capture: true });
   document.addEventListener("pointerdown", ({ target }) => {
-    if (list.hidden || !(target instanceof Element) || list.contains(target) || open.contains(target)) return;
+    if (list.hidden || !(target instanceof Element) || list.contains(target) || (opens && open.contains(target))) return;
     if (!stays() || target.closest("#header :is(button, summary)")) hide();
   });
   return { show, hide };

@@ -267,9 +267,10 @@ async function takePlaces(places) {
   (await import("../widgets/teaching/presentation_pages.js")).bring(places);
 }
 
-async function presentLesson() {
+/** @param {"present" | "openPlaces"} name of what begins */
+async function usePresentation(name) {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation.js")).present();
+  (await import("../widgets/teaching/presentation.js"))[name]();
 }
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
@@ -278,7 +279,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": presentLesson };
+  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));

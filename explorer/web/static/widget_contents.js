@@ -213,7 +213,7 @@ function whenDrawn(act) {
 
 // Which picture was looked at last: the one that was clicked, or had the keyboard.
 
-const PICTURE = "#view .panels > .block, #next-token, #strip";
+const PICTURE = "#view .panels > .block, #next-token";
 let last = "";
 
 /** The pictures that the open tab shows now, folded ones too. */
@@ -222,7 +222,7 @@ export const pictures = () => findAll(document, "#view .panels > .block").filter
 /** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
 export function figureInSight() {
   const all = pictures(), ids = all.map(({ id }) => id);
-  if (ids.includes(last) || ["next-token", "strip"].includes(last)) return last;
+  if (ids.includes(last) || last === NEXT_TOKEN) return last;
   const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
   return (inSight ?? all[0])?.id ?? "";
 }
@@ -464,6 +464,13 @@ function toggleFigure(id) {
 export function unfold(id) {
   const asked = state.unfolded?.split("~") ?? [];
   if (!asked.includes("all") && !asked.includes(id) && find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id);
+}
+
+/** Has the figures folded that were before. @param {string} unfolded as the state had them */
+export function restoreFolds(unfolded) {
+  if ((state.unfolded ?? "") === unfolded) return;
+  setState({ unfolded });
+  ask("view");
 }
 
 // What a picture's widget is given: a picture, or in its place a sentence that says why there is none.

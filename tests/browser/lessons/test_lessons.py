@@ -103,7 +103,7 @@ def test_the_browsers_back_goes_a_step_back(page, bundled_address):
 def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
     page.goto(bundled_address)
     page.get_by_role("button", name="Learn").click()
-    rows = page.locator("#lessons .one")
+    rows = page.locator("#lessons .all .one")
     expect(rows).to_have_count(len(LESSONS) + 1)
     rows.filter(has_text="What norms do").click()
     expect(column(page).locator(".of")).to_contain_text("1 of")

@@ -48,11 +48,15 @@ class LessonPanel(HtmlWidget):
 
 
 LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" title="{lessons_are}">{lessons}</button>
-<div class="list" role="dialog" aria-label="{lessons}" hidden></div>"""
+<div class="list" role="dialog" aria-label="{lessons}" hidden><div class="all"></div><div class="more">
+<button type="button" class="one to-glossary"><span class="title">{glossary}</span>
+<span class="audience">{glossary_is}</span></button>
+<button type="button" class="one" id="to-present" aria-keyshortcuts="P"><span class="title">{present}</span>
+<kbd>P</kbd><span class="audience">{present_is}</span></button></div></div>"""
 
 
 class LessonListButton(HtmlWidget):
-    """A button that opens the list of lessons, each with the step where the user left it."""
+    """A button that opens the list of lessons, each with the step where the user left it, and ways to teach."""
 
     kind = "lessons"
     script = "lesson"
@@ -61,7 +65,11 @@ class LessonListButton(HtmlWidget):
     def __init__(self, **kwargs):
         words = {
             "lessons": _("Learn"),
-            "lessons_are": _("lessons step by step, with questions first; and the glossary"),
+            "lessons_are": _("lessons step by step, with questions first; the glossary; presenting"),
+            "glossary": _("Glossary"),
+            "glossary_is": _("ten words to begin with, then all others"),
+            "present": _("Present"),
+            "present_is": _("one figure, or one step of a lesson, on the whole screen"),
         }
         super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)
 
@@ -109,8 +117,7 @@ class WalkthroughButton(HtmlWidget):
         super().__init__(html=fill_template(WALKTHROUGH_BUTTON_HTML % json_attribute(walk), **words), **kwargs)
 
 
-SAVED_VIEWS_HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
-<div class="list" role="dialog" aria-label="{present}" hidden>
+SAVED_VIEWS_HTML = """<div class="list" role="dialog" aria-label="{present}" hidden>
 <div class="line"><button type="button" class="begin" aria-keyshortcuts="P">{begin}</button>
 <span class="what"></span></div>
 <h2>{places}</h2>
@@ -123,7 +130,7 @@ SAVED_VIEWS_HTML = """<button type="button" class="open" aria-expanded="false" t
 
 
 class SavedViewsMenu(HtmlWidget):
-    """A button that opens the list of saved views, which can be sorted, named, removed and shared there."""
+    """The list of saved views, which can be sorted, named, removed and shared there."""
 
     kind = "present_menu"
     script = "presentation"
@@ -133,7 +140,6 @@ class SavedViewsMenu(HtmlWidget):
         html = fill_template(
             SAVED_VIEWS_HTML,
             present=_("Present"),
-            present_is=_("one figure, or one step of a lesson, on the whole screen"),
             begin=_("Present (P)"),
             places=_("Saved places"),
             save=_("Save this place"),

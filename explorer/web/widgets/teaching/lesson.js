@@ -461,14 +461,22 @@ export function lessons(element) {
     listed ??= call("listed_lessons", [state]);
     try {
       const found = await listed, left = lessonPositions();
-      list.replaceChildren(...found.map((lesson, i) => row(lesson, left[lesson.name], !i)), toGlossary());
+      find(list, ".all").replaceChildren(...found.map((lesson, i) => row(lesson, left[lesson.name], !i)));
     } catch (error) {
       listed = null;
       if (error instanceof Refused) reportBroken(error);
       return false;
     }
   }
-  const { hide } = dropDown(open, list, { fill, first: () => /** @type {HTMLElement} */ (list.firstElementChild) });
+  const { hide } = dropDown(open, list, { fill, first: () => rows()[0] });
+  find(list, "#to-present").addEventListener("click", hide); // whose list takes its place
+  find(list, ".to-glossary").addEventListener("click", () => {
+    const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
+    hide();
+    details.open = true;
+    details.scrollIntoView({ block: "start" });
+    find(details, "summary").focus({ preventScroll: true });
+  });
 
   /** @param {Listed} lesson @param {{ step: number } | undefined} left @param {boolean} isFirst */
   function row({ name, title, audience, minutes, steps, needs }, left, isFirst) {
@@ -484,20 +492,7 @@ export function lessons(element) {
     return made;
   }
 
-  function toGlossary() {
-    const about = span("audience", _("ten words to begin with, then all others"));
-    const made = make("button", { type: "button", className: "to-glossary" }, span("title", _("Glossary")), about);
-    made.addEventListener("click", () => {
-      const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
-      hide();
-      details.open = true;
-      details.scrollIntoView({ block: "start" });
-      find(details, "summary").focus({ preventScroll: true });
-    });
-    return made;
-  }
-
-  const rows = () => /** @type {HTMLElement[]} */ (Array.from(list.children));
+  const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
   rove(list, {
     at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),

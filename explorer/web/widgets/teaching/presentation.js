@@ -26,6 +26,9 @@ const told = new EventTarget();
 /** Has the stage begin. @param {Wanted} [wanted] */
 export const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
 
+/** Opens the list of saved places. */
+export const openPlaces = () => void told.dispatchEvent(new Event("places"));
+
 /** Calls `begin` whenever the page is to be presented. @param {(wanted: Wanted) => void} begin */
 const onPresent = (begin) => told.addEventListener("present", (event) => begin(/** @type {CustomEvent} */ (event).detail));
 
@@ -33,6 +36,7 @@ const onPresent = (begin) => told.addEventListener("present", (event) => begin(/
 
 const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
 const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
+const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is that of two lines
 const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
 const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
@@ -133,6 +137,14 @@ function layOut(head, shown, areMany = false) {
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
   if (page && !fit(words.scales) && picture && !areMany) layOut(head, shown, true);
+}
+
+/** Writes a heading in the largest letters in which it is one line, or else in two. @param {HTMLElement} heading */
+function fitHeading(heading) {
+  for (const size of HEADING_SIZES) {
+    heading.style.fontSize = `${size}px`;
+    if (heading.offsetHeight < 2 * size) return;
+  }
 }
 
 // The largest words that have room; says whether any have.
@@ -278,10 +290,17 @@ export function stage(element) {
     return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
   }
 
-  // The prompt that the picture is of.
-  const textOf = () => /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "";
+  // The prompt that the picture is of; of two runs those that it shows.
+  function textOf() {
+    const text = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "", b = find(document, "#runs .about")?.textContent;
+    return b ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
+  }
 
-  const lay = () => { if (deck) layOut(head, deck.shown()); };
+  function lay() {
+    if (!deck) return;
+    fitHeading(find(head, "h2"));
+    layOut(head, deck.shown());
+  }
 
   function blacken(is = black.hidden) {
     if (!deck) return;
@@ -335,17 +354,17 @@ export function stage(element) {
 
 /** @param {HTMLElement} element */
 export function presentMenu(element) {
-  const open = find(element, ".open"), list = find(element, ".list"), rows = find(list, ".places"), told = find(list, ".told");
+  const list = find(element, ".list"), rows = find(list, ".places"), notice = find(list, ".told");
   const offer = find(list, ".brought");
   let places = storedPlaces();
 
-  const menu = /** @type {HTMLDetailsElement} */ (element.closest("details")), { show, hide } = dropDown(open, list, {
+  const { show, hide } = dropDown(find(document, "#lessons .open"), list, {
     fill() {
-      say(told, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
+      say(notice, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
       draw();
-      menu.open = true; // a link or a file may bring places, too
     },
     first: () => find(list, ".begin"),
+    opens: false,
   });
 
   function draw() {
@@ -364,7 +383,7 @@ export function presentMenu(element) {
   /** @param {Place[]} changed */
   function change(changed) {
     places = changed;
-    say(told, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
+    say(notice, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
     draw();
   }
 
@@ -400,7 +419,7 @@ export function presentMenu(element) {
   function save() {
     const picture = figureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
     const place = savedPlace(state, picture, title ?? "");
-    if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
+    if (!place) return say(notice, _("This is too long to be a place: shorten the text or the tree of continuations."));
     change([...places, place]);
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
@@ -411,23 +430,23 @@ export function presentMenu(element) {
     const link = await linkOf(places, location.href);
     if (link.length > MOST_LINK) {
       download({ places });
-      return say(told, _("These places are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+      return say(notice, _("These places are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
-    say(told, _("The link is copied: who opens it finds these places here."));
+    say(notice, _("The link is copied: who opens it finds these places here."));
   }
 
   /** @param {Place[]} brought */
   function add(brought) {
     const [all, left] = added(places, brought);
     change(all);
-    if (left) say(told, ngettext("{count} place was left out: at most {most} are kept.", "{count} places were left out: at most {most} are kept.", left, { most: MOST.places }));
+    if (left) say(notice, ngettext("{count} place was left out: at most {most} are kept.", "{count} places were left out: at most {most} are kept.", left, { most: MOST.places }));
   }
 
   // From a link or a file: nobody's own places are lost to it.
   /** @param {Place[]} brought */
   function take(brought) {
-    if (!brought.length) say(told, _("This brought no place along that can be read."));
+    if (!brought.length) say(notice, _("This brought no place along that can be read."));
     else if (!places.length) change(brought);
     else {
       const done = () => { offer.hidden = true; };
@@ -440,8 +459,8 @@ export function presentMenu(element) {
           button(_("Leave"), done)));
       offer.hidden = false;
     }
-    const words = told.textContent;
-    show().then(() => { if (words) say(told, words); });
+    const words = notice.textContent;
+    show().then(() => { if (words) say(notice, words); });
   }
 
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
@@ -450,6 +469,7 @@ export function presentMenu(element) {
   find(list, ".file").addEventListener("click", () => download({ places }));
   window.addEventListener("storage", () => { places = storedPlaces(); if (!list.hidden) draw(); }); // another tab changed them
   onState(element, tellWhat);
+  told.addEventListener("places", () => void show());
   onPlacesReceived(take);
   placesInLink(location.hash).then((brought) => {
     if (!brought) return;

@@ -3,7 +3,7 @@
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { figureInSight, pictures } from "../../static/widget_contents.js";
+import { figureInSight, pictures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
@@ -207,13 +207,12 @@ export function lessonDeck(changed) {
   };
 }
 
-// The pictures of the open tab, beginning with the one that was looked at last.
-
+// The pictures of the open tab, beginning with the one that was looked at last; the next token follows if that is it.
 
 /** @param {() => void} changed @returns {import("./presentation.js").Deck} */
 export function figuresDeck(changed) {
-  const first = figureInSight(), ids = pictures().map(({ id }) => id);
-  const deck = ids.includes(first) ? ids : [first, ...ids].filter(Boolean);
+  const first = figureInSight(), ids = pictures().map(({ id }) => id), { unfolded = "" } = state;
+  const deck = ids.includes(first) || !first ? ids : [...ids, first];
   const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
   let at = Math.max(0, deck.indexOf(first));
 
@@ -227,6 +226,7 @@ export function figuresDeck(changed) {
       problem: deck.length ? "" : _("This tab shows no figure now."),
       notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
     }),
+    leave: () => restoreFolds(unfolded),
   };
 }
 
