@@ -10,6 +10,7 @@ export const PLOTLY_URL = "../../../docs/try/plotly.js";
 export const LESSON = "lesson";
 export const MARK = "-mark";
 export const HEADING = "-heading";
+export const OF_B = "-b";
 export const NEXT_TOKEN = "next-token";
 export const PROBLEM = "problem";
 export const SELECTABLE = ["view", "layer", "head", "query", "key", "tap", "dim", "neuron", "residual_depth", "target", "rival", "heads", "window", "first_token", "find", "shade", "why", "stand_ins", "guess", "shown", "lesson", "step", "reply", "unfolded", "depth", "open", "pattern", "head_score", "lens", "direction", "clean_run", "answer", "wrong", "metric", "patch_position", "patch_head", "patch_direction", "receiver", "temperature", "top_k", "max_new_tokens", "seed", "top_p", "min_p", "repetition_penalty", "stop_strings"];

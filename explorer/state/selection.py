@@ -135,7 +135,7 @@ OWN_CHOICES = {
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
     "stand_ins": ("closed", "open"),
-    "shown": ("a", "b", "difference"),
+    "shown": ("a", "b", "difference", "both"),
 }
 MAX_LESSON_CHARS, MAX_REPLY_CHARS = 60, 200  # characters
 SEPARATOR, HEAD, MAX_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
@@ -174,7 +174,7 @@ class Selection:
         why: whether the reasons for the target token's prediction are "open" or "closed".
         stand_ins: whether the redundant components among them are "open" or "closed".
         guess: the user's guess of the next word.
-        shown: which of two runs is displayed, or their difference: "a", "b" or "difference".
+        shown: which of two runs is displayed: "a", "b", their "difference", or "both" side by side.
         lesson: name of the open lesson; "" for none.
         step: of the lesson, from 1.
         reply: to the question of a step, as "3:0.25" is to that of step 3.

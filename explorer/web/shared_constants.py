@@ -36,6 +36,7 @@ WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
 MARK = "-mark"  # suffix of a figure's id: its verification
 HEADING = "-heading"  # and what stands above it
+OF_B = "-b"  # suffix of the id of B's figure beside A's
 
 
 def element_id(view: str, name: str) -> str:
@@ -76,6 +77,7 @@ def js_constants() -> dict[str, Any]:
         "LESSON": LESSON,
         "MARK": MARK,
         "HEADING": HEADING,
+        "OF_B": OF_B,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
         "SELECTABLE": [*Selection().as_dict(), *GenerationSettings().as_dict()],

@@ -30,11 +30,37 @@ def test_another_prompt_stands_beside_this_one(visitor):
     show_run(person, "A")
     expect(person.prediction.locator("thead")).to_contain_text("B:")
     expect(person.draw.locator(".falls")).to_contain_text("KL(A‖B) = ")
+    expect_both_beside_each_other(person)
     open_more(person)
     person.page.locator("#runs").get_by_role("button", name="close B").click()
+    expect(person.page.locator("#strip-b, .of-b:visible")).to_have_count(1)
     expect(person.page.locator("#strip-b")).to_be_hidden()
     expect(person.page.locator("#runs .ways")).to_be_visible()
     expect(person.page.locator("#attention-stages .plot")).to_be_visible()
+
+
+def expect_both_beside_each_other(person):
+    """Expect A | B to draw both runs' figures, in which a click chooses and tells in its own run."""
+    show_run(person, "A | B")
+    expect(person.page).to_have_url(re.compile("shown=both"))
+    own, other = (person.page.locator(f"#attention-pattern{suffix}") for suffix in ("", "-b"))
+    expect(own.locator("h2")).to_contain_text("A: ")
+    expect(other.locator("h2")).to_contain_text("B: ")
+    boxes = [block.bounding_box() for block in (own, other)]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] < boxes[1]["x"]
+    assert boxes[0]["width"] == pytest.approx(boxes[1]["width"], abs=1)
+    expect(person.page.locator("#attention-stages-b .plot .main-svg").first).to_be_visible()  # unfolded as A's is
+    row, last = chips_of_b(person).count() - 1, person.chips.count() - 1
+    person.click_cell(other.locator(".plot"), row - 2, row)
+    person.expect_selected(query=last, key=last - 2)
+    expect(person.page.locator(".inspection:visible")).to_have_text(re.compile("^×B: "))
+    own.locator(".plot").scroll_into_view_if_needed()
+    person.click_cell(own.locator(".plot"), 1, 2)
+    person.expect_selected(query=2, key=1)
+    expect(person.page.locator(".inspection:visible").first).to_have_text(re.compile("^×A: "))
+    person.page.locator("#attention-heads-b .head").nth(3).focus()
+    person.page.keyboard.press("Enter")
+    expect(person.page.locator("#attention-heads .head").nth(3)).to_have_attribute("aria-pressed", "true")
 
 
 @pytest.mark.exhaustive

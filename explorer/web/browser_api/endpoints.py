@@ -177,7 +177,7 @@ class JobEndpoints:
         """
         check_names(picture, visitor)
         open_view = make_open_view(self.runs, PageState.parse(state))
-        job = open_view.pending_job(picture.removeprefix(element_id(open_view.view.name, "")))
+        job = open_view.pending_job(picture)
         return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
     def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
@@ -421,9 +421,7 @@ class BrowserEndpoints:
         if not isinstance(picture, str):
             raise UserError(_("a figure has a name, got {got!r:.80}", got=picture))
         open_view = make_open_view(self.runs, PageState.parse(state))
-        return point_derivation_text(
-            open_view, picture.removeprefix(element_id(open_view.view.name, "")), ClickedPoint.parse(point)
-        )
+        return point_derivation_text(open_view, picture, ClickedPoint.parse(point))
 
     def next_token_scores(self, state: State) -> dict[str, Any]:
         """Return the scores of the token after the selected one, from which sliders work out probabilities.

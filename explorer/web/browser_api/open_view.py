@@ -36,6 +36,7 @@ from explorer.views.two_run_figures import (
 from explorer.views.user_views import UserViewError
 from explorer.views.verification import Verification, worse_verification
 from explorer.views.view import Panel, View
+from explorer.web.shared_constants import OF_B, element_id
 
 
 def derivation_text(derivation: Derivation | tuple[Derivation, ...] | None, depth: str) -> str:
@@ -72,8 +73,17 @@ class OpenView:
 
     @property
     def visible_run(self) -> str:
-        """The run that the figures show, "a" or "b", or "difference"."""
+        """The run that the figures show, "a" or "b", their "difference", or "both" side by side."""
         return self.selection.shown if self.has_other else "a"
+
+    def show_run(self, run: str) -> "OpenView":
+        """Return the view whose figures show another run, see `visible_run`."""
+        return replace(self, selection=replace(self.selection, shown=run))
+
+    def split_figure_id(self, figure: str) -> tuple["OpenView", str]:
+        """Return the view with the run that a figure's element shows, and the name of its panel."""
+        panel = figure.removeprefix(element_id(self.view.name, "")).removesuffix(OF_B)
+        return self.show_run("b" if figure.endswith(OF_B) else "a") if self.visible_run == "both" else self, panel
 
     @cached_property
     def runs_with_selection(self) -> tuple[RunAndSelection, ...]:
@@ -119,14 +129,14 @@ class OpenView:
     @property
     def sentence(self) -> str:
         """The view's sentence on the visible run or on the comparison that it is about; "" where formulas are shown."""
-        subtracts = self.visible_run == "difference" and not self.view.is_comparison
-        if not (self.view.sentence or subtracts) or self.selection.depth in ("formula", "code"):
+        shows_both = self.visible_run in ("difference", "both") and not self.view.is_comparison
+        if not (self.view.sentence or shows_both) or self.selection.depth in ("formula", "code"):
             return ""
         if self.view.is_comparison:
             with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
                 return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
             return ""
-        if subtracts:
+        if shows_both:
             return or_default_if_unloaded(lambda: likeliest_tokens_sentence(self.comparison, self.selection), "")
         return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 
@@ -249,10 +259,11 @@ class OpenView:
         except UserViewError as mistake:
             return FigurePlaceholder(str(mistake))
 
-    def pending_job(self, panel_name: str) -> Job | None:
-        """Return the job that a panel's figure waits for; None if there is none."""
+    def pending_job(self, figure_id: str) -> Job | None:
+        """Return the job that a figure waits for; None if there is none."""
+        open_view, panel_name = self.split_figure_id(figure_id)
         panels = [panel for panel in self.view.panels if panel.name == panel_name]
-        figure = self.draw(panels[0]) if panels else None
+        figure = open_view.draw(panels[0]) if panels else None
         return figure.job if isinstance(figure, FigurePlaceholder) else None
 
     def _draw(self, panel: Panel) -> Any:
@@ -322,15 +333,17 @@ def make_open_view(runs: RunService, page_state: PageState) -> OpenView:
     )
 
 
-def point_derivation_text(open_view: OpenView, panel_name: str, point: ClickedPoint) -> str:
-    """Return the derivation of the number at a point of a panel as lines of text; "" if there is none.
+def point_derivation_text(open_view: OpenView, figure_id: str, point: ClickedPoint) -> str:
+    """Return the derivation of the number at a point of a figure as lines of text; "" if there is none.
 
     Args:
+        figure_id: of its element.
         point: a point of the visible figure; in a difference, a point of the first run's figure.
 
     Raises:
         PointNotFoundError: the figure has no such point.
     """
+    single_view, panel_name = open_view.split_figure_id(figure_id)
     _check_head(point, open_view.trace)
     panels = [
         panel for panel in open_view.view.panels if panel.name == panel_name and panel.inspect and open_view.has(panel)
@@ -339,7 +352,10 @@ def point_derivation_text(open_view: OpenView, panel_name: str, point: ClickedPo
         return ""
     (panel,) = panels
     try:
-        return _derivation_text(open_view, panel, point)
+        text = _derivation_text(single_view, panel, point)
+        if single_view is open_view or panel.compared_run:
+            return text
+        return join_run_texts(["", text] if single_view.visible_run == "b" else [text, ""])
     except (ResultNotReadyError, NoDifferenceError):
         return ""
     except ModelUnloadedError as gone:

@@ -53,6 +53,7 @@ from explorer.web.shared_constants import (
     MARK,
     NEXT_TOKEN,
     NEXT_TOKEN_WORDS,
+    OF_B,
     PLAYBACK,
     PROBLEM,
     RUNS,
@@ -233,7 +234,7 @@ class PageContents:
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
         }
-        if other is None or page_state.selection.shown == "a":
+        if other is None or page_state.selection.shown in ("a", "both"):
             return contents
         if page_state.selection.shown == "b":
             table = NextTokenTable.pack_other(prediction, settings, find, other)
@@ -380,6 +381,7 @@ def next_token_distribution_in_trace(
     )
 
 
+FOLDED = {"folded": True}  # content of a figure that is not drawn until its title is pressed
 WIDGETS = {
     HeadHeatmaps: HeadGridWidget,
     HeadTable: HeadTableWidget,
@@ -388,14 +390,8 @@ WIDGETS = {
 }  # widgets of figures that are not Plotly's
 
 
-def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
-    """Return a view's contents in a stage of an answer (see `BrowserEndpoints.answer`); None for a figure it lacks.
-
-    Figures below the first row are drawn once the user has unfolded them.
-
-    Args:
-        newly: whether the run is new; otherwise only the selection has changed.
-    """
+def figure_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
+    """Return the figures, headings and verifications of `view_contents`."""
     name, panels = open_view.view.name, open_view.panels(newly)
     shown_panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
     is_difference = open_view.visible_run == "difference"
@@ -420,8 +416,41 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     }
     if stage:
         return contents
-    contents |= {element_id(name, panel.name): {"folded": True} for panel in folded_panels}
-    contents |= {element_id(name, panel.name) + HEADING: open_view.heading(panel) for panel in shown_panels}
+    contents |= {element_id(name, panel.name): FOLDED for panel in folded_panels}
+    return contents | {element_id(name, panel.name) + HEADING: open_view.heading(panel) for panel in shown_panels}
+
+
+def paired_figure_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
+    """Return `figure_contents` of both runs, B's under ids of their own; figures of the comparison itself are A's."""
+    first, second = (figure_contents(open_view.show_run(run), newly, stage) for run in "ab")
+    contents = dict(first)
+    for panel in open_view.view.panels:
+        figure = element_id(open_view.view.name, panel.name)
+        for suffix in ("", MARK, HEADING):
+            if figure + suffix not in first:
+                continue
+            content = second[figure + suffix]
+            if panel.compared_run or FOLDED in (content, second.get(figure)):
+                content = None
+            elif suffix == HEADING:
+                contents[figure + suffix], content = f"A: {first[figure + suffix]}", f"B: {content}"
+            contents[figure + OF_B + suffix] = content
+    return contents
+
+
+def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:
+    """Return a view's contents in a stage of an answer (see `BrowserEndpoints.answer`); None for a figure it lacks.
+
+    Figures below the first row are drawn once the user has unfolded them.
+
+    Args:
+        newly: whether the run is new; otherwise only the selection has changed.
+    """
+    name = open_view.view.name
+    draw = paired_figure_contents if open_view.visible_run == "both" else figure_contents
+    contents = draw(open_view, newly, stage)
+    if stage:
+        return contents
     if open_view.view.numbers_view_link:
         link = open_view.numbers_view_link
         contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None

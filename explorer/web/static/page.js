@@ -8,7 +8,7 @@ import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, 
 import { copyLink, copyPython, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
-import { SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
+import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { bus, applyDepth, onEveryState, onState, ready, setState, initialView, state } from "./page_state.js";
 
 export { beginWriting, controls, runPrompt, tune } from "./page_actions.js";
@@ -100,12 +100,27 @@ function placeViews() {
       place.append(section);
       mount(section);
       makeToolbar(find(section, ".view-tools"), _("tools of the view"));
+      onState(section, () => placeSecondFigures(section, markup));
     }
+    placeSecondFigures(section, markup);
     for (const [other, element] of sections) element.hidden = other !== name;
   });
   for (const bar of findAll(document, "[role=tablist]")) followTabs(bar);
   for (const menu of findAll(document, ".view-menu")) followMenu(/** @type {HTMLDetailsElement} */ (menu));
   for (const menu of findAll(document, "details.menu")) closeMenu(/** @type {HTMLDetailsElement} */ (menu));
+}
+
+/** Puts a place for B's figure beside each, once both are to be seen. @param {HTMLElement} section @param {string} markup of the view */
+function placeSecondFigures(section, markup) {
+  if (state.shown !== "both" || find(section, ".of-b")) return;
+  const copies = document.createRange().createContextualFragment(markup);
+  for (const block of findAll(section, ".panels > .block")) {
+    const copy = find(copies, `#${block.id}`);
+    copy.id += OF_B;
+    copy.classList.add("of-b");
+    block.after(copy);
+  }
+  mount(section);
 }
 
 /** A button that opens a list of views, and says which of them is open. @param {HTMLDetailsElement} menu */

@@ -161,8 +161,11 @@ export const positionInB = (position) => (two ? nearest(two.partners, position) 
 /** @param {string} [of] the run that a picture's tokens are of: "b", or another word for A */
 const isB = (of = state.shown) => two && of === "b";
 
-/** Which checkpoint of the state is that of the run whose pictures are shown; of a difference it is A's. */
-export const checkpointOfShownRun = () => (isB() ? "b.checkpoint" : "checkpoint");
+/** The run that a picture shows, or "difference". @param {Element} element */
+export const shownRun = (element) => (state.shown !== "both" ? state.shown : element.closest(".of-b") ? "b" : "a");
+
+/** Which checkpoint of the state is that of the run that a picture shows; of a difference it is A's. @param {Element} element */
+export const checkpointOfShownRun = (element) => (isB(shownRun(element)) ? "b.checkpoint" : "checkpoint");
 
 /**
  * A change of the selection as the state has it, of one that was made in a picture.

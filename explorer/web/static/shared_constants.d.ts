@@ -14,6 +14,7 @@ export const FULL_TABS: string[];
 /** Whether figures are drawn by Plotly, which the page without a server lacks. */
 export const PLOTLY_URL: string;
 export const HEADING: string;
+export const OF_B: string;
 export const LESSON: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;

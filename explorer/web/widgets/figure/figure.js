@@ -7,7 +7,7 @@ import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, s
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, hasLegend } from "./figure_fit.js";
-import { checkpointOfShownRun, changeInA, onState, seen, state } from "../../static/page_state.js";
+import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
 // Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
 // and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
@@ -137,7 +137,7 @@ export function figure(element) {
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
   let written = []; // what is drawn but for marks and images, which are drawn anew without all else
-  let of; // whose tokens it is about, if not the seen run's
+  let named; // whose tokens it is about, if not the seen run's
   let image = null; // of more cells than Plotly draws
   let changes = null; // what points make of a run (graph_objects.py)
   let sighted = () => {}; // called once the figure has a width
@@ -188,7 +188,7 @@ export function figure(element) {
     }
     written = rest;
     plot.ariaLabel = meta.alt;
-    ({ of, changes = null } = meta);
+    ({ of: named, changes = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     write();
     if (!isHeard) firstDrawn();
@@ -232,7 +232,8 @@ export function figure(element) {
 
   // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
   const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
-  const pickHere = (change) => pick({ ...changeInA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
+  const run = () => named ?? shownRun(element);
+  const pickHere = (change) => pick({ ...changeInA(change, run()), ...("key" in change && !("query" in change) && lookingFrom()) });
 
   // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
   // stays and tells.
@@ -244,10 +245,10 @@ export function figure(element) {
     const opens = "view" in change && change.view !== state.view;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     if (!opens || event.shiftKey) {
-      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfShownRun());
+      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfShownRun(element));
       inspect({ x: tokenPosition(point, "x"), y: tokenPosition(point, "y"), curve: point.curveNumber, item }, changeAt(place));
     }
-    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...changeInA(change, of), ...(!changes?.adds && lookingFrom()) });
+    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...changeInA(change, run()), ...(!changes?.adds && lookingFrom()) });
   }
 
   function clickCell(place) {
@@ -255,13 +256,13 @@ export function figure(element) {
     const at = { x: place.x + firstPosition(trace.x), y: place.y + firstPosition(trace.y) };
     for (const [source, field] of Object.entries(selects)) change[field] = at[source];
     inspect({ ...at, curve: 0, item: null });
-    if (Object.keys(change).length) pick(changeInA(change, of));
+    if (Object.keys(change).length) pick(changeInA(change, run()));
   }
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => image?.trace.cells.rows ?? cells()?.length ?? 1;
   const columns = () => image?.trace.cells.columns ?? cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
-  const chosen = () => ({ x: seen(of)[selects.x] ?? 0, y: seen(of)[selects.y] ?? 0 });
+  const chosen = () => ({ x: seen(run())[selects.x] ?? 0, y: seen(run())[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
   rove(plot, {
@@ -341,7 +342,7 @@ export function headGrid(element) {
 
   function mark() {
     const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
-    const ablated = edits(state.shown === "b" ? "b.edits" : "edits");
+    const ablated = edits(shownRun(element) === "b" ? "b.edits" : "edits");
     for (const button of buttons) {
       const { layer, head } = button.dataset, layerOfHeads = `blocks.${layer}.attn.z`;
       button.classList.toggle("ablated", ablated.includes(`${layerOfHeads}*zero`) || ablated.includes(`${layerOfHeads}.${head}*zero`));
@@ -385,7 +386,7 @@ export function headGrid(element) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
-    pick(changeInA(change));
+    pick(changeInA(change, shownRun(element)));
   });
   grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggleHead(state); });
   rove(grid, {
@@ -501,7 +502,7 @@ export function headTable(element) {
   function choose(row) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) change[field] = +row.dataset[source];
-    pick(changeInA(change));
+    pick(changeInA(change, shownRun(element)));
   }
 
   /** @param {HTMLTableCellElement} cell @param {boolean} isAdded among the heads that are seen together */

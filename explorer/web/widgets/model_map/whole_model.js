@@ -5,7 +5,7 @@ import { pick } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
-import { changeInA, onState, seen, state } from "../../static/page_state.js";
+import { changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
 // Where things are: of numbers alone, so that one drawing can move to another.
 
@@ -112,7 +112,7 @@ export function wholeModel(element) {
   const isGuessing = () => document.body.classList.contains("guessing"), isStory = () => document.body.dataset.depth === "story";
   /** What is open of what there is to show; what is not there yet opens all the same. */
   function opened() {
-    const { open = "", layer, head, query, key } = seen();
+    const { open = "", layer, head, query, key } = seen(shownRun(element));
     return { level: LEVELS.includes(open) ? open : "", layer: Math.min(layer, model.blocks.length - 1), head: Math.min(head, model.blocks[0].heads.length - 1), query, key };
   }
   /** Whether what is open has come. */
@@ -171,7 +171,7 @@ export function wholeModel(element) {
     if (isKept && !goal) nodes.get(current).focus({ preventScroll: true }), isKept = false;
   }
 
-  const closeUp = (change) => pick(changeInA(change));
+  const closeUp = (change) => pick(changeInA(change, shownRun(element)));
 
   function drawBlocks(open) {
     const { at, wide, gap, height } = layout, most = largest(model.blocks.flatMap(({ heads }) => heads));
@@ -239,7 +239,7 @@ export function wholeModel(element) {
   }
 
   function drawTokens() {
-    const { left, y, pitch, at, wide, gap } = layout, end = at.at(-1) + wide.at(-1) - gap, chosen = seen().query;
+    const { left, y, pitch, at, wide, gap } = layout, end = at.at(-1) + wide.at(-1) - gap, chosen = seen(shownRun(element)).query;
     const letters = (left - 14) / (width() < NARROW ? SMALL : CHARACTER);
     model.rows.forEach(([first, last, text], i) => {
       const isFold = last > first, isLater = first > model.query;

@@ -260,7 +260,7 @@ ALIGNMENT_TEXTS = {
 
 
 class RunComparisonControls(HtmlWidget):
-    """Ways to add a second run if there is one; with two runs a summary, the switch A, B, A − B, and the alignment."""
+    """Ways to add a second run if there is one; with two a summary, the switch A, B, A − B, A | B, and alignment."""
 
     kind = "runs"
 

@@ -441,7 +441,7 @@ export function runs(element) {
 
   function compared() {
     const { about, aligned, gaps, pins } = value.two;
-    const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
+    const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"], ["both", "A | B"]].map(([name, text]) =>
       button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const missing = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
     const which = span("switch", ...shown);
@@ -495,6 +495,7 @@ export function runs(element) {
     a: _("Figures show A, on the scale of both."),
     b: _("Figures show B, on the scale of both."),
     difference: _("Figures show what A has more than B, at the tokens that stand beside each other."),
+    both: _("Figures show A and B side by side, on one scale."),
   });
 
   box.addEventListener("keydown", ({ key }) => {

@@ -143,6 +143,30 @@ def test_headings_of_differences_name_what_is_subtracted(endpoints, state):
     assert "A − B of weight" in json.dumps([data, layout], ensure_ascii=False)
 
 
+@pytest.mark.parametrize(
+    "view", [view for view in VIEW_BY_NAME.values() if view.group not in ("own", "story")], ids=lambda v: v.name
+)
+def test_both_runs_figures_stand_side_by_side_on_one_scale(endpoints, state, view):
+    """Each is what "a" or "b" shows; a figure of the comparison itself has none beside it."""
+    for stage in range(3):
+        own, other, both = (
+            endpoints.answer("show", state | {"view": view.name, "shown": visible_run, "unfolded": "all"}, stage)[
+                "contents"
+            ]
+            for visible_run in ("a", "b", "both")
+        )
+        for panel in view.panels:
+            figure = f"{view.name}-{panel.name}"
+            assert (figure in own) == (f"{figure}-b" in both)
+            for suffix in ("", "-mark"):
+                assert both.get(figure + suffix) == own.get(figure + suffix)
+                expected = None if panel.compared_run else other.get(figure + suffix)
+                assert both.get(f"{figure}-b{suffix}") == expected
+            if not panel.compared_run and f"{figure}-heading" in own:
+                assert both[f"{figure}-heading"] == f"A: {own[f'{figure}-heading']}"
+                assert both[f"{figure}-b-heading"] == f"B: {other[f'{figure}-heading']}"
+
+
 def test_while_a_text_is_written_both_strips_follow(endpoints, state):
     contents = endpoints.answer("token", state | {"generated": [5, 6], "b.prompt": []})["contents"]
     assert len(contents["strip"]["tokens"]) == len(contents["strip-b"]["tokens"]) == len(state["prompt"]) + 2
@@ -175,6 +199,10 @@ def test_what_is_shown_of_b_is_explained_of_b(endpoints, state):
         explanation = endpoints.inspect(state | {"shown": visible_run}, "attention-pattern", {"x": x, "y": y})
         assert all(f"= {format_number(weight)}" in explanation for weight in weights), visible_run
         assert explanation.startswith("A: ") is (visible_run == "difference")
+        if visible_run != "difference":
+            figure = "attention-pattern" + "-b" * (visible_run == "b")
+            beside = endpoints.inspect(state | {"shown": "both"}, figure, {"x": x, "y": y})
+            assert beside == f"{visible_run.upper()}: {explanation}"
 
 
 def test_marks_of_a_difference_are_those_of_both_runs(endpoints, state):
