@@ -12,6 +12,7 @@ from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import TrainingHistory, log2_step
 from explorer.translations import N_, _, ngettext, translate
@@ -19,6 +20,7 @@ from explorer.views import graph_objects as go
 from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
 from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure
+from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import (
     Verification,
     check_values,
@@ -26,7 +28,7 @@ from explorer.views.verification import (
     input_error_text,
     make_unverified,
 )
-from explorer.views.view import Panel, View, make_no_difference_reason
+from explorer.views.view import Panel, TwoRunRenderer, View, make_no_difference_reason
 
 MAX_TICKS = 7
 
@@ -400,6 +402,19 @@ LOG_ENTRIES = (
 )
 
 
+def subtract_curves(first: go.Figure, second: go.Figure, comparison: Comparison, title: str) -> go.Figure:
+    """Return the figure of A − B of curves over training, see `subtract_figures`.
+
+    Raises:
+        NoDifferenceError: the curves are the same, as for two steps of one training.
+    """
+    difference = subtract_figures(first, second, comparison, title)
+    if not any(np.nan_to_num(line["y"]).any() for line in difference.traces_and_layout[0]):
+        raise NoDifferenceError(_("A and B are the same here."))
+    return difference
+
+
+CURVES = TwoRunRenderer(share_scale, subtract_curves)
 LOG_NOT_VERIFIED = make_unverified(
     N_("read from training.jsonl, as training wrote it: nothing here checks these numbers")
 )
@@ -445,6 +460,7 @@ VIEW = View(
             name="loss",
             title=N_("Loss, as training wrote it down"),
             draw=lambda trace, selection: logged_loss_curves(trace),
+            two_run_renderer=CURVES,
             condition=lambda trace: has_any_metric(trace, LOSSES),
             click_opens_checkpoint=True,
             is_selection_independent=True,
@@ -457,6 +473,7 @@ VIEW = View(
             name="text",
             title=N_("Loss of this very text, read by the model at every step that was kept"),
             draw=lambda trace, selection: text_loss_curve(trace),
+            two_run_renderer=CURVES,
             condition=has_checkpoints,
             click_opens_checkpoint=True,
             is_selection_independent=True,
@@ -483,6 +500,7 @@ VIEW = View(
             name="copying",
             title=N_("Its best copying heads on random tokens written twice, as training wrote them down"),
             draw=lambda trace, selection: logged_copying_curves(trace),
+            two_run_renderer=CURVES,
             condition=lambda trace: has_any_metric(trace, COPYING),
             click_opens_checkpoint=True,
             is_selection_independent=True,

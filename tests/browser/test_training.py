@@ -127,9 +127,10 @@ def test_the_training_tab_marks_the_step_and_a_click_goes_to_another(trained_pag
 
 @pytest.mark.exhaustive
 def test_before_and_after_a_training_step_is_one_click_away(trained_page):
-    trained_page.page.get_by_role("button", name="another training step").click()
+    trained_page.open_menu("#runs .menu").get_by_role("button", name="another training step").click()
     trained_page.expect_selected(shown="difference")
     expect(slider_of_b(trained_page)).to_have_attribute("aria-valuetext", "step 2")
+    assert slider(trained_page).bounding_box()["y"] < slider_of_b(trained_page).bounding_box()["y"]
     steps = trained_page.page.evaluate("history.length")
     slider_of_b(trained_page).focus()
     with trained_page.redrawn(trained_page.pattern):
@@ -186,13 +187,12 @@ def test_two_models_say_that_their_numbers_are_their_own(visitor):
 
 @pytest.mark.exhaustive
 def test_what_is_above_the_tabs_is_compact_on_a_telephone(visitor):
-    person = visitor(viewport={"width": 390, "height": 844}, checkpoint=checkpoint_name(4))
+    telephone = {"viewport": {"width": 390, "height": 844}, "checkpoint": checkpoint_name(4)}
+    person = visitor(**telephone, **{"b.checkpoint": checkpoint_name(2)})
     height = "(id) => document.querySelector(id).getBoundingClientRect().height"
     expect(slider(person)).to_be_visible()
-    assert person.page.evaluate(height, "#series") <= 48
-    assert person.page.evaluate(height, "#runs") <= 72
-    person.page.get_by_role("button", name="another training step").click()
     expect(slider_of_b(person)).to_be_visible()
+    assert person.page.evaluate(height, "#series") <= 96
     assert person.page.evaluate(height, "#runs") <= 120
     together = person.page.get_by_role("button", name="pair two tokens by hand")
     expect(together).to_be_hidden()

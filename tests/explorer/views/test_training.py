@@ -11,7 +11,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEW_BY_NAME
 from explorer.views.training import VIEW, line_draw_order, tick_steps
-from explorer.views.two_run_figures import different_model_warning
+from explorer.views.two_run_figures import FigurePlaceholder, different_model_warning
 from explorer.web.browser_api.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style
@@ -184,3 +184,13 @@ def test_it_is_told_wherever_they_are_subtracted(view, shown, said):
     selection = replace(Selection(), shown=shown).clamp_to_trace(trace)
     view = OpenView(VIEW_BY_NAME[view], trace, selection, None, Comparison.from_traces(trace, other), has_other=True)
     assert ("two models" in view.description) is said
+
+
+def test_curves_of_one_training_have_a_sentence_in_their_difference_s_place():
+    trace = capture_style("rope")
+    selection = replace(Selection(), view="training", shown="difference").clamp_to_trace(trace)
+    view = OpenView(VIEW, trace, selection, None, Comparison.from_traces(trace, trace), has_other=True)
+    drawn = {panel.name: view.draw(panel) for panel in VIEW.panels if view.has(panel)}
+    assert "text" in drawn
+    assert {name for name, figure in drawn.items() if isinstance(figure, FigurePlaceholder)} == set(drawn)
+    assert drawn["text"].message == "A and B are the same here."

@@ -216,7 +216,7 @@ class PromptAdviceLine(HtmlWidget):
 class TrainingStepSlider(HtmlWidget):
     """A slider over a model's checkpoints, and a button that plays them; of a single one, a button to another model.
 
-    The latter is in sight in the tab Training alone.
+    The latter is in sight in the tab Training alone. The slider of a second run stands below.
     """
 
     kind = "series"
@@ -224,7 +224,7 @@ class TrainingStepSlider(HtmlWidget):
     def __init__(self, **kwargs):
         html = fill_template(
             '<div class="series training-step" role="group" aria-label="{name}" hidden><button type="button" '
-            'class="play" title="{play_is}"></button></div>',
+            'class="play" title="{play_is}"></button></div><div class="training-step" hidden></div>',
             name=_("step of its training"),
             play_is=_("goes through the steps, each once the one before is drawn, until you press anything"),
         )
@@ -267,7 +267,7 @@ class RunComparisonControls(HtmlWidget):
     def __init__(self, **kwargs):
         html = fill_template(
             '<div class="runs" role="group" aria-label="{name}"><div class="ways"></div><div class="two" hidden></div>'
-            '<div class="training-step" hidden></div></div>',
+            "</div>",
             name=_("A second run to compare with"),
         )
         super().__init__(html=html, **kwargs)

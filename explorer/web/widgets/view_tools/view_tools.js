@@ -381,7 +381,7 @@ function tick(text, share, fromLast, every) {
 
 /** @param {HTMLElement} element */
 export function runs(element) {
-  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two"), step = find(box, ".training-step");
+  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two"), step = find(document, "#series .series + .training-step"); // below A's
   const steps = stepSlider(step, "b.checkpoint", _("step of the training of B"));
   let value = null, typing = false;
 
