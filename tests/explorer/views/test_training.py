@@ -190,7 +190,7 @@ def test_curves_of_one_training_have_a_sentence_in_their_difference_s_place():
     trace = capture_style("rope")
     selection = replace(Selection(), view="training", shown="difference").clamp_to_trace(trace)
     view = OpenView(VIEW, trace, selection, None, Comparison.from_traces(trace, trace), has_other=True)
-    drawn = {panel.name: view.draw(panel) for panel in VIEW.panels if view.has(panel)}
-    assert "text" in drawn
-    assert {name for name, figure in drawn.items() if isinstance(figure, FigurePlaceholder)} == set(drawn)
-    assert drawn["text"].message == "A and B are the same here."
+    figures = {panel.name: view.draw(panel) for panel in VIEW.panels if view.has(panel)}
+    assert "text" in figures
+    assert {name for name, figure in figures.items() if isinstance(figure, FigurePlaceholder)} == set(figures)
+    assert figures["text"].message == "A and B are the same here."
