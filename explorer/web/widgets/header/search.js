@@ -105,6 +105,7 @@ const BUTTONS = {
   "#copy-python": [N_("script"), N_("notebook")],
   "#present .begin": [N_("slides"), N_("full screen")],
   "#lessons .open": [N_("course"), N_("exercises")],
+  "#lessons .to-glossary": [N_("terms")],
   "#room .open": [N_("classroom")],
   "#open-file": [N_("load")],
 };
@@ -113,7 +114,7 @@ function actionItems() {
   const action = (name, aliases, go) => item(_("action"), name, aliases, go);
   const buttons = Object.entries(BUTTONS).flatMap(([selector, aliases]) => {
     const pressed = /** @type {HTMLButtonElement} */ (find(document, selector));
-    return pressed && !pressed.disabled ? [action(pressed.textContent.trim(), aliases.map(lookUpMessage), () => pressed.click())] : [];
+    return pressed && !pressed.disabled ? [action((find(pressed, ".title") ?? pressed).textContent.trim(), aliases.map(lookUpMessage), () => pressed.click())] : [];
   });
   const isDark = document.body.classList.contains("dark"), list = /** @type {HTMLSelectElement} */ (find(document, "#language select"));
   const english = new Intl.DisplayNames("en", { type: "language" });
@@ -219,6 +220,13 @@ function findInVocabulary(typed, index) {
 
 // The box to type in, and what is found.
 
+/** What Enter does with an item, by its kind; with any other one it chooses it. @returns {Record<string, string>} */
+const effects = () => ({
+  [_("view")]: _("opens this view"), [_("figure")]: _("goes to this figure"), [_("head score")]: _("shows this head score"),
+  [_("action")]: _("does this"), [_("checkpoint")]: _("opens this model"), [_("lesson")]: _("opens this lesson"),
+  [_("token")]: _("explains this token’s logit"), [_("position")]: _("chooses this token of the prompt"), [_("term")]: _("opens the glossary at this term"),
+});
+
 /** @type {ReturnType<typeof makeSearch> | null} */
 let search = null;
 
@@ -253,7 +261,7 @@ function makeSearch() {
   /** @param {Item} item @param {number} i */
   function row({ kind, name, detail, isToken }, i) {
     const title = span(isToken ? "name token" : "name", ...(isToken ? tokenNodes(name) : [name]));
-    const made = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("kind", kind));
+    const made = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("effect", _("Enter {effect}", { effect: effects()[kind] ?? _("chooses this") })), span("kind", kind));
     made.addEventListener("pointermove", () => { if (active !== i) activate(i); });
     made.addEventListener("click", () => choose(i));
     return made;
