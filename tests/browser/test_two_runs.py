@@ -21,6 +21,7 @@ def ways(person):
 def test_another_prompt_stands_beside_this_one(visitor):
     person = visitor(unfolded="all")
     expect(person.page.locator("#strip-b")).to_be_hidden()
+    expect(person.page.locator("#series")).to_be_hidden()  # but for Training, of a model without steps
     compare(person)
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     expect(person.strip).to_have_text(FIRST_PROMPT)

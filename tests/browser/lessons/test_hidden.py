@@ -34,6 +34,7 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
         "#next-token-more .falls",
         "#next-token-words .prose",
         "#prediction-lens .html-container",
+        "#generate",  # which would write it
     ):
         expect(page.locator(selector)).to_be_hidden()
     expect(page.locator("#view :is(.view-tools, .panels > .block):visible")).to_have_count(0)  # it is about the tokens
@@ -45,6 +46,13 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     expect(column(page).locator(".verdict p")).to_contain_text("The run says")
     expect(column(page).locator(".verdict p")).not_to_contain_text(re.compile("[✓✗]"))
     expect(page.locator("#brief button")).to_be_visible()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    column(page).get_by_role("button", name="Next").click()
+    column(page).get_by_role("button", name="Show it without my reply").click()
+    for selector in ("#lesson .verdict p", "#next-token .distribution", "#generate"):
+        expect(page.locator(selector)).to_be_in_viewport()
+    open_lesson(page, bundled_address, lesson="residual-stream", step=1, depth="story")
+    expect(get_figure(page, "overview-map")).to_be_visible()
 
 
 @pytest.mark.exhaustive

@@ -34,8 +34,8 @@ const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, 
 // What would tell the answer to a lesson's question is covered until there is a reply.
 
 const PICTURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
-// What names the likeliest next tokens outside of pictures.
-const NAMING = ["#next-token-more", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
+// What names the likeliest next tokens outside of pictures, or writes them.
+const NAMING = ["#next-token-more", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
 /** @type {CSSStyleSheet | null} */
 let sheet = null; // that covers them
 
