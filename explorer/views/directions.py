@@ -92,6 +92,20 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
+def strongest_token_sentence(trace: Trace, selection: Selection) -> str:
+    """Return which token's stream points most along the direction after the selected layer."""
+    direction = trace.direction(selected_direction(trace, selection))
+    cosines = direction_cosines(trace, direction)[selection.layer + 1]
+    position = int(cosines.argmax())
+    return _(
+        "After layer {layer}, the stream of {token} points most along the direction: cosine {value}. The button "
+        "Change pushes the stream along it.",
+        layer=selection.layer,
+        token=quote_token(trace.tokens[position]),
+        value=format_number(float(cosines[position])),
+    )
+
+
 def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:
     """Return the logit differences on the example prompts, without and with steering."""
     token_id, contrast_id = target_and_contrast(trace, selection)
@@ -215,6 +229,7 @@ VIEW = View(
     description=N_(
         "Choose a direction in the residual stream, see which tokens have it, then push the stream along it."
     ),
+    sentence=strongest_token_sentence,
     formula=describe_direction,
     continuation_text=continuations_text,
     direction_spec=selected_direction,

@@ -39,7 +39,7 @@ def python_script(runs: RunService, page_state: PageState, figure: str = "") -> 
     Raises:
         UserError, CheckpointError: there is no such run.
     """
-    open_view = make_open_view(runs, page_state)
+    open_view, panel_name = make_open_view(runs, page_state).split_figure_id(figure)
     script = PythonScriptBuilder(runs, page_state.chat)
     needs_other = page_state.other and (open_view.has_other or page_state.run.patches)
     other = runs.second_run(page_state) if needs_other else None
@@ -50,7 +50,7 @@ def python_script(runs: RunService, page_state: PageState, figure: str = "") -> 
         if page_state.pins:
             script.imports.append("from explorer.run_figures import RunComparison")
             comparison = f"RunComparison.from_traces(run, other, {page_state.pins!r})"
-    return script.text(figure_call(open_view, figure, comparison))
+    return script.text(figure_call(open_view, element_id(open_view.view.name, panel_name), comparison))
 
 
 @dataclass

@@ -30,6 +30,9 @@ def test_every_cell_is_the_cosine_with_the_direction(trace):
     column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
     u = layouts.residual_contributions(trace, 1, "ffn", column, 9)
     picture = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
+    highest = max((p for p in picture.points() if p.y == 2), key=lambda p: p.value)  # after layer 1
+    sentence = VIEW.sentence(trace, selection)
+    assert quote_token(trace.tokens[int(highest.x)]) in sentence and contains_number(sentence, highest.value)
     last = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     for p in picture.points():
         x = trace["embed" if p.y == 0 else f"blocks.{int(p.y) - 1}.{last}"][int(p.x)].astype(float)

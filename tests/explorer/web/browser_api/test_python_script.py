@@ -72,6 +72,9 @@ def test_a_script_draws_the_figure_of_the_page(runs, execute, view, panel, field
     (expected,) = (open_view.draw(one) for one in VIEW_BY_NAME[view].panels if one.name == panel)
     script = python_script(runs, page_state, f"{view}-{panel}")
     assert figure_payload(execute(script)) == figure_payload(expected)
+    if fields.get("shown") == "b":  # as B's beside A's
+        both = replace(page_state, selection=replace(page_state.selection, shown="both"))
+        assert python_script(runs, both, f"{view}-{panel}-b") == script
     variables = [line.split(" = ")[0] for line in script.split("\n") if " = " in line]
     assert len(variables) == len(set(variables))
 
