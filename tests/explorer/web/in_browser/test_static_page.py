@@ -97,7 +97,7 @@ def is_complaint(message: ConsoleMessage) -> bool:
 
 
 @pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
+def opener(sites) -> Iterator[Opener]:  # closed before the servers of the sites, which its pages may still ask
     """Return a function that opens a page of a URL; the test fails if the page complains or asks another host."""
     complaints = []
     with sync_playwright() as playwright:
@@ -113,7 +113,7 @@ def opener() -> Iterator[Opener]:
             host = url.split("/")[2]
             page.on("request", lambda request: host in request.url or complaints.append(f"asks {request.url}"))
             if is_whole:
-                page.on("console", lambda line: is_complaint(line) and complaints.append(line.text))
+                page.on("console", lambda line: is_complaint(line) and complaints.append(f"{line.text} {line.location}"))
                 page.on("pageerror", lambda error: complaints.append(error.stack))
                 page.on("response", lambda r: r.status < 400 or complaints.append(f"{r.status} {r.url}"))
             page.goto(url)
@@ -471,6 +471,7 @@ def test_a_model_that_cannot_be_read_is_told_of(opener, copied_site, is_missing,
         weights.write_bytes(weights.read_bytes()[:9999])
     page = opener(url, is_whole=False)
     page.wait_for_function("(words) => document.querySelector('#problem')?.innerText.includes(words)", arg=words)
+    page.context.close()  # before its server
 
 
 def test_a_mark_warns_of_a_wrong_number(opener, copied_site):
@@ -486,3 +487,4 @@ def test_a_mark_warns_of_a_wrong_number(opener, copied_site):
         for name in ("heads", "pattern", "stages")
     }
     assert marks == {"heads": "recomputed", "pattern": "recomputed", "stages": "off"}  # softmax of what was captured
+    page.context.close()  # before its server
