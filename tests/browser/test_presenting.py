@@ -116,6 +116,7 @@ def test_slides_of_two_runs_name_both_prompts_below_a_title_of_one_line(visitor)
     expect(page.locator("#stage h2")).to_contain_text("A − B of: ")
     expect(page.locator("#stage .text")).to_have_text(f"A: {person.prompt.input_value()}\nB: One day")
     assert page.locator("#stage h2").evaluate("(title) => title.offsetHeight") < 40
+    page.keyboard.press("Escape")
 
 
 def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):

@@ -18,7 +18,7 @@ from explorer.tracing.run_service import RunService
 from explorer.views import FULL, STORY_VIEWS, VIEWS
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.shared_constants import element_id
+from explorer.web.shared_constants import HEADING, MARK, OF_B, element_id
 from tests.browser.checkpoints import write_checkpoints
 from tests.exhaustive import first_in_core
 
@@ -124,7 +124,10 @@ class Page:
     def stale_contents(self) -> dict[str, tuple]:
         """Return the contents that differ from those of a page opened in this state, as pairs (kept, fresh)."""
         fresh, view = self.answer("show", self.state), self.state["view"]
-        visible_ids = {name for name in self.contents if name.startswith(element_id(view, ""))} | fresh.keys()
+        own_ids = {name for name in self.contents if name.startswith(element_id(view, ""))}
+        if self.state["shown"] != "both":  # B's figures beside A's are in sight then alone
+            own_ids = {name for name in own_ids if not name.removesuffix(MARK).removesuffix(HEADING).endswith(OF_B)}
+        visible_ids = own_ids | fresh.keys()
         current = {name: self.contents.get(name) for name in visible_ids}
         return {name: (current[name], fresh.get(name)) for name in visible_ids if current[name] != fresh.get(name)}
 
