@@ -98,8 +98,7 @@ def strongest_token_sentence(trace: Trace, selection: Selection) -> str:
     cosines = direction_cosines(trace, direction)[selection.layer + 1]
     position = int(cosines.argmax())
     return _(
-        "After layer {layer}, the stream of {token} points most along the direction: cosine {value}. The button "
-        "Change pushes the stream along it.",
+        "After layer {layer}, the stream of {token} points most along the direction: cosine {value}.",
         layer=selection.layer,
         token=quote_token(trace.tokens[position]),
         value=format_number(float(cosines[position])),
