@@ -23,7 +23,7 @@ def complete_selection(trace: Trace, fields: Mapping[str, Any]) -> Selection:
 
 
 def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
-    """Select the head with the largest effect on the target's logit, and the neuron that writes most at the query.
+    """Select the head with the largest effect on the target's logit, its query's top key, and the top neuron there.
 
     Args:
         named: fields that are chosen already, which stay.
@@ -32,6 +32,9 @@ def select_strongest(trace: Trace, selection: Selection, named: Collection[str])
         attribution = direct_logit_attribution(trace, selection.query, *target_and_contrast(trace, selection))
         layer, head = np.unravel_index(np.abs(attribution.heads).argmax(), attribution.heads.shape)
         selection = replace(selection, layer=int(layer), head=int(head))
+    if "key" not in named:
+        pattern = trace[f"blocks.{selection.layer}.attn.pattern"]  # (H, T, T)
+        selection = replace(selection, key=int(pattern[selection.head, selection.query].argmax()))
     if "neuron" not in named:
         strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
         selection = replace(selection, neuron=int(strongest[0]))

@@ -503,6 +503,34 @@ def describe_neuron(trace: Trace, selection: Selection) -> str:
     return f"{head}\n{working}   {off}"
 
 
+def feed_forward_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how long a vector the selected neuron writes at the query, and which neuron writes the longest."""
+    output_norms = layer_neurons(trace, selection.layer, selection.query).output_norms
+    largest = int(output_norms.argmax())
+    template = WRITES_MOST if output_norms[selection.neuron] == output_norms[largest] else WRITES_LESS
+    written = translate(
+        WRITES_NOTHING if output_norms[largest] == 0 else template,
+        layer=selection.layer,
+        neuron=selection.neuron,
+        query=quote_token(trace.tokens[selection.query]),
+        count=trace.config.d_ff,
+        norm=format_number(output_norms[selection.neuron]),
+        most=largest,
+        largest=format_number(output_norms[largest]),
+    )
+    return f"{written} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a neuron: which tokens it pushes up.")
+
+
+WRITES_MOST = N_("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.")
+WRITES_LESS = N_(
+    "Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest})."
+)
+WRITES_NOTHING = N_("Layer {layer}: no neuron writes anything at {query}.")
+
+
 def verify_activations(trace: Trace, selection: Selection) -> Verification:
     """Verify the activations, and the values whose norms divide what each neuron writes."""
     steps = ("gate_pre", "gate") * (trace.config.is_gated)
@@ -570,6 +598,7 @@ VIEW = View(
     group="components",
     order=60,
     description=N_("Each neuron reads one token and gives a number: how much of its output vector it adds."),
+    sentence=feed_forward_sentence,
     formula=describe_neuron,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),
@@ -582,6 +611,7 @@ VIEW = View(
             template=STRONGEST_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The neurons that write most at the chosen token"),
+            heading=N_("Layer {layer}: the neurons that write most at {query}"),
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
@@ -594,6 +624,7 @@ VIEW = View(
             template=CURVE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
+            heading=N_("Layer {layer}: all neurons at {query}"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
@@ -606,6 +637,7 @@ VIEW = View(
             template=PROMOTED_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
+            heading=N_("Tokens that neuron {neuron} pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_logit_effect,
             verify=verify_promoted_tokens,
@@ -616,6 +648,7 @@ VIEW = View(
             name="tokens",
             template=TOKENS_FIGURE,
             title=N_("The chosen neuron at every token"),
+            heading=N_("Layer {layer} neuron {neuron} at every token"),
             draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),

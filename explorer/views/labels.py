@@ -144,11 +144,17 @@ def logit_label(
     )
 
 
-def make_logit_heading(template: str) -> Callable[[Trace, Selection], str]:
-    """Return a panel's heading that names the explained logit; `template`, of its `{logit}`, is translated on use."""
-    return lambda trace, selection: translate(
-        template, logit=logit_label(trace, *target_and_contrast(trace, selection))
-    )
+def format_heading(template: str, trace: Trace, selection: Selection) -> str:
+    """Return a panel's heading, translated, with what is selected.
+
+    Its fields are {layer}, {head}, {neuron}, {value}, {query}, {key}, {target} for the target token, and {logit}.
+    """
+    names = {name: getattr(selection, name) for name in ("layer", "head", "neuron")} | {"value": selection.tap}
+    names |= {name: quote_token(trace.tokens[getattr(selection, name)]) for name in ("query", "key")}
+    if "{target}" in template or "{logit}" in template:
+        token_ids = target_and_contrast(trace, selection)
+        names |= {"target": quote_token(trace.vocabulary[token_ids[0]]), "logit": logit_label(trace, *token_ids)}
+    return translate(template, **names)
 
 
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:

@@ -340,6 +340,28 @@ def describe_checkpoint(trace: Trace, selection: Selection) -> str:
     return "\n".join([*lines, _text_loss_text(trace)])
 
 
+def training_sentence(trace: Trace, selection: Selection) -> str:
+    """Return the loss of the run's own text, beside that of even guesses."""
+    step = trace.training.step if trace.training else None
+    if len(trace) < 2:
+        loss = _("A single token has no loss: nothing precedes it.")
+    else:
+        loss = translate(
+            TEXT_LOSS if step is None else TEXT_LOSS_AT_STEP,
+            step=step,
+            loss=format_number(mean_text_loss(trace)),
+            even=format_number(math.log(trace.config.vocab_size)),
+        )
+    return f"{loss} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Training makes the next token likelier, step by step.")
+
+
+TEXT_LOSS = N_("This text’s loss is {loss} nats a token; even guesses would have {even}.")
+TEXT_LOSS_AT_STEP = N_("After step {step:,} this text’s loss is {loss} nats a token; even guesses would have {even}.")
+
+
 def _text_loss_text(trace: Trace) -> str:
     count, loss = len(trace) - 1, mean_text_loss(trace)
     if not count:
@@ -436,6 +458,7 @@ VIEW = View(
     reads_other_files=True,
     fields=(HEAD_SCORE_FIELD,),
     description=N_("Training makes the next token likelier step by step: the loss falls, heads learn where to look."),
+    sentence=training_sentence,
     formula=describe_checkpoint,
     required_taps=("blocks.*.attn.pattern", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its training."),

@@ -149,7 +149,8 @@ class Panel:
         width: share of the row it takes on a wide screen.
         chooser: field of the selection whose list stands in the figure's line; "" for none.
         template: its figure as data, which the page without a server fills itself.
-        heading: (trace, selection) -> the title in this run, where it names the token that the figure is about.
+        heading: the title where something is chosen, with what `format_heading` fills in; or (trace, selection) -> the
+            title in this run.
     """
 
     name: str
@@ -172,7 +173,7 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
     chooser: str = ""
     template: FigureTemplate | None = None
-    heading: Callable[[Trace, Selection], str] | None = None
+    heading: str | Callable[[Trace, Selection], str] = ""
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""

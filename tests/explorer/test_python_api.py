@@ -84,7 +84,7 @@ def test_interventions_are_texts_or_objects(model, run, ablated_run, checkpoint)
 
 def test_a_figure_is_the_one_that_the_page_draws(run):
     figure = run.figure("attention", layer=4, head=4)
-    assert figure == attention.pattern_heatmap(run, 4, 4, len(run) - 1, len(run) - 2)
+    assert figure == attention.pattern_heatmap(run, 4, 4, len(run) - 1, run["blocks.4.attn.pattern"][4, -1].argmax())
     assert figure == run.figure("attention", "pattern", layer=4, head=4, query=len(run) - 1)
     assert run.figure("attention", layer=np.int64(4), head=4) == figure
     assert callable(figure.show) and "<div" in figure._repr_html_()

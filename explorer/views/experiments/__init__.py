@@ -268,6 +268,7 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("The chosen head’s pattern: changed − unchanged weights"),
+            heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},

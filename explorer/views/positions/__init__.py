@@ -1,10 +1,12 @@
 """Positions view: how the model encodes positions."""
 
 from explorer.analysis.intervention_effects import weight_change
+from explorer.analysis.positions import position_cosines, rotation_angles
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
+from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
 from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
 from explorer.views.positions import position_vectors, rope
@@ -24,10 +26,30 @@ def describe_positions(trace: Trace, selection: Selection) -> str:
 
 
 def positions_sentence(trace: Trace, selection: Selection) -> str:
-    """Return how this model knows the order of its tokens."""
+    """Return how far RoPE rotates the selected query and key, or how alike their position vectors are."""
+    query, key = selection.query, selection.key
+    names = {"query": quote_token(trace.tokens[query]), "key": quote_token(trace.tokens[key])}
     if trace.config.position == "rope":
-        return _("Queries and keys are rotated by their position (RoPE).")
-    return _("A vector of its own is added at each position.")
+        angles = rotation_angles(trace, selection.layer)[:, 0]
+        rotated = _(
+            "In pair 0, RoPE rotates the query of {query} by {angle} rad and the key of {key} by {key_angle} rad.",
+            angle=format_number(angles[query]),
+            key_angle=format_number(angles[key]),
+            **names,
+        )
+    else:
+        rotated = _(
+            "Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine "
+            "{cosine}.",
+            position=query,
+            key_position=key,
+            cosine=format_number(position_cosines(trace)[query, key]),
+            **names,
+        )
+    return f"{rotated} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose two tokens.")
 
 
 def unavailable_reason(config: ModelConfig) -> str:
@@ -60,6 +82,7 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("What the change did to the chosen head’s pattern: changed − unchanged weights"),
+            heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},

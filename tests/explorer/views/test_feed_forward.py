@@ -180,3 +180,22 @@ def test_the_formulas_names_stand_above_one_another(rope_trace):
     lines = VIEW.formula(rope_trace, Selection(neuron=3)).splitlines()[1:]
     assert {line.index("=") for line in lines} == {7}
     assert all(re.match("gate|up|hidden", line) for line in lines)
+
+
+def test_the_sentence_names_the_neuron_that_writes_most(trace):
+    for layer, query in ((0, 0), (1, 7)):
+        columns = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:].astype(np.float64).T
+        written = [layouts.residual_contributions(trace, layer, "ffn", column, query) for column in columns]
+        norms = np.abs(trace[f"blocks.{layer}.ffn.hidden"][query]) * np.linalg.norm(written, axis=-1)
+        top, other = np.argsort(-norms)[:2].tolist()
+        words = VIEW.sentence(trace, Selection(layer=layer, neuron=top, query=query))
+        assert f"Layer {layer}: neuron {top} of {len(norms)} writes most" in words
+        assert f"length {format_number(norms[top])}." in words
+        words = VIEW.sentence(trace, Selection(layer=layer, neuron=other, query=query))
+        assert f"neuron {other} writes a vector" in words and f"neuron {top} writes most (" in words
+
+
+def test_the_sentence_tells_a_silent_layer(rope_trace):
+    hidden = np.zeros_like(rope_trace["blocks.1.ffn.hidden"])
+    silent = replace(rope_trace, values={**rope_trace.values, "blocks.1.ffn.hidden": hidden})
+    assert "no neuron writes anything" in VIEW.sentence(silent, Selection(layer=1, query=3))

@@ -184,3 +184,12 @@ def test_it_is_told_wherever_they_are_subtracted(view, shown, said):
     selection = replace(Selection(), shown=shown).clamp_to_trace(trace)
     view = OpenView(VIEW_BY_NAME[view], trace, selection, None, Comparison.from_traces(trace, other), has_other=True)
     assert ("two models" in view.description) is said
+
+
+def test_the_sentence_has_this_texts_loss(trace):
+    logits = trace["logits"][:-1].astype(np.float64)
+    targets = logits[np.arange(len(logits)), list(trace.token_ids[1:])]
+    loss = np.mean(np.log(np.exp(logits).sum(-1)) - targets)
+    words = VIEW.sentence(trace, Selection())
+    assert f"loss is {format_number(loss)} nats" in words
+    assert f"would have {format_number(np.log(trace.config.vocab_size))}." in words

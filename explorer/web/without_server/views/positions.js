@@ -179,6 +179,15 @@ async function by_distance(about) {
 const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
 /** @param {About} about */
-const sentence = async ({ config }) => (config.position === "rope" ? _("Queries and keys are rotated by their position (RoPE).") : _("A vector of its own is added at each position."));
+/** How far RoPE rotates the chosen query and key, or how alike their vectors are (positions_sentence). @param {About} about */
+async function sentence(about) {
+  const { config, tokens, position, key } = about, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
+  if (config.position === "rope") {
+    const angles = await rotationAngles(about), [angle, key_angle] = [position, key].map((at) => formatNumber(angles[at][0]));
+    return `${_("In pair 0, RoPE rotates the query of {query} by {angle} rad and the key of {key} by {key_angle} rad.", { ...values, angle, key_angle })} ${_("Choose two tokens.")}`;
+  }
+  const vectors = await positionVectors(about);
+  return `${_("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) })} ${_("Choose two tokens.")}`;
+}
 
 export default { formula, sentence, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };
