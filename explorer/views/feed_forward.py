@@ -7,6 +7,7 @@ from explorer.analysis.feed_forward import (
     NORMAL_SHARE,
     RELU_KINDS,
     LayerNeurons,
+    derive_neuron,
     layer_neurons,
     neuron_logit_effect,
     neuron_logit_effects,
@@ -17,7 +18,6 @@ from explorer.analysis.feed_forward import (
 from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
@@ -564,10 +564,10 @@ def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) 
     step, item = point.coordinate("curve"), point.coordinate("item")
     if step >= len(steps) or item >= len(neuron_ids):
         raise PointNotFoundError(_("there is no such bar"))
-    return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
+    return derive_neuron(trace, selection.layer, neuron_ids[item], selection.query, (steps[step],))[0]
 
 
-def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
+def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive a neuron's value before and after its activation function."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
@@ -578,8 +578,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
         raise PointNotFoundError(_("there is no such neuron"))
     neuron_id = dots[item]
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
-    before, after = (derive(trace, f"blocks.{selection.layer}.ffn.{tap}", (selection.query, neuron_id)) for tap in taps)
-    return before, after
+    return derive_neuron(trace, selection.layer, neuron_id, selection.query, taps)
 
 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:

@@ -352,7 +352,9 @@ export function presentMenu(element) {
     rows.replaceChildren(...places.map(row));
     tellWhat();
     for (const name of [".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !places.length;
-    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = places.length >= MOST.places;
+    const save = /** @type {HTMLButtonElement} */ (find(list, ".save"));
+    save.disabled = places.length >= MOST.places;
+    say(save, _("Save this place: {place}", { place: nameOfPlace() }));
   }
 
   // What P presents.
@@ -397,9 +399,14 @@ export function presentMenu(element) {
   }
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
+  /** The open tab, and its figure with what is chosen in it. */
+  function nameOfPlace() {
+    const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
+    return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+  }
+
   function save() {
-    const picture = figureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
-    const place = savedPlace(state, picture, title ?? "");
+    const place = savedPlace(state, figureInSight(), nameOfPlace());
     if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
     change([...places, place]);
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));

@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.analysis.steering import decode_prompt_lists
-from explorer.explain.notation import quote_token, token_formatter
-from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
+from explorer.analysis.steering import decode_prompt_lists, prompt_lists_by_direction
+from explorer.explain.notation import format_number, quote_token, token_formatter
+from explorer.interventions import (
+    CrossRunIntervention,
+    DirectionIntervention,
+    DirectionSpec,
+    Intervention,
+    RemoveDirection,
+    Scale,
+)
 from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
@@ -112,6 +119,8 @@ class ActiveInterventionList(HtmlWidget):
         is_foreign = other is not None and trace.model != other.model
 
         def describe(run: Trace, intervention: Intervention) -> str:
+            if isinstance(intervention, DirectionIntervention):
+                return describe_steering_briefly(run, intervention)
             description = intervention.describe(run.config, token_formatter(run))
             return (
                 _("{change}: another model’s value", change=description)
@@ -123,6 +132,25 @@ class ActiveInterventionList(HtmlWidget):
             name: [[str(intervention), describe(run, intervention)] for intervention in run.edits]
             for name, run in runs.items()
         }
+
+
+def describe_steering_briefly(trace: Trace, intervention: DirectionIntervention) -> str:
+    """Name the direction, the place and the strength, as in "happy, not sad × 0.5, after layer 3"."""
+    spec, (layer, name, _element) = intervention.direction, intervention.target_labels()
+    built_in, format_token = prompt_lists_by_direction(trace).get(str(spec)), token_formatter(trace)
+    direction = translate(built_in.name) if built_in else spec.describe(format_token)
+    if spec.lists and not built_in:
+        first, second = (format_token(prompts[0]) for prompts in spec.lists)
+        direction = _("{first} less {second}", first=first, second=second)
+    place = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
+    if name == "resid_post":
+        place = _("after layer {layer}", layer=layer)
+    template = N_("{direction} × {amount}, {place}")
+    if isinstance(intervention, RemoveDirection):
+        template = N_("without {direction}, {place}")
+    text = translate(template, direction=direction, amount=format_number(intervention.amount or 0), place=place)
+    positions = intervention.positions
+    return text if positions is None else _("{change}, {where}", change=text, where=positions.describe())
 
 
 LINE_BREAK = "↵"  # within a prompt, as in the strip of tokens
