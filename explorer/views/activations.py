@@ -194,6 +194,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("tap", "head", "query", "window"),
     code=("blocks.{layer}",),
+    code_lines=("self.resid_post(",),
     panels=(
         Panel(
             name="heatmap",

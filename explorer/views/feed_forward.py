@@ -294,7 +294,7 @@ TOKENS_FIGURE = FigureTemplate(
         }
     ],
     layout={
-        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "xaxis": extend("tokens", title={"text": text(N_("token of this text; for others, type another text"))}),
         "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"), "neuron")}},
         "bargap": 0.15,
         "hovermode": "x",
@@ -604,6 +604,7 @@ VIEW = View(
     controls=("layer", "neuron", "query"),
     intervention_controls=(NEURON_OFF, NEURON, GATE, HIDDEN),
     code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
+    code_lines=("self.hidden(",),
     panels=(
         Panel(
             name="strongest",
@@ -646,8 +647,8 @@ VIEW = View(
         Panel(
             name="tokens",
             template=TOKENS_FIGURE,
-            title=N_("The chosen neuron at every token"),
-            heading=N_("Layer {layer} neuron {neuron} at every token"),
+            title=N_("Where the chosen neuron fires in this text"),
+            heading=N_("Layer {layer} neuron {neuron}: where it fires in this text"),
             draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),

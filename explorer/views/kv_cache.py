@@ -334,6 +334,7 @@ VIEW = View(
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
     code=("model.kv_cache:KVCache.extend",),
+    code_lines=("keys, values = single.narrow(",),
     panels=(
         Panel(
             name="cells",

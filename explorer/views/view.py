@@ -204,6 +204,7 @@ class View:
             stands in the description's place where no formulas are shown; "" for the description.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
+        code_lines: fragments of the line that computes them; the first one that the code has is marked.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
         unavailable_message: config -> why the view has nothing to show of such a model, and what that does
             instead.
@@ -238,6 +239,7 @@ class View:
     sentence: Callable[[Trace, Selection], str] | None = None
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
     code: tuple[str, ...] = ()
+    code_lines: tuple[str, ...] = ()
     required_taps: tuple[str, ...] = ()
     unavailable_message: Callable[[ModelConfig], str] = lambda config: _("This model lacks what the view shows.")
     controls: tuple[str, ...] = ()

@@ -203,6 +203,7 @@ VIEW = View(
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
     intervention_controls=(HEAD_OFF, HEAD, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN, MASK, DROP),
     code=("blocks.{layer}.attn", "model.layers.attention:attention_scores", "model.layers.attention:attention_pattern"),
+    code_lines=("return torch.softmax(scores + penalty",),
     panels=(
         Panel(
             name="heads",

@@ -158,6 +158,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     code=("", "blocks.{layer}"),
+    code_lines=("x = block(x, turns",),
     panels=(
         Panel(
             name="whole",

@@ -78,6 +78,7 @@ VIEW = View(
     controls=("layer", "head", "query", "key"),
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
     code=("model.layers.positions:rotate_half_split", "rope", "position_embedding"),
+    code_lines=("return self.table[positions]", "return self.weight[", "return torch.cat((a * cos"),
     panels=(
         Panel(
             name="pattern_change",

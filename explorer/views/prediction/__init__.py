@@ -184,6 +184,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to follow its prediction."),
     controls=("query", "target", "rival", "lens"),
     code=("lm_head", "final_norm", "model.generation.sampling:sampling_stages"),
+    code_lines=("return F.linear(",),
     panels=(
         Panel(
             name="lens",

@@ -213,6 +213,7 @@ VIEW = View(
     controls=("layer", "query"),
     intervention_controls=(STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, PATCH_STREAM, *NORMS),
     code=("blocks.{layer}", "blocks.{layer}.attn_norm"),
+    code_lines=("self.resid_post(",),
     panels=(
         Panel(
             name="lengths",

@@ -171,6 +171,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("query", "residual_depth", "first_token"),
     code=("model.transformer_lm:TransformerLM.embed_tokens",),
+    code_lines=("x = self.token_embedding(",),
     panels=(
         Panel(
             name="table",

@@ -9,7 +9,7 @@ from typing import Any
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.source_code import code_text
+from explorer.explain.source_code import code_text, mark_line
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -154,7 +154,8 @@ class OpenView:
         """The code that computes what the view shows; "" where it is not asked for."""
         if self.selection.depth != "code" or not self.view.code:
             return ""
-        return code_text(self.lm[0], len(self.trace), self.selection.layer, self.view.code)
+        code = code_text(self.lm[0], len(self.trace), self.selection.layer, self.view.code)
+        return mark_line(code, self.view.code_lines)
 
     def continuation(self, settings: GenerationSettings) -> str:
         """Return the view's continuation of the run, or of both runs, as text."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.analysis.steering import decode_prompt_lists, prompt_lists_by_direction
-from explorer.explain.notation import format_number, quote_token, token_formatter
+from explorer.explain.notation import quote_token, token_formatter
 from explorer.interventions import (
     CrossRunIntervention,
     DirectionIntervention,
@@ -148,7 +148,9 @@ def describe_steering_briefly(trace: Trace, intervention: DirectionIntervention)
     template = N_("{direction} × {amount}, {place}")
     if isinstance(intervention, RemoveDirection):
         template = N_("without {direction}, {place}")
-    text = translate(template, direction=direction, amount=format_number(intervention.amount or 0), place=place)
+    text = translate(
+        template, direction=direction, amount=f"{intervention.amount or 0:.10g}".replace("-", "−"), place=place
+    )
     positions = intervention.positions
     return text if positions is None else _("{change}, {where}", change=text, where=positions.describe())
 

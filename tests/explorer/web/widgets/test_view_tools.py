@@ -48,10 +48,10 @@ def test_a_steering_is_named_briefly_by_its_direction_layer_and_strength():
     run = model.run("Once upon a time")
     (happy, *_others) = prompt_lists_by_direction(run)
     texts = {
-        f"blocks.3.resid_post*add*{happy}*0.5": "happy, not sad × 0.500, after layer 3",
+        f"blocks.3.resid_post*add*{happy}*0.5": "happy, not sad × 0.5, after layer 3",
         f"blocks.2.resid_post*remove*{happy}": "without happy, not sad, after layer 2",
-        "blocks.1.resid_post@2*add*means.1.5.9_7.3-8*-2": f"{quote(run, 5, 9)} less {quote(run, 8)} × −2.00, after ",
-        "embed*add*unembed.17*1": f"the unembedding of token {quote(run, 17)} × 1.00, embed",
+        "blocks.1.resid_post@2*add*means.1.5.9_7.3-8*-2": f"{quote(run, 5, 9)} less {quote(run, 8)} × −2, after ",
+        "embed*add*unembed.17*1": f"the unembedding of token {quote(run, 17)} × 1, embed",
     }
     for edit, text in texts.items():
         (listed,) = ActiveInterventionList.pack(model.run(run.text, interventions=[edit]))["edits"]
