@@ -35,11 +35,11 @@ def head_value_label(config: ModelConfig, value: np.ndarray, head: int) -> str:
 
 
 def score_inputs_text(config: ModelConfig, layer: int) -> str:
-    """Name the vectors whose products are a layer's scores, as in "the normalised and turned q and k"."""
+    """Name the vectors whose products are a layer's scores, as in "the normalised and rotated q and k"."""
     rotated = config.has_rope(layer)
     if config.qk_norm:
-        return _("the normalised and turned q and k") if rotated else _("the normalised q and k")
-    return _("the turned q and k") if rotated else _("q and k")
+        return _("the normalised and rotated q and k") if rotated else _("the normalised q and k")
+    return _("the rotated q and k") if rotated else _("q and k")
 
 
 def masked_keys_text(config: ModelConfig, layer: int) -> str:

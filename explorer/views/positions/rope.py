@@ -58,10 +58,10 @@ class ClockHandTexts(NamedTuple):
 
 
 BEFORE = ClockHandTexts(
-    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad")
+    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 AFTER = ClockHandTexts(
-    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad")
+    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 
 

@@ -108,9 +108,9 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
 @pytest.mark.parametrize(
     ("style", "words"),
     [
-        ("rope", "recomputed from the turned q and k,"),
+        ("rope", "recomputed from the rotated q and k,"),
         ("gpt", "recomputed from q and k,"),
-        ("grouped", "recomputed from the normalised and turned q and k,"),
+        ("grouped", "recomputed from the normalised and rotated q and k,"),
     ],
 )
 def test_the_formula_says_what_was_compared(trace_of, style, words):

@@ -366,7 +366,7 @@ export function presentMenu(element) {
   /** @param {Place[]} changed */
   function change(changed) {
     places = changed;
-    say(told, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
+    say(told, storePlaces(places) ? "" : _("This browser saves nothing. Copy the places as a link or a file before you leave."));
     draw();
   }
 
@@ -407,7 +407,7 @@ export function presentMenu(element) {
 
   function save() {
     const place = savedPlace(state, figureInSight(), nameOfPlace());
-    if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
+    if (!place) return say(told, _("This is too long to save: shorten the text or the tree of continuations."));
     change([...places, place]);
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
@@ -434,7 +434,7 @@ export function presentMenu(element) {
   // From a link or a file: nobody's own places are lost to it.
   /** @param {Place[]} brought */
   function take(brought) {
-    if (!brought.length) say(told, _("This brought no place along that can be read."));
+    if (!brought.length) say(told, _("This link or file holds no place that can be read."));
     else if (!places.length) change(brought);
     else {
       const done = () => { offer.hidden = true; };

@@ -171,8 +171,8 @@ class DirectionPromptBoxes(HtmlWidget):
             '</div><button type="button"></button> <span class="error" role="status"></span></details>',
             title=_("A direction of your own: two lists of prompts"),
             text=_(
-                "Prompts that differ in one thing, one a line, with ↵ for a line break in it: the direction goes from "
-                "the mean of the stream over the second list to that over the first."
+                "Two lists of prompts that differ in one thing, a prompt a line (↵ for a line break). The direction "
+                "goes from the second list’s mean stream to the first’s."
             ),
             towards=_("prompts that have it"),
             away=_("prompts that have it not"),
@@ -256,7 +256,7 @@ class TrainingStepSlider(HtmlWidget):
             '<div class="series training-step" role="group" aria-label="{name}" hidden><button type="button" '
             'class="play" title="{play_is}"></button></div>',
             name=_("step of its training"),
-            play_is=_("goes through the steps, each once the one before is drawn, until you press anything"),
+            play_is=_("plays the steps one after another; any key stops it"),
         )
         super().__init__(html=html, **kwargs)
 

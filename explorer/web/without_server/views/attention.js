@@ -31,7 +31,7 @@ async function formula(about) {
   return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from {vectors}, off by {error}", {
     whose: _("layer {layer} head {head}", { layer, head }), query: quoteToken(tokens[query]), query_position: query, key: quoteToken(tokens[key]), key_position: key,
     dot: formatSixDigits(dots[key]), divisor: "√d", divided_by: `√${dHead}`, score: formatSixDigits(scores[key]), exp_score: formatSixDigits(exps[key]), exp_total: formatSixDigits(total),
-    weight: formatSixDigits(weight), vectors: config.position === "rope" ? _("the turned q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
+    weight: formatSixDigits(weight), vectors: config.position === "rope" ? _("the rotated q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
   });
 }
 

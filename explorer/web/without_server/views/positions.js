@@ -52,7 +52,7 @@ async function clocks(about) {
   const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
     const most = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, at) => pairs.map(([a, b], pair) => {
       const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
-      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad", values);
+      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad", values);
     });
     const stages = /** @type {[[number, number][], string, string, number, number, number][]} */ ([[before, "before", _("before"), 1.5, 0.4, 5], [after, "after", _("after"), 3, 1, 8]]);
     return stages.map(([values, stage, title, width, opacity, size], at) => {

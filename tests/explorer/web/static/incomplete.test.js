@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 
 const SCRIPT = readFileSync(new URL("../../../../explorer/web/inline/reload_incomplete_page.js", import.meta.url), "utf8");
-const HERE = "http://here.example", NOT_YET = "Not all of this page has come: it loads again once the server answers.";
+const HERE = "http://here.example", NOT_YET = "Parts of this page are missing. It reloads once the server answers.";
 class Script {}
 class Link {}
 const script = (src) => Object.assign(new Script(), { src });
