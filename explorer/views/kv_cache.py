@@ -49,8 +49,8 @@ def describe_cache_size(trace: Trace, selection: Selection) -> str:
             with_cache=format_six_digits(with_cache / 1e6),
         ),
         _(
-            "counted are products of matrices, of each position’s scores those with itself and the positions before "
-            "it: scores that the causal mask hides do not count, though a program may work them out and throw them away"
+            "counted are matrix products and the scores that the causal mask leaves visible; a program may compute "
+            "hidden scores, too, and discard them"
         ),
         _(
             "bytes a position = 2 (key, value) · layers · kv heads · d · 4 = 2·{layers}·{groups}·{width}·4 = {each:,}",

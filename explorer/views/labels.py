@@ -72,22 +72,21 @@ def rope_scaling_text(config: ModelConfig) -> str:
 
 
 ROPE_SCALING_TEXTS = {
-    "linear": N_("slowed for longer texts: every pair turns {factor:g} times slower (linear scaling)"),
+    "linear": N_("slowed for longer texts: every pair is rotated {factor:g} times slower (linear scaling)"),
     "ntk": N_(
         "slowed for longer texts: pair 0 as it was, the last pair {factor:g} times slower, those between less "
         "(NTK-aware scaling)"
     ),
     "llama3": N_(
-        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
-        "times slower, those that turn more than {high:g} times as they did (Llama 3 scaling)"
+        "slowed for longer texts: pairs with fewer than {low:g} rotations in {original:,} positions are {factor:g} "
+        "times slower, those with more than {high:g} as they were (Llama 3 scaling)"
     ),
     "yarn": N_(
-        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
-        "times slower, those that turn more than {high:g} times as they did; turned pairs are multiplied by "
-        "{scale:.4g} (YaRN)"
+        "slowed for longer texts: pairs with fewer than {low:g} rotations in {original:,} positions are {factor:g} "
+        "times slower, those with more than {high:g} as they were; rotated pairs are multiplied by {scale:.4g} (YaRN)"
     ),
     "longrope": N_(
-        "slowed by a factor of its own a pair, for texts of up to {original:,} tokens; turned pairs are multiplied by "
+        "slowed by a factor for each pair, for texts of up to {original:,} tokens; rotated pairs are multiplied by "
         "{scale:.4g} (LongRoPE)"
     ),
 }

@@ -441,7 +441,7 @@ CHOOSING_STEP = View(
             title=N_("What does temperature do?"),
             draw=lambda trace, s: draw_probabilities_by_temperature(trace, s.query),
             verify=verify_captured("logits"),
-            no_inspection=N_("Each line is softmax(logits ÷ temperature), the bars beside it at one temperature."),
+            no_inspection=N_("Each line is softmax(logits ÷ temperature); the bars beside it show one temperature."),
             height=400,
         ),
     ),

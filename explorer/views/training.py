@@ -327,8 +327,8 @@ def _curve_alt(name: str, values: np.ndarray) -> str:
 
 
 UNKNOWN = N_(
-    "This model came without a record of its training (training.jsonl), and was kept once alone: nothing is known here "
-    "of how it came about."
+    "This model came without a record of its training (training.jsonl) and without earlier steps, so its training "
+    "cannot be shown."
 )
 
 
@@ -377,7 +377,7 @@ def _text_loss_text(trace: Trace) -> str:
 
 def _checkpoint_text(training: TrainingHistory) -> str:
     if not training.snapshots:
-        return _("{model} was kept once alone: there is no other step of its training to go to", model=training.model)
+        return _("{model} has no other saved training steps", model=training.model)
     steps = list(training.snapshots)
     fields = {"model": training.model, "count": len(steps), "first": steps[0], "last": steps[-1]}
     if training.step is None:
@@ -398,7 +398,7 @@ def _log_texts(training: TrainingHistory) -> list[str]:
     (rows,) = np.nonzero(record["step"] == step)
     if not len(rows):
         first, last = (int(record["step"][end]) for end in (0, -1))
-        template = _("training wrote nothing down after step {step:,}, only now and then from {first:,} to {last:,}")
+        template = _("the training log has no entry for step {step:,}; its entries go from {first:,} to {last:,}")
         return [template.format(step=step, first=first, last=last)]
     row = {name: values[rows[-1]] for name, values in record.items()}
     entries = [
@@ -422,11 +422,9 @@ LOG_ENTRIES = (
 )
 
 
-LOG_NOT_VERIFIED = make_unverified(
-    N_("read from training.jsonl, as training wrote it: nothing here checks these numbers")
-)
+LOG_NOT_VERIFIED = make_unverified(N_("read from the training log (training.jsonl); these numbers are not checked"))
 
-FROM_FILE = N_("what training wrote down is a number in a file, worked out from text that is not here")
+FROM_FILE = N_("this number was logged in training, on text that is not here")
 
 
 def verify_every_step(*templates: str):

@@ -35,15 +35,14 @@ class TwoRunRenderer:
 
 LISTS = N_("Each run has a list of its own here: look at A and B in turn.")
 COURSE = N_(
-    "A running sum has a course of its own in each run: look at A and B in turn, or at each part’s difference in the "
-    "tab Prediction."
+    "Running sums cannot be subtracted: look at A and B in turn, or at each part’s difference in the tab Prediction."
 )
-PLANE = N_("Each run’s vectors are drawn in a plane of their own: look at A and B in turn.")
-BINS = N_("Each run’s values are counted between bounds of their own: look at A and B in turn.")
+PLANE = N_("Each run’s vectors are drawn along directions of their own: look at A and B in turn.")
+BINS = N_("Each run’s values are counted in intervals of their own: look at A and B in turn.")
 ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn, or at the pattern’s difference.")
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
 CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the map.")
-CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at the difference of the angles.")
+CLOCKS = N_("Arrows have no difference: look at A and B in turn, or at the difference of the angles.")
 RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
 
 
@@ -248,7 +247,7 @@ class View:
     required_any_tap: tuple[str, ...] = ()
     condition: Callable[[Trace], bool] = lambda trace: True
     is_comparison: bool = False
-    single_run_message: str = N_("There is one run alone: choose above what to compare it with.")
+    single_run_message: str = N_("There is only one run: choose above what to compare it with.")
     needs_two_prompts: bool = False
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None

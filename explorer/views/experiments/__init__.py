@@ -164,8 +164,8 @@ VIEW = View(
     group="try",
     order=100,
     description=N_(
-        "What is a part good for? Each cell is one head ablated alone: by how many bits that changes the explained "
-        "token. Choose one."
+        "What does a head do? Each cell ablates one head: by how many bits that changes the explained token. Choose "
+        "one."
     ),
     formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),

@@ -55,8 +55,8 @@ NEXT_STEP = N_("Choose two tokens.")
 def unavailable_reason(config: ModelConfig) -> str:
     """Return why the view has nothing to show."""
     return _(
-        "Nothing tells this model where a token stands, so there is nothing to draw: all it can go by is that each "
-        "token sees only itself and those before it (the causal mask)."
+        "This model has no positions, so there is nothing to draw. It knows only that each token sees itself and those "
+        "before it (the causal mask)."
     )
 
 

@@ -387,8 +387,8 @@ def describe_rotation(trace: Trace, selection: Selection) -> str:
         ),
         rope_scaling_text(trace.config) if has_rope and not trace.config.uses_local_rope(selection.layer) else "",
         _(
-            "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
-            "key {key} ({key_position}) is {distance}",
+            "query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its "
+            "distance to key {key} ({key_position}) is {distance}",
             query=quote_token(trace.tokens[query]),
             query_position=query,
             first=format_number(pairs.angles[0]),
@@ -400,7 +400,7 @@ def describe_rotation(trace: Trace, selection: Selection) -> str:
         ),
         _("k is that of {shared}", shared=kv_head_label) if kv_head_label else "",
         _(
-            "‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off "
+            "‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off "
             "by {error}",
             before=format_number(norms[0]),
             after=format_number(norms[1]),
@@ -414,7 +414,8 @@ def angle_formula(trace: Trace, layer: int) -> str:
     """Format the formula of a layer's rotation angles, with the interventions on them."""
     if not trace.config.has_rope(layer):
         return _(
-            "layer {layer} turns nothing: its angles are 0, and those by position are of layers that turn", layer=layer
+            "layer {layer} does not rotate: its angles are 0; angles by position are those of the layers that do",
+            layer=layer,
         )
     config, interventions = (
         trace.config,

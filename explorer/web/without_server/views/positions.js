@@ -31,8 +31,8 @@ async function formula(about) {
   const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
   return [
     _("{angle}; pair i: dimensions {dimensions}", { angle, dimensions: _("2i and 2i + 1") }),
-    _("query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
-    _("‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
+    _("query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
+    _("‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
   ].join("\n");
 }
 
