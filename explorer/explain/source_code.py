@@ -88,8 +88,8 @@ def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str
 def mark_line(code: str, fragments: Sequence[str]) -> str:
     """Return code with an arrow before the line that has the first of the fragments that occur, in its indentation."""
     lines = code.splitlines()
-    found = (i for fragment in fragments for i, line in enumerate(lines) if fragment in line)
-    if (marked := next(found, None)) is not None:
+    hits = (i for fragment in fragments for i, line in enumerate(lines) if fragment in line)
+    if (marked := next(hits, None)) is not None:
         lines[marked] = f"→{lines[marked][1:]}"
     return "\n".join(lines)
 

@@ -43,7 +43,7 @@ def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
 
 
 def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
-    assert "scores that the causal mask hides do not count" in VIEW.formula(trace, Selection(query=3))
+    assert "the scores that the causal mask leaves visible" in VIEW.formula(trace, Selection(query=3))
     _, without = step_flops(trace.config, 3)
     rows = {row.component: row.count for row in flops_table(trace.config, 1)}
     visible = 1 + 2 + 3 + 4  # of 4 · 4 scores

@@ -49,7 +49,7 @@ def test_every_kind_of_positions_has_its_own_pictures(trace_of, style, names):
 def test_a_model_without_positions_says_so_in_a_sentence(trace_of):
     trace = trace_of("none")
     assert not VIEW.is_applicable(trace)
-    assert VIEW.unavailable_message(trace.config).count(".") == 1 and "causal mask" in VIEW.unavailable_message(
+    assert VIEW.unavailable_message(trace.config).count(".") == 2 and "causal mask" in VIEW.unavailable_message(
         trace.config
     )
 

@@ -142,14 +142,14 @@ def describe_steering_briefly(trace: Trace, intervention: DirectionIntervention)
     if spec.lists and not built_in:
         first, second = (format_token(prompts[0]) for prompts in spec.lists)
         direction = _("{first} less {second}", first=first, second=second)
-    place = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
+    target = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
     if name == "resid_post":
-        place = _("after layer {layer}", layer=layer)
-    template = N_("{direction} × {amount}, {place}")
+        target = _("after layer {layer}", layer=layer)
+    template = N_("{direction} × {amount}, {target}")
     if isinstance(intervention, RemoveDirection):
-        template = N_("without {direction}, {place}")
+        template = N_("without {direction}, {target}")
     text = translate(
-        template, direction=direction, amount=f"{intervention.amount or 0:.10g}".replace("-", "−"), place=place
+        template, direction=direction, amount=f"{intervention.amount or 0:.10g}".replace("-", "−"), target=target
     )
     positions = intervention.positions
     return text if positions is None else _("{change}, {where}", change=text, where=positions.describe())
