@@ -290,13 +290,14 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
             "hands", [{"hands": [make_hand("q", q.before[pair])]}],
         ),
         ComputationStep(
-            _("At position {position} it would be turned, but the rotation is changed in this run: {changes}.",
+            _("At position {position} it would be rotated, but the rotation is changed in this run: {changes}.",
               position=positions["q"], changes=changed)
             if changed else
             _("Each position rotates it by the same angle, up to position {position}. Its length stays.",
               position=positions["q"]) if scale == 1 else
-            _("Each position turns it on by the same angle, up to position {position}. Its length is multiplied by "
-              "{scale}.", position=positions["q"], scale=format_number(scale)),
+            _(
+                "Each position rotates it by the same angle, up to position {position}. Its length is multiplied by "
+                "{scale}.", position=positions["q"], scale=format_number(scale)),
             "hands", rotation_frames("q"),
         ),
         ComputationStep(
