@@ -142,7 +142,7 @@ def test_two_runs_are_compared(run, ablated_run):
     comparison = ablated_run.compare(run)
     assert isinstance(comparison, Comparison) and comparison.is_unchanged and comparison.runs == (ablated_run, run)
     assert comparison.figure() == residual_distance_map(comparison, len(run) - 1)
-    assert "A and B part first at blocks.4.attn.z" in str(comparison) and "<pre>" in comparison._repr_html_()
+    assert "A and B first differ at blocks.4.attn.z" in str(comparison) and "<pre>" in comparison._repr_html_()
     difference = ablated_run["blocks.5.attn.pattern"] - run["blocks.5.attn.pattern"]
     (heatmap,) = comparison.figure("attention", layer=5, head=0).traces_and_layout[0]
     np.testing.assert_allclose(np.nan_to_num(heatmap["z"]), np.tril(difference[0]), atol=1e-7)

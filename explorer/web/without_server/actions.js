@@ -132,7 +132,7 @@ async function selectStrongest(state, named) {
     Object.assign(change, { layer: Math.floor(best / H), head: best % H });
   }
   const layer = change.layer ?? state.layer, head = change.head ?? state.head, T = run.ids.length;
-  if (!("key" in named)) {
+  if (!("key" in named || "query" in named)) {
     const { data } = await ask("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
     change.key = argmax(data.subarray(start, start + position + 1));
   }
