@@ -219,7 +219,7 @@ def directions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{pointing} {translate(NEXT_STEP)}"
 
 
-NEXT_STEP = N_("Choose a direction to push the stream along.")
+NEXT_STEP = N_("Choose a direction.")
 
 
 POINTS_ALONG = N_("Of all depths, {token} points furthest along the direction {depth} (cosine {cosine}).")

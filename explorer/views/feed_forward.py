@@ -647,8 +647,8 @@ VIEW = View(
         Panel(
             name="tokens",
             template=TOKENS_FIGURE,
-            title=N_("Where the chosen neuron fires in this text"),
-            heading=N_("Layer {layer} neuron {neuron}: where it fires in this text"),
+            title=N_("The chosen neuron’s value at each token"),
+            heading=N_("Layer {layer} neuron {neuron}: its value at each token"),
             draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),
