@@ -521,7 +521,7 @@ def feed_forward_sentence(trace: Trace, selection: Selection) -> str:
     return f"{written} {translate(NEXT_STEP)}"
 
 
-NEXT_STEP = N_("Choose a neuron: which tokens it pushes up.")
+NEXT_STEP = N_("Choose a neuron.")
 
 
 WRITES_MOST = N_("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.")

@@ -32,7 +32,7 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     if trace.config.position == "rope":
         angles = rotation_angles(trace, selection.layer)[:, 0]
         rotated = _(
-            "In pair 0, RoPE rotates the query of {query} by {angle} rad and the key of {key} by {key_angle} rad.",
+            "RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.",
             angle=format_number(angles[query]),
             key_angle=format_number(angles[key]),
             **names,

@@ -113,10 +113,9 @@ def test_the_formula_has_the_chosen_positions(adding):
 
 def test_the_sentence_has_the_angles_or_the_cosine_of_the_chosen_tokens(trace_of, adding):
     rope = trace_of("rope")
+    first, second = (quote_token(rope.tokens[i]) for i in (9, 4))
     words = VIEW.sentence(rope, Selection(query=9, key=4))
-    assert (
-        f"{quote_token(rope.tokens[9])} by 9.00 rad and the key of {quote_token(rope.tokens[4])} by 4.00 rad" in words
-    )
+    assert f"pair 0 of {first} by 9.00 rad, of {second} by 4.00 rad." in words
     first, second = adding["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))
     assert contains_number(VIEW.sentence(adding, Selection(query=9, key=4)), cosine)

@@ -39,7 +39,7 @@ async function sentence(about) {
   let written = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
     : _("Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest}).", values);
   if (norms[most] === 0) written = _("Layer {layer}: no neuron writes anything at {query}.", values);
-  return `${written} ${_("Choose a neuron: which tokens it pushes up.")}`;
+  return `${written} ${_("Choose a neuron.")}`;
 }
 
 /** @param {About} about */

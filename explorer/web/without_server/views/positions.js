@@ -184,7 +184,7 @@ async function sentence(about) {
   const { config, tokens, position, key } = about, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
     const angles = await rotationAngles(about), [angle, key_angle] = [position, key].map((at) => formatNumber(angles[at][0]));
-    return `${_("In pair 0, RoPE rotates the query of {query} by {angle} rad and the key of {key} by {key_angle} rad.", { ...values, angle, key_angle })} ${_("Choose two tokens.")}`;
+    return `${_("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle })} ${_("Choose two tokens.")}`;
   }
   const vectors = await positionVectors(about);
   return `${_("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) })} ${_("Choose two tokens.")}`;
