@@ -92,19 +92,6 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
-def strongest_token_sentence(trace: Trace, selection: Selection) -> str:
-    """Return which token's stream points most along the direction after the selected layer."""
-    direction = trace.direction(selected_direction(trace, selection))
-    cosines = direction_cosines(trace, direction)[selection.layer + 1]
-    position = int(cosines.argmax())
-    return _(
-        "After layer {layer}, the stream of {token} points most along the direction: cosine {value}.",
-        layer=selection.layer,
-        token=quote_token(trace.tokens[position]),
-        value=format_number(float(cosines[position])),
-    )
-
-
 def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:
     """Return the logit differences on the example prompts, without and with steering."""
     token_id, contrast_id = target_and_contrast(trace, selection)
@@ -219,6 +206,25 @@ def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
 
 
+def directions_sentence(trace: Trace, selection: Selection) -> str:
+    """Return after which layer the query's stream has the cosine furthest from 0 with the direction."""
+    cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
+    depth = int(np.abs(cosines).argmax())
+    pointing = translate(
+        POINTS_AGAINST if cosines[depth] < 0 else POINTS_ALONG,
+        token=quote_token(trace.tokens[selection.query]),
+        depth=_("after layer {layer}", layer=depth - 1) if depth else _("at the embedding"),
+        cosine=format_number(cosines[depth]),
+    )
+    return f"{pointing} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a direction.")
+
+
+POINTS_ALONG = N_("Of all depths, {token} points furthest along the direction {depth} (cosine {cosine}).")
+POINTS_AGAINST = N_("Of all depths, {token} points furthest against the direction {depth} (cosine {cosine}).")
+
 VIEW = View(
     name="directions",
     title=N_("Directions"),
@@ -228,7 +234,7 @@ VIEW = View(
     description=N_(
         "Choose a direction in the residual stream, see which tokens have it, then push the stream along it."
     ),
-    sentence=strongest_token_sentence,
+    sentence=directions_sentence,
     formula=describe_direction,
     continuation_text=continuations_text,
     direction_spec=selected_direction,

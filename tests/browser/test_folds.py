@@ -109,7 +109,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     figure, others = person.page.locator(f"#{name}"), person.page.locator(f".panels > .folded:not(#{name})")
     num_others = others.count()
     assert num_others >= 3
-    title = figure.get_by_role("button", name="The chosen query’s weights")
+    title = figure.get_by_role("button", name="the weights of")
     expect(title).to_have_attribute("aria-expanded", "false")
     expect(figure.locator(".plot")).to_be_hidden()
     with collect_posts(person) as posts:

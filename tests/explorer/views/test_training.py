@@ -150,13 +150,13 @@ def test_the_words_are_of_the_step():
         return VIEW.formula(capture_style(style), Selection())
 
     assert "rope after step 8, one of 3 that it was kept at, 0 to 64" in formula("rope")
-    assert "training wrote nothing down after step 8" in formula("rope")
+    assert "the training log has no entry for step 8" in formula("rope")
     assert "written down after step 64: loss on text held out = 4.30" in formula("gpt")
     assert "no record of its training" in formula("none")
-    assert "learned was kept once alone" in formula("learned") and "written down last, after step 64" in formula(
+    assert "learned has no other saved training steps" in formula(
         "learned"
-    )
-    assert "nothing is known here" in formula("post")
+    ) and "written down last, after step 64" in formula("learned")
+    assert "training cannot be shown" in formula("post")
     assert f"= {format_number(loss_by_hand(capture_style('post')))} nats" in formula("post")
 
 
@@ -194,3 +194,12 @@ def test_curves_of_one_training_have_a_sentence_in_their_difference_s_place():
     assert "text" in figures
     assert {name for name, figure in figures.items() if isinstance(figure, FigurePlaceholder)} == set(figures)
     assert figures["text"].message == "A and B are the same here."
+
+
+def test_the_sentence_has_this_texts_loss(trace):
+    logits = trace["logits"][:-1].astype(np.float64)
+    targets = logits[np.arange(len(logits)), list(trace.token_ids[1:])]
+    loss = np.mean(np.log(np.exp(logits).sum(-1)) - targets)
+    words = VIEW.sentence(trace, Selection())
+    assert f"loss is {format_number(loss)} nats" in words
+    assert f"would have {format_number(np.log(trace.config.vocab_size))}." in words
