@@ -153,7 +153,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     person.visit("residual", "Residual stream")
     page.locator("#residual-lengths h2").click()
     title = page.locator("#residual-lengths h2").inner_text()
-    person.open_menu("#copy").get_by_role("button", name="Present", exact=True).click()
+    open_places(page)
     expect(menu.locator(".save")).to_have_text(f"Save this place: Residual stream: {title}")
     menu.locator(".save").click()
     expect(menu.locator(".caption").last).to_have_value(f"Residual stream: {title}")
