@@ -455,7 +455,7 @@ VIEW = View(
         ),
         Panel(
             name="text",
-            title=N_("Loss of this very text, read by the model at every step that was kept"),
+            title=N_("Loss of this text at every step that was kept"),
             draw=lambda trace, selection: text_loss_curve(trace),
             condition=has_checkpoints,
             click_opens_checkpoint=True,
@@ -467,7 +467,7 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does on this text, step by step: choose a head score above"),
+            title=N_("What each head does on this text, step by step"),
             draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),
@@ -481,7 +481,7 @@ VIEW = View(
         ),
         Panel(
             name="copying",
-            title=N_("Its best copying heads on random tokens written twice, as training wrote them down"),
+            title=N_("Its best copying heads, as training measured them"),
             draw=lambda trace, selection: logged_copying_curves(trace),
             condition=lambda trace: has_any_metric(trace, COPYING),
             click_opens_checkpoint=True,

@@ -109,6 +109,8 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     figure, others = person.page.locator(f"#{name}"), person.page.locator(f".panels > .folded:not(#{name})")
     num_others = others.count()
     assert num_others >= 3
+    sizes = others.evaluate_all("(blocks) => blocks.map((block) => [block.offsetWidth, block.offsetHeight])")
+    assert len({tuple(size) for size in sizes}) == 1 and sizes[0][1] < 40  # a grid of single lines
     title = figure.get_by_role("button", name="The chosen query’s weights")
     expect(title).to_have_attribute("aria-expanded", "false")
     expect(figure.locator(".plot")).to_be_hidden()

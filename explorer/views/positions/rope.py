@@ -493,7 +493,7 @@ PANELS = (
         name="clocks",
         template=CLOCKS_FIGURE,
         no_difference_reason=make_no_difference_reason(CLOCKS),
-        title=N_("The chosen head’s q and k, before (faint) and after rotation"),
+        title=N_("The head’s q and k, before and after rotation"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_clock_hand,
         required_taps=ANGLE_TAPS,
@@ -507,7 +507,7 @@ PANELS = (
     Panel(
         name="pairs",
         template=PAIRS_FIGURE,
-        title=N_("What each pair adds to the score of the chosen query and key"),
+        title=N_("What each pair adds to the chosen score"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
         inspect=lambda trace, s, point: pair_contribution(
             trace, s.layer, s.head, s.query, s.key, point.coordinate("item")

@@ -154,7 +154,7 @@ VIEW = View(
         Panel(
             name="merges",
             no_difference_reason=make_no_difference_reason(LISTS),
-            title=N_("The merges that built the chosen token, and the id of what each made"),
+            title=N_("The merges that built the chosen token"),
             draw=lambda trace, s: merge_tree(trace, s.query),
             no_inspection=N_("it shows pieces of text and ids, and none of them is worked out"),
             verify=make_unverified(N_("nothing computed: as the tokenizer’s table has it")),
@@ -177,7 +177,7 @@ VIEW = View(
         Panel(
             name="vector",
             template=VECTOR_FIGURE,
-            title=N_("The chosen token’s vector, dimension by dimension"),
+            title=N_("The chosen token’s vector, by dimension"),
             draw=lambda trace, s: vector_bars(trace, s.query, s.dim),
             inspect=inspect_vector,
             click_selects={"x": "dim"},
@@ -187,7 +187,7 @@ VIEW = View(
         Panel(
             name="spread",
             no_difference_reason=make_no_difference_reason(PLANE),
-            title=N_("All tokens at the chosen depth, along the two directions in which they differ most (PCA)"),
+            title=N_("All tokens at the chosen depth, in a plane (PCA)"),
             draw=lambda trace, s: pca_plot(trace, s.residual_depth, s.query, s.first_token == "hidden"),
             inspect=inspect_pca_point,
             verify=verify_stream,

@@ -421,7 +421,12 @@ def view_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any
     if stage:
         return contents
     contents |= {element_id(name, panel.name): {"folded": True} for panel in folded_panels}
-    contents |= {element_id(name, panel.name) + HEADING: open_view.heading(panel) for panel in shown_panels}
+    contents |= {
+        element_id(name, panel.name) + HEADING: translate(panel.title)  # which fits one line
+        if panel in folded_panels
+        else open_view.heading(panel)
+        for panel in shown_panels
+    }
     if open_view.view.numbers_view_link:
         link = open_view.numbers_view_link
         contents[element_id(name, IN_FULL)] = NumbersViewLink.pack(*link) if link else None
