@@ -75,7 +75,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
         _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), KEY),
     }
     num_pairs = trace["rope.angles"].shape[1]
-    pair, columns = np.arange(num_pairs), math.ceil(math.sqrt(WIDTH_TO_HEIGHT * num_pairs))
+    pair, columns = np.arange(num_pairs), full_row_columns(num_pairs)
     centres = SPACING * np.stack([pair % columns, -(pair // columns)], axis=1)  # (F, 2)
     turn = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -122,6 +122,15 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
         columns=[-1.3, SPACING * (columns - 1) + 1.3],
         rows=[-SPACING * (rows - 1) - 1.4, 1.6],
         pairs=[{"pair": i, "x": x, "y": y + 1.2} for i, (x, y) in enumerate(centres)],
+    ).set_meta(grid={"count": num_pairs, "columns": columns, "spacing": SPACING})
+
+
+def full_row_columns(count: int) -> int:
+    """Return the number of columns in which all rows are full and the shape is nearest to `WIDTH_TO_HEIGHT`."""
+    shape = WIDTH_TO_HEIGHT * count
+    return min(
+        (columns for columns in range(1, count + 1) if count % columns == 0),
+        key=lambda columns: max(columns**2, shape) / min(columns**2, shape),
     )
 
 
@@ -501,8 +510,7 @@ PANELS = (
             *(ANGLES, LOCAL_ANGLES),
             *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
         ),
-        height=320,
-        min_width=640,
+        height=400,
     ),
     Panel(
         name="pairs",
