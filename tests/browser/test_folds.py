@@ -57,6 +57,8 @@ def test_a_line_says_how_much_is_changed(visitor):
     line.click()
     person.page.locator("#attention-what-ifs input[type=checkbox]").nth(1).check()
     expect(line).to_have_text("changed here: 1")
+    box = person.page.locator("#attention-what-ifs .what-ifs").bounding_box()
+    assert box["height"] < 450  # the figure below it is near
 
 
 def test_all_that_the_page_has_is_a_click_away_on_a_telephone(visitor):
