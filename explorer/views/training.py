@@ -481,7 +481,7 @@ VIEW = View(
         ),
         Panel(
             name="copying",
-            title=N_("Its best copying heads, as training measured them"),
+            title=N_("Its best copying heads, measured in training"),
             draw=lambda trace, selection: logged_copying_curves(trace),
             condition=lambda trace: has_any_metric(trace, COPYING),
             click_opens_checkpoint=True,

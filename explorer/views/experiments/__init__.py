@@ -202,7 +202,7 @@ VIEW = View(
         Panel(
             name="sublayers",
             title=N_("A layer’s heads ablated, or its feed-forward"),
-            heading=name_unchanged_model(N_("A layer’s heads ablated, or its feed-forward: log₂ p of {token}")),
+            heading=name_unchanged_model(N_("Heads or feed-forward ablated: log₂ p of {token}")),
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},
@@ -277,7 +277,7 @@ VIEW = View(
         ),
         Panel(
             name="text_change",
-            title=N_("Which tokens it made harder or easier to predict"),
+            title=N_("Which tokens it made harder or easier"),
             draw=lambda runs, s: surprisal_change_bars(runs, s.query),
             inspect=lambda runs, s, point: derive_surprisal_change(runs, point.column),
             compared_run="unchanged",

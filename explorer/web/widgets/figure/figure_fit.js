@@ -31,7 +31,10 @@ export function figureOnStage(picture) {
 export function figureInWidth(picture, width) {
   const { xaxis } = picture.layout, [first] = picture.data;
   if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
-  if (width >= NARROW) return picture;
+  if (width >= NARROW) {
+    const title = titleIn(xaxis?.title, width);
+    return title?.text === xaxis?.title?.text ? picture : { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, title } } };
+  }
   const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
   const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
   const { margin } = picture.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
@@ -81,8 +84,12 @@ function areLevel(labels, width) {
 }
 
 function axisIn({ tickfont, title, ...axis }, width) {
-  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>");
-  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: { ...title, text } }) };
+  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: titleIn(title, width) }) };
+}
+
+/** The title of an axis in as many lines as it takes. */
+function titleIn(title, width) {
+  return title?.text ? { ...title, text: title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>") } : title;
 }
 
 /** A line in as many as its words take, about equally long. @param {string} line @param {number} most letters of each */

@@ -10,6 +10,11 @@ const PICTURE = {
 
 test("a picture with room is drawn as it is", () => assert.equal(figureInWidth(PICTURE, 358), PICTURE));
 
+test("a title that is longer than its axis goes on in another line", () => {
+  const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
+  assert.deepEqual([data, layout.xaxis.title.text], [[], "layer (blue: without its heads,<br>orange: without its feed-forward)"]);
+});
+
 test("a narrow one has no scale of colours, small letters, its title in more lines, and room for the names of lines", () => {
   const { data, layout } = figureInWidth(PICTURE, 40);
   assert.deepEqual(data, [{ ...PICTURE.data[0], showscale: false }, PICTURE.data[1]]);
