@@ -61,12 +61,12 @@ def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_clo
         person.click_cell(person.pattern, 2, 5)
         line = person.page.locator(".first-line")
         expect(line).to_be_visible()
-        shown, lower_edge = line.evaluate(WORDS_AT_LOWER_EDGE)
-        assert shown == line.text_content() == derivation_text.text_content().removeprefix("×").split("\n")[0]
+        words, lower_edge = line.evaluate(WORDS_AT_LOWER_EDGE)
+        assert words == line.text_content() == derivation_text.text_content().removeprefix("×").split("\n")[0]
         assert lower_edge == pytest.approx(0, abs=1) and person.page.evaluate("scrollY") == top
         line.click()
         expect(derivation_text).to_be_in_viewport(ratio=1)
-        assert line.evaluate(WORDS_AT_LOWER_EDGE)[0] != shown  # the card hides it
+        assert line.evaluate(WORDS_AT_LOWER_EDGE)[0] != words  # the card hides it
         derivation_text.get_by_role("button", name="close").click()
         expect(line).to_be_hidden()
     person.click_cell(person.pattern, 2, 5)
