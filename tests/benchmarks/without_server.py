@@ -29,6 +29,11 @@ KEPT = """async () => {
 WATCH_TASKS = """window.tasks = [];
 new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) window.tasks.push(duration); })
   .observe({ type: "longtask", buffered: true });"""
+# The milliseconds from the address until the view is drawn, its marks aside
+WATCH_DRAWN = """new MutationObserver((changes) => {
+  const isView = ({ target }) => target.closest?.("#view") && !target.closest(".evidence-mark");
+  if (changes.some(isView)) window.drawn = performance.now();
+}).observe(document, { subtree: true, childList: true, attributeFilter: ["data-draws"] });"""
 # The milliseconds from Run until the last figure is drawn, and until its numbers are marked, too
 RUN = """async (text) => {
   document.querySelector("#prompt textarea").value = text;
@@ -72,12 +77,16 @@ class CompressingFiles(SimpleHTTPRequestHandler):
         path = path / "index.html" if path.is_dir() else path
         if not path.is_file():
             return self.send_error(404)
+        if self.headers.get("If-Modified-Since") == self.date_time_string(path.stat().st_mtime):
+            self.send_response(304)
+            return self.end_headers()
         content, is_text = path.read_bytes(), path.suffix in TEXT
         content = gzip.compress(content, 6) if is_text else content
         type(self).sent += len(content)
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(path.name))
         self.send_header("Content-Length", str(len(content)))
+        self.send_header("Last-Modified", self.date_time_string(path.stat().st_mtime))
         if is_text:
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
@@ -92,13 +101,14 @@ def open_page(browser: Browser, url: str) -> tuple[Page, float]:
     """Open the page in a profile of its own; return it with the milliseconds until its first view was drawn."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.add_init_script(WATCH_TASKS)
+    page.add_init_script(WATCH_DRAWN)
     return page, visit(page, url)
 
 
 def visit(page: Page, url: str) -> float:
     page.goto(url)
     page.wait_for_function(SETTLED)
-    return page.evaluate("performance.now()")
+    return page.evaluate("window.drawn")
 
 
 def long_tasks(page: Page) -> str:

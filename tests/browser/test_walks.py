@@ -99,7 +99,8 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, cap
         likeliest = drawing.locator(".guess").first
         expect(likeliest.locator(".label")).to_have_text(escape_token(trace.vocabulary[guesses.top[stop, 0, 0]]))
         expect(likeliest.locator(".number")).to_have_text(format_number(guesses.probabilities[stop, 0, 0]))
-        page.keyboard.press(" ")
+        if stop + 1 < len(norms.stages):  # at the end Space may be on the button that leaves
+            page.keyboard.press(" ")
     assert_legible(page)
 
 

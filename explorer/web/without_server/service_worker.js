@@ -1,6 +1,6 @@
 // @ts-check
-// Keeps the files of the page without a server in the browser, so that it opens without a network the next time. With one,
-// what the server has comes first, and replaces what was kept.
+// Keeps the files of the page without a server in the browser, so that it opens at once the next time, and without a
+// network. What the server has by then is fetched after that, for the visit that follows.
 
 const worker = /** @type {any} */ (self), NAME = "transformerlm-explorer";
 
@@ -9,23 +9,35 @@ const keyOf = ({ url, mode }) => (mode === "navigate" ? url.split(/[?#]/)[0] : u
 
 /** @param {Request} request */
 async function answer(request) {
-  const cache = await caches.open(NAME);
-  try {
-    const response = await fetch(request);
-    if (response.status === 200) cache.put(keyOf(request), response.clone()).catch(() => {}); // the browser may have no room
-    return response;
-  } catch (error) {
-    const kept = await cache.match(keyOf(request));
-    if (kept) return kept;
-    throw error;
-  }
+  const cache = await caches.open(NAME), kept = await cache.match(keyOf(request));
+  if (kept) return kept;
+  const response = await fetch(request);
+  if (response.status === 200) cache.put(keyOf(request), response.clone()).catch(() => {}); // the browser may have no room
+  return response;
 }
 
-/** Keeps files that were fetched before this worker was there. @param {string[]} urls */
+/** Keeps files that were fetched before this worker was there, and renews those kept before. @param {string[]} urls */
 async function keep(urls) {
-  const cache = await caches.open(NAME);
+  const cache = await caches.open(NAME), before = await cache.keys();
   await Promise.all(urls.filter((url) => url.startsWith(worker.origin)).map(async (url) => {
     if (!(await cache.match(url))) await cache.put(url, await fetch(url, { cache: "force-cache" }));
+  }));
+  await renew(cache, before.map(({ url }) => url));
+}
+
+/** @param {Response} response */
+const versionOf = ({ headers }) => headers.get("etag") ?? headers.get("last-modified");
+
+/** Replaces what the server has another version of: all or, if it does not answer, nothing. @param {Cache} cache @param {string[]} urls */
+async function renew(cache, urls) {
+  const answers = await Promise.all(urls.map(async (url) => {
+    const response = await fetch(url, { cache: "no-cache" }), kept = await cache.match(url);
+    if (response.status >= 500) throw new Error(`${response.status} ${url}`);
+    return { url, response, isKept: Boolean(kept && versionOf(kept) && versionOf(kept) === versionOf(response)) };
+  }));
+  await Promise.all(answers.filter(({ isKept }) => !isKept).map(async ({ url, response }) => {
+    if (response.status === 200) await cache.put(url, response);
+    else await cache.delete(url); // it is gone
   }));
 }
 

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import re
 import shutil
 import threading
@@ -97,7 +98,7 @@ def is_complaint(message: ConsoleMessage) -> bool:
 
 
 @pytest.fixture(scope="module")
-def opener() -> Iterator[Opener]:
+def opener(sites) -> Iterator[Opener]:  # closed before the servers of the sites, which its pages may still ask
     """Return a function that opens a page of a URL; the test fails if the page complains or asks another host."""
     complaints = []
     with sync_playwright() as playwright:
@@ -113,7 +114,7 @@ def opener() -> Iterator[Opener]:
             host = url.split("/")[2]
             page.on("request", lambda request: host in request.url or complaints.append(f"asks {request.url}"))
             if is_whole:
-                page.on("console", lambda line: is_complaint(line) and complaints.append(line.text))
+                page.on("console", lambda m: is_complaint(m) and complaints.append(f"{m.text} {m.location}"))
                 page.on("pageerror", lambda error: complaints.append(error.stack))
                 page.on("response", lambda r: r.status < 400 or complaints.append(f"{r.status} {r.url}"))
             page.goto(url)
@@ -471,6 +472,34 @@ def test_a_model_that_cannot_be_read_is_told_of(opener, copied_site, is_missing,
         weights.write_bytes(weights.read_bytes()[:9999])
     page = opener(url, is_whole=False)
     page.wait_for_function("(words) => document.querySelector('#problem')?.innerText.includes(words)", arg=words)
+    page.context.close()  # before its server
+
+
+# Resolved once the kept page has a title
+RENEWED = """async (title) => {
+  const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
+  const isThere = async () => (await (await cache.match(page)).text()).includes(title);
+  while (!(await isThere())) await new Promise((resolve) => setTimeout(resolve, 100));
+}"""
+
+
+def test_a_new_version_is_shown_at_the_visit_after(opener, copied_site):
+    folder, url = copied_site
+    page = opener(url)
+    page.evaluate(KEEP)
+    index = folder / "docs" / "try" / "index.html"
+    old, new = "<title>TransformerLM Explorer</title>", "<title>The new version</title>"
+    assert old in index.read_text(encoding="utf-8")
+    index.write_text(index.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    os.utime(index, (index.stat().st_mtime + 5,) * 2)  # HTTP's times have whole seconds
+    page.reload()
+    page.wait_for_function(SETTLED)
+    assert page.title() == "TransformerLM Explorer"
+    page.evaluate(RENEWED, new)
+    page.reload()
+    assert page.title() == "The new version"
+    page.wait_for_function(SETTLED)
+    page.context.close()  # before its server
 
 
 def test_a_mark_warns_of_a_wrong_number(opener, copied_site):
@@ -486,3 +515,4 @@ def test_a_mark_warns_of_a_wrong_number(opener, copied_site):
         for name in ("heads", "pattern", "stages")
     }
     assert marks == {"heads": "recomputed", "pattern": "recomputed", "stages": "off"}  # softmax of what was captured
+    page.context.close()  # before its server
