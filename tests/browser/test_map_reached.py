@@ -104,7 +104,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         person.page.mouse.click(*get_centre(component))
         person.page.keyboard.up("Shift")
         expect(working).to_contain_text(derivation_text)
-        expect(working).to_be_in_viewport()
+        expect(person.page.locator(".first-line")).to_be_in_viewport(ratio=1)
         assert person.state["view"] == "overview"
         scroll_into_view(picture)
         person.page.mouse.click(*get_centre(component))
@@ -214,12 +214,11 @@ def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscre
     picture = person.page.locator("#overview-map .map")
     expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
     person.at_rest()
-    expect(person.page.locator("#overview-map h2")).to_contain_text("press long")
     head = scroll_into_view(picture).locator(".part.head").nth(1)
     touch(person, head, 900)
     hover_box, working = (person.page.locator(name) for name in ("#overview-map .told", '[data-of="overview-map"]'))
     expect(working).to_contain_text("what layer 0 head 1 adds")
-    expect(working).to_be_in_viewport()
+    expect(person.page.locator(".first-line")).to_be_in_viewport(ratio=1)
     expect(hover_box).to_contain_text("layer 0 head 1")
     box = hover_box.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= TELEPHONE["width"]
