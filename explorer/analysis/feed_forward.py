@@ -1,7 +1,8 @@
 """Feed-forward neurons: activations, output norms, logit effects and sparsity."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_d
 from explorer.analysis.unembedding import unembed_component
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
+from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import apply_intervention_linear_part
 from explorer.explain.clicked_point import get_element
@@ -98,6 +100,25 @@ def recompute_neuron(trace: Trace, layer: int, number: int, query: int) -> Neuro
     active = float(activation(np.array(pre)))
     hidden = active * up if gated else active
     return Neuron(read, pre, active, up, hidden, abs(hidden - float(trace[f"{block}.hidden"][query, number])))
+
+
+def derive_neuron(trace: Trace, layer: int, number: int, query: int, steps: Sequence[str]) -> tuple[Derivation, ...]:
+    """Derive some steps of a neuron, such as "gate_pre" and "gate".
+
+    The last one's note has the other steps up to the hidden value, and the element of the layer's input that has the
+    largest term in the first.
+    """
+    block = f"blocks.{layer}.ffn"
+    names = ("gate_pre", "gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
+    derivations = {name: derive(trace, f"{block}.{name}", (query, number)) for name in names}
+    read = sublayer_input_tap(trace.config, layer, "ffn")
+    weight = trace.weights[f"{block}.{'gate' if trace.config.is_gated else 'up'}_proj.weight"][number]
+    dim = int(np.abs(weight * trace[read][query]).argmax())
+    largest = derive(trace, read, (query, dim)).working.numbers()
+    others = [derivation.working.numbers() for name, derivation in derivations.items() if name not in steps]
+    note = [_("x[{dim}], the largest term: {numbers}", dim=dim, numbers=largest), *others]
+    *first, last = (derivations[name] for name in steps)
+    return *first, replace(last, note="\n".join(note))
 
 
 RELU_KINDS = ("relu", "relu2")  # the feed-forwards whose activation is exactly 0 below 0

@@ -290,32 +290,34 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
             "hands", [{"hands": [make_hand("q", q.before[pair])]}],
         ),
         ComputationStep(
-            _("At position {position} it would be turned, but the rotation is changed in this run: {changes}.",
+            _("At position {position} it would be rotated, but the rotation is changed in this run: {changes}.",
               position=positions["q"], changes=changed)
             if changed else
-            _("Each position turns it on by the same angle, up to position {position}. Its length stays.",
+            _("Each position rotates it by the same angle, up to position {position}. Its length stays.",
               position=positions["q"]) if scale == 1 else
-            _("Each position turns it on by the same angle, up to position {position}. Its length is multiplied by "
-              "{scale}.", position=positions["q"], scale=format_number(scale)),
+            _(
+                "Each position rotates it by the same angle, up to position {position}. Its length is multiplied by "
+                "{scale}.", position=positions["q"], scale=format_number(scale)),
             "hands", rotation_frames("q"),
         ),
         ComputationStep(
             _("The same pair of the key of {key}, at position {position}, with the same change.",
               key=key_token, position=positions["k"])
             if changed else
-            _("The same pair of the key of {key} is turned to its own position, {position}.",
+            _("The same pair of the key of {key} is rotated to its own position, {position}.",
               key=key_token, position=positions["k"]),
             "hands", rotation_frames("k"),
         ),
         ComputationStep(
             _("The score sees both as they are now: this pair adds {adds} to it.", adds=format_number(adds[pair]))
             if changed else
-            _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of "
-              "positions, the angle between them would stay, and so would the score.", adds=format_number(adds[pair])),
+            _(
+                "The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, "
+                "their angle and the score would stay.", adds=format_number(adds[pair])),
             "hands", [both_hands],
         ),
     ]  # fmt: skip
-    title = _("How position turns pair {pair}: {query} at {at}, {key} at {other}",
+    title = _("How position rotates pair {pair}: {query} at {at}, {key} at {other}",
               pair=pair, query=query_token, at=positions["q"], key=key_token, other=positions["k"])  # fmt: skip
     return Walkthrough(title, segments)
 

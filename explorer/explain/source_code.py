@@ -85,6 +85,15 @@ def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str
     return "\n\n".join([shape_letters_line(lm.config, num_tokens), *map(function_source, dict.fromkeys(functions))])
 
 
+def mark_line(code: str, fragments: Sequence[str]) -> str:
+    """Return code with an arrow before the line that has the first of the fragments that occur, in its indentation."""
+    lines = code.splitlines()
+    hits = (i for fragment in fragments for i, line in enumerate(lines) if fragment in line)
+    if (marked := next(hits, None)) is not None:
+        lines[marked] = f"→{lines[marked][1:]}"
+    return "\n".join(lines)
+
+
 def shape_letters_line(config: ModelConfig, num_tokens: int) -> str:
     """Return what the letters of the comments on shapes are in a run."""
     sizes = {

@@ -165,6 +165,20 @@ def describe_element(trace: Trace, selection: Selection) -> str:
     )
 
 
+def activations_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how many numbers the selected value has at the query, and their range."""
+    values = tap_matrix(trace, selection.tap, selection.head)[selection.query]
+    return _(
+        "{value} has {count} numbers at {token}, from {least} to {most}. Choose a step: its numbers, and how they are "
+        "spread.",
+        value=selection.tap,
+        count=len(values),
+        token=quote_token(trace.tokens[selection.query]),
+        least=format_number(values.min()),
+        most=format_number(values.max()),
+    )
+
+
 VIEW = View(
     name="activations",
     title=N_("Activations"),
@@ -174,15 +188,18 @@ VIEW = View(
         "Every step makes a list of numbers for each token. Choose a step: its numbers, a row per token, and how they "
         "are spread."
     ),
+    sentence=activations_sentence,
     formula=describe_element,
     required_taps=("blocks.*.resid_post",),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("tap", "head", "query", "window"),
     code=("blocks.{layer}",),
+    code_lines=("self.resid_post(",),
     panels=(
         Panel(
             name="heatmap",
             title=N_("The chosen value: tokens × dimensions"),
+            heading=N_("{value}: tokens × dimensions"),
             draw=lambda trace, s: captured_value_heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
             click_selects={"x": "dim", "y": "query"},
             verify=verify_captured("{tap}"),

@@ -70,9 +70,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
         )
     stage_list = residual_stages(trace)
     if not all(stage.tap in comparison.other for stage in stage_list):
-        raise NoDifferenceError(
-            _("A and B have different numbers of layers: their stages do not stand beside each other.")
-        )
+        raise NoDifferenceError(_("A and B have different numbers of layers, so their stages cannot be compared."))
     values = relative_stream_distance(comparison)  # (S, T)
     raise_if_unaligned(values)
     largest = float(np.nanmax(values, initial=0.0))
@@ -136,8 +134,8 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
             colorbar={"title": {"text": _("Jensen-Shannon distance"), "side": "right"}},
         ),
         alt=_(
-            "How differently each of {count} heads looks in A and B, 0 for the same to 1: most, {distance}, layer "
-            "{layer} head {head}.",
+            "How different the patterns of {count} heads are in A and B, from 0 (the same) to 1: most, {distance}, "
+            "layer {layer} head {head}.",
             count=values.size,
             distance=format_number(values[largest_index]),
             layer=largest_index[0],
@@ -172,8 +170,7 @@ def _alt_of_text(tokens: Sequence[str], values: np.ndarray) -> str:
         return _("No token after the first has a partner: no surprisal to compare.")
     worst = int(np.nanargmax(np.abs(values)))
     return _(
-        "By how many bits each token surprises A more than its partner surprises B: most, {most}, {token} at "
-        "{position}.",
+        "Each token’s surprisal in A less its partner’s in B, in bits: most, {most}, {token} at {position}.",
         most=format_contribution(values[worst]),
         token=quote_token(tokens[worst]),
         position=worst,
@@ -210,7 +207,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
         for run_arguments, contributions in zip(arguments, attributions, strict=True)
     )
     if [bar[0] for bar in bars_a] != [bar[0] for bar in bars_b]:
-        raise NoDifferenceError(_("A and B are models of different parts: look at them in turn."))
+        raise NoDifferenceError(_("A and B are models with different parts: look at them in turn."))
     names, values, colours, _told, layers = zip(*bars_a, strict=True)
     values_b = [bar[1] for bar in bars_b]
     differences = np.subtract(values, values_b)
@@ -342,8 +339,8 @@ def first_difference_text(comparison: Comparison) -> str:
         return _("A and B are the same at all tokens that stand beside each other, but for rounding.")
     (tokens_a, tokens_b) = (run.tokens for run in comparison.runs)
     return _(
-        "A and B part first at {tap}, at {token} ({position}) beside {other} ({partner}): numbers there differ by up "
-        "to {largest}; all that is computed before, and this value at earlier tokens, is the same but for rounding.",
+        "A and B first differ at {tap}, at {token} ({position}) beside {other} ({partner}), by up to {largest}. All "
+        "that is computed before, and this value at earlier tokens, is the same but for rounding.",
         tap=difference.tap,
         token=quote_token(tokens_a[difference.position]),
         position=difference.position,
@@ -396,7 +393,7 @@ VIEW = View(
     title=N_("Compare"),
     group="try",
     order=120,
-    description=N_("Where do two runs part? Streams, heads, parts of the logit and the next token, of A beside B."),
+    description=N_("Where do two runs differ? Their streams, heads, parts of the logit and next token, A beside B."),
     sentence=likeliest_tokens_sentence,
     formula=describe_differences,
     is_comparison=True,

@@ -18,12 +18,12 @@ def complete_selection(trace: Trace, fields: Mapping[str, Any]) -> Selection:
     query = fields.get("query", len(trace) - 1)
     selection = Selection().replace(query=query, key=max(0, query - 1)).replace(**fields).clamp_to_trace(trace)
     if trace.has_weights and trace.has_tap("blocks.*.attn.z"):
-        selection = select_strongest(trace, selection, fields.keys())
+        selection = select_strongest(trace, selection, fields.keys() - {"query"})
     return selection
 
 
 def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
-    """Select the head with the largest effect on the target's logit, and the neuron that writes most at the query.
+    """Select the head with the largest effect on the target's logit, its query's top key, and the top neuron there.
 
     Args:
         named: fields that are chosen already, which stay.
@@ -32,6 +32,9 @@ def select_strongest(trace: Trace, selection: Selection, named: Collection[str])
         attribution = direct_logit_attribution(trace, selection.query, *target_and_contrast(trace, selection))
         layer, head = np.unravel_index(np.abs(attribution.heads).argmax(), attribution.heads.shape)
         selection = replace(selection, layer=int(layer), head=int(head))
+    if not named & {"key", "query"}:  # a link with a query alone means key 0, which short addresses leave out
+        pattern = trace[f"blocks.{selection.layer}.attn.pattern"]  # (H, T, T)
+        selection = replace(selection, key=int(pattern[selection.head, selection.query].argmax()))
     if "neuron" not in named:
         strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
         selection = replace(selection, neuron=int(strongest[0]))

@@ -206,6 +206,25 @@ def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
 
 
+def directions_sentence(trace: Trace, selection: Selection) -> str:
+    """Return after which layer the query's stream has the cosine furthest from 0 with the direction."""
+    cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
+    depth = int(np.abs(cosines).argmax())
+    pointing = translate(
+        POINTS_AGAINST if cosines[depth] < 0 else POINTS_ALONG,
+        token=quote_token(trace.tokens[selection.query]),
+        depth=_("after layer {layer}", layer=depth - 1) if depth else _("at the embedding"),
+        cosine=format_number(cosines[depth]),
+    )
+    return f"{pointing} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a direction.")
+
+
+POINTS_ALONG = N_("Of all depths, {token} points furthest along the direction {depth} (cosine {cosine}).")
+POINTS_AGAINST = N_("Of all depths, {token} points furthest against the direction {depth} (cosine {cosine}).")
+
 VIEW = View(
     name="directions",
     title=N_("Directions"),
@@ -215,6 +234,7 @@ VIEW = View(
     description=N_(
         "Choose a direction in the residual stream, see which tokens have it, then push the stream along it."
     ),
+    sentence=directions_sentence,
     formula=describe_direction,
     continuation_text=continuations_text,
     direction_spec=selected_direction,

@@ -7,6 +7,7 @@ from explorer.analysis.feed_forward import (
     NORMAL_SHARE,
     RELU_KINDS,
     LayerNeurons,
+    derive_neuron,
     layer_neurons,
     neuron_logit_effect,
     neuron_logit_effects,
@@ -17,7 +18,6 @@ from explorer.analysis.feed_forward import (
 from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
@@ -294,7 +294,7 @@ TOKENS_FIGURE = FigureTemplate(
         }
     ],
     layout={
-        "xaxis": extend("tokens", title={"text": text(N_("token"))}),
+        "xaxis": extend("tokens", title={"text": text(N_("token of this text; for others, type another text"))}),
         "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"), "neuron")}},
         "bargap": 0.15,
         "hovermode": "x",
@@ -503,6 +503,34 @@ def describe_neuron(trace: Trace, selection: Selection) -> str:
     return f"{head}\n{working}   {off}"
 
 
+def feed_forward_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how long a vector the selected neuron writes at the query, and which neuron writes the longest."""
+    output_norms = layer_neurons(trace, selection.layer, selection.query).output_norms
+    largest = int(output_norms.argmax())
+    template = WRITES_MOST if output_norms[selection.neuron] == output_norms[largest] else WRITES_LESS
+    written = translate(
+        WRITES_NOTHING if output_norms[largest] == 0 else template,
+        layer=selection.layer,
+        neuron=selection.neuron,
+        query=quote_token(trace.tokens[selection.query]),
+        count=trace.config.d_ff,
+        norm=format_number(output_norms[selection.neuron]),
+        most=largest,
+        largest=format_number(output_norms[largest]),
+    )
+    return f"{written} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a neuron.")
+
+
+WRITES_MOST = N_("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.")
+WRITES_LESS = N_(
+    "Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest})."
+)
+WRITES_NOTHING = N_("Layer {layer}: no neuron writes anything at {query}.")
+
+
 def verify_activations(trace: Trace, selection: Selection) -> Verification:
     """Verify the activations, and the values whose norms divide what each neuron writes."""
     steps = ("gate_pre", "gate") * (trace.config.is_gated)
@@ -536,10 +564,10 @@ def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) 
     step, item = point.coordinate("curve"), point.coordinate("item")
     if step >= len(steps) or item >= len(neuron_ids):
         raise PointNotFoundError(_("there is no such bar"))
-    return derive(trace, f"blocks.{selection.layer}.ffn.{steps[step]}", (selection.query, neuron_ids[item]))
+    return derive_neuron(trace, selection.layer, neuron_ids[item], selection.query, (steps[step],))[0]
 
 
-def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:
+def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive a neuron's value before and after its activation function."""
     curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
@@ -550,8 +578,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
         raise PointNotFoundError(_("there is no such neuron"))
     neuron_id = dots[item]
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
-    before, after = (derive(trace, f"blocks.{selection.layer}.ffn.{tap}", (selection.query, neuron_id)) for tap in taps)
-    return before, after
+    return derive_neuron(trace, selection.layer, neuron_id, selection.query, taps)
 
 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
@@ -570,18 +597,21 @@ VIEW = View(
     group="components",
     order=60,
     description=N_("Each neuron reads one token and gives a number: how much of its output vector it adds."),
+    sentence=feed_forward_sentence,
     formula=describe_neuron,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
     intervention_controls=(NEURON_OFF, NEURON, GATE, HIDDEN),
     code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
+    code_lines=("self.hidden(",),
     panels=(
         Panel(
             name="strongest",
             template=STRONGEST_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The neurons that write most at the chosen token"),
+            heading=N_("Layer {layer}: the neurons that write most at {query}"),
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
@@ -594,6 +624,7 @@ VIEW = View(
             template=CURVE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("All neurons, on the activation function"),
+            heading=N_("Layer {layer}: all neurons at {query}"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
@@ -606,6 +637,7 @@ VIEW = View(
             template=PROMOTED_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Tokens that the neuron pushes up and down"),
+            heading=N_("Tokens that neuron {neuron} pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_logit_effect,
             verify=verify_promoted_tokens,
@@ -615,7 +647,8 @@ VIEW = View(
         Panel(
             name="tokens",
             template=TOKENS_FIGURE,
-            title=N_("The chosen neuron at every token"),
+            title=N_("The chosen neuron’s value at each token"),
+            heading=N_("Layer {layer} neuron {neuron}: its value at each token"),
             draw=lambda trace, s: neuron_values_by_token_plot(trace, s.layer, s.neuron, s.query),
             click_selects={"x": "query"},
             verify=verify_captured("blocks.{layer}.ffn.hidden"),

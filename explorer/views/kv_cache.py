@@ -21,7 +21,7 @@ from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _, translate
+from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
 from explorer.views.verification import Verification, make_unverified, verify_derived
@@ -49,8 +49,8 @@ def describe_cache_size(trace: Trace, selection: Selection) -> str:
             with_cache=format_six_digits(with_cache / 1e6),
         ),
         _(
-            "counted are products of matrices, of each position’s scores those with itself and the positions before "
-            "it: scores that the causal mask hides do not count, though a program may work them out and throw them away"
+            "counted are matrix products and the scores that the causal mask leaves visible; a program may compute "
+            "hidden scores, too, and discard them"
         ),
         _(
             "bytes a position = 2 (key, value) · layers · kv heads · d · 4 = 2·{layers}·{groups}·{width}·4 = {each:,}",
@@ -250,10 +250,31 @@ ALT = {
         "{lengths}."
     ),
 }
+HEADINGS = {
+    "k": N_("Layer {layer}: its keys as stored, by kv head"),
+    "v": N_("Layer {layer}: its values as stored, by kv head"),
+}
 TITLES = {
     "k": N_("The chosen layer’s keys, by kv head"),
     "v": N_("The chosen layer’s values, by kv head"),
 }
+
+
+def kv_cache_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how many positions the query's step finds stored, and the size of the cache after it."""
+    stored = ngettext(
+        "At {token} each layer finds the keys and values of {count} token stored and adds its own: the cache takes "
+        "{size} MB.",
+        "At {token} each layer finds the keys and values of {count} tokens stored and adds its own: the cache takes "
+        "{size} MB.",
+        selection.query,
+        token=quote_token(trace.tokens[selection.query]),
+        size=format_number(megabytes_stored(trace.config, selection.query + 1)),
+    )
+    return f"{stored} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a token.")
 
 
 def unavailable_reason(config: ModelConfig) -> str:
@@ -280,6 +301,7 @@ def kv_head_norm_panel(kind: str) -> Panel:
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
         title=TITLES[kind],
+        heading=HEADINGS[kind],
         draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
         verify=verify_cached_heads(kind),
@@ -306,15 +328,18 @@ VIEW = View(
         "Keys and values of earlier tokens never change, so each is computed once and kept. Choose a token: what its "
         "step finds stored."
     ),
+    sentence=kv_cache_sentence,
     formula=describe_cache_size,
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
     code=("model.kv_cache:KVCache.extend",),
+    code_lines=("keys, values = single.narrow(",),
     panels=(
         Panel(
             name="cells",
             title=N_("The cache at the chosen token’s step: length of each layer’s keys, position by position"),
+            heading=N_("The cache at {query}: the length of each key"),
             draw=lambda trace, s: key_norm_map(trace, s.query),
             click_selects={"x": "query", "y": "layer"},
             verify=verify_all_keys,

@@ -35,11 +35,11 @@ def head_value_label(config: ModelConfig, value: np.ndarray, head: int) -> str:
 
 
 def score_inputs_text(config: ModelConfig, layer: int) -> str:
-    """Name the vectors whose products are a layer's scores, as in "the normalised and turned q and k"."""
+    """Name the vectors whose products are a layer's scores, as in "the normalised and rotated q and k"."""
     rotated = config.has_rope(layer)
     if config.qk_norm:
-        return _("the normalised and turned q and k") if rotated else _("the normalised q and k")
-    return _("the turned q and k") if rotated else _("q and k")
+        return _("the normalised and rotated q and k") if rotated else _("the normalised q and k")
+    return _("the rotated q and k") if rotated else _("q and k")
 
 
 def masked_keys_text(config: ModelConfig, layer: int) -> str:
@@ -72,22 +72,21 @@ def rope_scaling_text(config: ModelConfig) -> str:
 
 
 ROPE_SCALING_TEXTS = {
-    "linear": N_("slowed for longer texts: every pair turns {factor:g} times slower (linear scaling)"),
+    "linear": N_("slowed for longer texts: every pair is rotated {factor:g} times slower (linear scaling)"),
     "ntk": N_(
         "slowed for longer texts: pair 0 as it was, the last pair {factor:g} times slower, those between less "
         "(NTK-aware scaling)"
     ),
     "llama3": N_(
-        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
-        "times slower, those that turn more than {high:g} times as they did (Llama 3 scaling)"
+        "slowed for longer texts: pairs with fewer than {low:g} rotations in {original:,} positions are {factor:g} "
+        "times slower, those with more than {high:g} as they were (Llama 3 scaling)"
     ),
     "yarn": N_(
-        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
-        "times slower, those that turn more than {high:g} times as they did; turned pairs are multiplied by "
-        "{scale:.4g} (YaRN)"
+        "slowed for longer texts: pairs with fewer than {low:g} rotations in {original:,} positions are {factor:g} "
+        "times slower, those with more than {high:g} as they were; rotated pairs are multiplied by {scale:.4g} (YaRN)"
     ),
     "longrope": N_(
-        "slowed by a factor of its own a pair, for texts of up to {original:,} tokens; turned pairs are multiplied by "
+        "slowed by a factor for each pair, for texts of up to {original:,} tokens; rotated pairs are multiplied by "
         "{scale:.4g} (LongRoPE)"
     ),
 }
@@ -144,11 +143,17 @@ def logit_label(
     )
 
 
-def make_logit_heading(template: str) -> Callable[[Trace, Selection], str]:
-    """Return a panel's heading that names the explained logit; `template`, of its `{logit}`, is translated on use."""
-    return lambda trace, selection: translate(
-        template, logit=logit_label(trace, *target_and_contrast(trace, selection))
-    )
+def format_heading(template: str, trace: Trace, selection: Selection) -> str:
+    """Return a panel's heading, translated, with what is selected.
+
+    Its fields are {layer}, {head}, {neuron}, {value}, {query}, {key}, {target} for the target token, and {logit}.
+    """
+    names = {name: getattr(selection, name) for name in ("layer", "head", "neuron")} | {"value": selection.tap}
+    names |= {name: quote_token(trace.tokens[getattr(selection, name)]) for name in ("query", "key")}
+    if "{target}" in template or "{logit}" in template:
+        token_ids = target_and_contrast(trace, selection)
+        names |= {"target": quote_token(trace.vocabulary[token_ids[0]]), "logit": logit_label(trace, *token_ids)}
+    return translate(template, **names)
 
 
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:

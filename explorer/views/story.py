@@ -406,7 +406,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
         ),
         xaxis={"title": {"text": _("temperature")}, "range": [0, 2.05]},
         yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability, all tokens kept")}},
-    )
+    ).set_meta(setting_line={"setting": "temperature", "color": SELECTED})
 
 
 def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
@@ -441,7 +441,7 @@ CHOOSING_STEP = View(
             title=N_("What does temperature do?"),
             draw=lambda trace, s: draw_probabilities_by_temperature(trace, s.query),
             verify=verify_captured("logits"),
-            no_inspection=N_("Each line is softmax(logits ÷ temperature), the bars beside it at one temperature."),
+            no_inspection=N_("Each line is softmax(logits ÷ temperature); the bars beside it show one temperature."),
             height=400,
         ),
     ),

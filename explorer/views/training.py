@@ -327,8 +327,8 @@ def _curve_alt(name: str, values: np.ndarray) -> str:
 
 
 UNKNOWN = N_(
-    "This model came without a record of its training (training.jsonl), and was kept once alone: nothing is known here "
-    "of how it came about."
+    "This model came without a record of its training (training.jsonl) and without earlier steps, so its training "
+    "cannot be shown."
 )
 
 
@@ -338,6 +338,28 @@ def describe_checkpoint(trace: Trace, selection: Selection) -> str:
     has_history = training is not None and bool(training.snapshots or training.record)
     lines = [_checkpoint_text(training), *_log_texts(training)] if has_history else [translate(UNKNOWN)]
     return "\n".join([*lines, _text_loss_text(trace)])
+
+
+def training_sentence(trace: Trace, selection: Selection) -> str:
+    """Return the loss of the run's own text, beside that of even guesses."""
+    step = trace.training.step if trace.training else None
+    if len(trace) < 2:
+        loss = _("A single token has no loss: nothing precedes it.")
+    else:
+        loss = translate(
+            TEXT_LOSS if step is None else TEXT_LOSS_AT_STEP,
+            step=step,
+            loss=format_number(mean_text_loss(trace)),
+            even=format_number(math.log(trace.config.vocab_size)),
+        )
+    return f"{loss} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Training makes the next token likelier, step by step.")
+
+
+TEXT_LOSS = N_("This text’s loss is {loss} nats a token; even guesses would have {even}.")
+TEXT_LOSS_AT_STEP = N_("After step {step:,} this text’s loss is {loss} nats a token; even guesses would have {even}.")
 
 
 def _text_loss_text(trace: Trace) -> str:
@@ -355,7 +377,7 @@ def _text_loss_text(trace: Trace) -> str:
 
 def _checkpoint_text(training: TrainingHistory) -> str:
     if not training.snapshots:
-        return _("{model} was kept once alone: there is no other step of its training to go to", model=training.model)
+        return _("{model} has no other saved training steps", model=training.model)
     steps = list(training.snapshots)
     fields = {"model": training.model, "count": len(steps), "first": steps[0], "last": steps[-1]}
     if training.step is None:
@@ -376,7 +398,7 @@ def _log_texts(training: TrainingHistory) -> list[str]:
     (rows,) = np.nonzero(record["step"] == step)
     if not len(rows):
         first, last = (int(record["step"][end]) for end in (0, -1))
-        template = _("training wrote nothing down after step {step:,}, only now and then from {first:,} to {last:,}")
+        template = _("the training log has no entry for step {step:,}; its entries go from {first:,} to {last:,}")
         return [template.format(step=step, first=first, last=last)]
     row = {name: values[rows[-1]] for name, values in record.items()}
     entries = [
@@ -400,11 +422,9 @@ LOG_ENTRIES = (
 )
 
 
-LOG_NOT_VERIFIED = make_unverified(
-    N_("read from training.jsonl, as training wrote it: nothing here checks these numbers")
-)
+LOG_NOT_VERIFIED = make_unverified(N_("read from the training log (training.jsonl); these numbers are not checked"))
 
-FROM_FILE = N_("what training wrote down is a number in a file, worked out from text that is not here")
+FROM_FILE = N_("this number was logged in training, on text that is not here")
 
 
 def verify_every_step(*templates: str):
@@ -436,6 +456,7 @@ VIEW = View(
     reads_other_files=True,
     fields=(HEAD_SCORE_FIELD,),
     description=N_("Training makes the next token likelier step by step: the loss falls, heads learn where to look."),
+    sentence=training_sentence,
     formula=describe_checkpoint,
     required_taps=("blocks.*.attn.pattern", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its training."),

@@ -46,12 +46,11 @@ class Verification:
             details: which values were recomputed, and from what.
         """
         if checks and any(run.is_lazy for run in runs):
-            lazy_text = _("values inside a block were recomputed when looked at, from what entered it")
+            lazy_text = _("values inside a block were recomputed from its input when you looked at them")
             details = f"{details} · {lazy_text}"
         if checks and runs[0].dtype != "float32":
             tolerance_text = _(
-                "held to what {dtype} can tell: off by at most {percent} per cent of the terms that a number is made "
-                "of",
+                "tolerance of {dtype}: off by at most {percent} per cent of the terms of a number",
                 dtype=runs[0].dtype,
                 percent=format_number(100 * tolerance(runs[0].dtype)),
             )
@@ -203,7 +202,7 @@ def verify_comparison(
 
 def unverifiable() -> Verification:
     """Return the verification of values of a module whose formulas and weights are unknown."""
-    return Verification("unchecked", _("values of a module of another build: nothing here works them out again"))
+    return Verification("unchecked", _("values of a module with a structure unknown here: they are not recomputed"))
 
 
 def input_error_text(checks: Mapping[str, RecomputationCheck]) -> str:

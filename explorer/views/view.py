@@ -35,15 +35,14 @@ class TwoRunRenderer:
 
 LISTS = N_("Each run has a list of its own here: look at A and B in turn.")
 COURSE = N_(
-    "A running sum has a course of its own in each run: look at A and B in turn, or at each part’s difference in the "
-    "tab Prediction."
+    "Running sums cannot be subtracted: look at A and B in turn, or at each part’s difference in the tab Prediction."
 )
-PLANE = N_("Each run’s vectors are drawn in a plane of their own: look at A and B in turn.")
-BINS = N_("Each run’s values are counted between bounds of their own: look at A and B in turn.")
+PLANE = N_("Each run’s vectors are drawn along directions of their own: look at A and B in turn.")
+BINS = N_("Each run’s values are counted in intervals of their own: look at A and B in turn.")
 ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn, or at the pattern’s difference.")
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
 CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the map.")
-CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at the difference of the angles.")
+CLOCKS = N_("Arrows have no difference: look at A and B in turn, or at the difference of the angles.")
 RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
 
 
@@ -149,7 +148,8 @@ class Panel:
         width: share of the row it takes on a wide screen.
         chooser: field of the selection whose list stands in the figure's line; "" for none.
         template: its figure as data, which the page without a server fills itself.
-        heading: (trace, selection) -> the title in this run, where it names the token that the figure is about.
+        heading: the title where something is chosen, with what `format_heading` fills in; or (trace, selection) -> the
+            title in this run.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
     chooser: str = ""
     template: FigureTemplate | None = None
-    heading: Callable[[Trace, Selection], str] | None = None
+    heading: str | Callable[[Trace, Selection], str] = ""
 
     def is_applicable(self, trace: Trace) -> bool:
         """Return whether the run has all that the panel draws."""
@@ -203,6 +203,7 @@ class View:
             stands in the description's place where no formulas are shown; "" for the description.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
+        code_lines: fragments of the line that computes them; the first one that the code has is marked.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
         unavailable_message: config -> why the view has nothing to show of such a model, and what that does
             instead.
@@ -237,6 +238,7 @@ class View:
     sentence: Callable[[Trace, Selection], str] | None = None
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
     code: tuple[str, ...] = ()
+    code_lines: tuple[str, ...] = ()
     required_taps: tuple[str, ...] = ()
     unavailable_message: Callable[[ModelConfig], str] = lambda config: _("This model lacks what the view shows.")
     controls: tuple[str, ...] = ()
@@ -245,7 +247,7 @@ class View:
     required_any_tap: tuple[str, ...] = ()
     condition: Callable[[Trace], bool] = lambda trace: True
     is_comparison: bool = False
-    single_run_message: str = N_("There is one run alone: choose above what to compare it with.")
+    single_run_message: str = N_("There is only one run: choose above what to compare it with.")
     needs_two_prompts: bool = False
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None

@@ -30,7 +30,7 @@ def user_message(error: Exception) -> str:
     name, is_logged = secrets.token_hex(4), can_log()
     LOG.error("%s: %s", name, type(error).__name__, exc_info=error)
     if is_out_of_memory(error):
-        return _("The server has not enough memory for this just now: ask again in a while, or take a shorter prompt.")
+        return _("The server has too little memory for this now. Try again later, or with a shorter prompt.")
     if not is_logged:
         return _("Internal error (not your fault). Tell the person who runs the server.")
     return _("Internal error (not your fault). It was logged as {name}.", name=name)

@@ -277,16 +277,20 @@ class PageLayout:
             detail = '<div id="next-token-more" class="distribution"></div>'
             detail = f'<div data-widget="distribution" data-mounted>{detail}</div>'
             component_of_widgets(detail, SamplingPresetButtons(presets, elem_id="presets"), elem_id="draw")
-            self.top_p = make_slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
-            self.min_p = make_slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
-            self.repetition_penalty = make_slider(
-                "repetition_penalty", 0.05, _("Makes tokens already there less likely; 1 does not.")
+            self.top_p = make_slider(
+                "top_p", 0.01, _("Keeps the likeliest tokens until they add up to this; 1 keeps all.")
             )
-            self.seed = make_integer_box("seed", _("seed"), _("The same seed, the same luck."))
+            self.min_p = make_slider(
+                "min_p", 0.01, _("Drops tokens below this share of the likeliest one’s probability; 0 keeps all.")
+            )
+            self.repetition_penalty = make_slider(
+                "repetition_penalty", 0.05, _("Makes tokens that the text already has less likely; 1 changes nothing.")
+            )
+            self.seed = make_integer_box("seed", _("seed"), _("The same seed gives the same random numbers."))
             self.stop_strings = gr.Textbox(
                 DEFAULTS.stop_strings,
                 label=_("stop text"),
-                info=_("Writing ends where this appears; empty for none."),
+                info=_("Generation ends where this text appears; empty for none."),
                 max_length=MAX_STOP_CHARS,
                 interactive=True,
             )

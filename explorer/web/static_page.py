@@ -168,7 +168,7 @@ def pack_view(view: View) -> dict[str, Any]:
 
 def pack_panel(panel: Panel) -> dict[str, Any]:
     """Return what a panel is, and what is declared of its verification and of the number at a point."""
-    packed = {name: getattr(panel, name) for name in ("name", "width", "title", "kind", "height")}
+    packed = {name: getattr(panel, name) for name in ("name", "width", "title", "heading", "kind", "height")}
     if isinstance(panel.verify, CapturedValuesVerifier | AnalysisVerifier):
         packed["verify"] = {"kind": VERIFIER_KINDS[type(panel.verify)], "names": panel.verify.templates}
     if isinstance(panel.verify, AnalysisVerifier) and panel.verify.against:

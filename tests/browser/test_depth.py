@@ -28,6 +28,10 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     expect(code).to_be_visible()
     expect(code).to_contain_text("shapes in this run: B = 1, T = ")
     expect(code).to_contain_text("model/layers/attention.py")
+    expect(code.locator("mark")).to_contain_text("→   return torch.softmax(scores + penalty, dim=-1)")
+    mark, box = code.locator("mark").bounding_box(), code.bounding_box()
+    assert box["y"] <= mark["y"] and mark["y"] + mark["height"] <= box["y"] + box["height"]
+    assert page.evaluate("scrollY") == 0
     choose_depth(person, "story")
     assert page.evaluate("explorer.state.view") == "looks"
     choose_depth(person, "numbers")

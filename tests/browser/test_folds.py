@@ -121,7 +121,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     assert person.page.locator("#title").evaluate("(title) => title.scrollWidth <= title.clientWidth")
     expect(person.page.locator("#search .words")).to_be_in_viewport(ratio=1)
     person.page.set_viewport_size(DESK)
-    title = figure.get_by_role("button", name="The chosen query’s weights")
+    title = figure.locator(".unfold")
     expect(title).to_have_attribute("aria-expanded", "false")
     expect(figure.locator(".plot")).to_be_hidden()
     with collect_posts(person) as posts:

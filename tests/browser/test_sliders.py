@@ -13,6 +13,18 @@ TABLE = """() => ({
 })"""
 
 
+def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
+    """Without asking Python."""
+    person = newcomer().open("choosing", depth="story", temperature=0.8)
+    line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
+    person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")
+    held = []
+    person.page.route("**/explorer/answer", lambda route: held.append(route))
+    person.set("temperature", 1.3)
+    person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[1.3,1.3]]'")
+    person.page.unroute_all(behavior="ignoreErrors")
+
+
 def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(newcomer):
     settings = {"temperature": 0.8, "top_k": 3, "top_p": 0.9, "min_p": 0.05, "repetition_penalty": 1.3}
     person = newcomer().open("attention", **settings)

@@ -254,23 +254,24 @@ def softcap_example(context: GlossaryExampleContext) -> str:
 def rope_example(context: GlossaryExampleContext) -> str:
     config = context.trace.config
     if config.position != "rope":
-        return _("This model turns nothing.")
+        return _("This model rotates nothing.")
     pairs, theta, still = config.num_rotary_dims // 2, config.rope_theta, layers_without_rope(config)
     if config.local_rope_theta:
         return _(
-            "Here {pairs} pairs a head turn, with θ = {theta:g}, and with θ = {local:g} where queries see a window.",
+            "Here {pairs} pairs a head are rotated, with θ = {theta:g}, and with θ = {local:g} where queries see a "
+            "window.",
             pairs=pairs,
             theta=theta,
             local=config.local_rope_theta,
         )
     if still:
         return _(
-            "Here {pairs} pairs a head turn, with θ = {theta:g}, in all layers but {layers}.",
+            "Here {pairs} pairs a head are rotated, with θ = {theta:g}, in all layers but {layers}.",
             pairs=pairs,
             theta=theta,
             layers=join_names(map(str, still)),
         )
-    return _("Here {pairs} pairs a head turn, with θ = {theta:g}.", pairs=pairs, theta=theta)
+    return _("Here {pairs} pairs a head are rotated, with θ = {theta:g}.", pairs=pairs, theta=theta)
 
 
 def induction_example(context: GlossaryExampleContext) -> str:
@@ -372,7 +373,7 @@ ATTENTION = (
     ),
     GlossaryEntry(
         ("RoPE", N_("rotary"), N_("rotation")),
-        N_("how some models know distances: q and k are turned, pair by pair, by angles that grow with the position"),
+        N_("how some models know distances: q and k are rotated, pair by pair, by angles that grow with the position"),
         rope_example,
     ),
     GlossaryEntry(

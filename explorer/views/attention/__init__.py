@@ -13,7 +13,13 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, format_six_digits, quote_token
+from explorer.explain.notation import (
+    format_number,
+    format_percent,
+    format_six_digits,
+    format_token_position,
+    quote_token,
+)
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -103,6 +109,50 @@ def describe_selected_weight(trace: Trace, selection: Selection) -> str:
     )
 
 
+def attention_sentence(trace: Trace, selection: Selection) -> str:
+    """Return where the selected head's query looks, and how much of it at the selected key."""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    weights = trace[PATTERN.format(layer=layer)][head, query, : query + 1]
+    largest = int(weights.argmax())
+    template, num_largest = LOOKS_MOST, int((weights == weights[largest]).sum())
+    if query == 0:
+        template = LOOKS_AT_ITSELF
+    elif num_largest > 1:
+        template = LOOKS_EQUALLY
+    elif key != largest:
+        template = LOOKS_MORE_ELSEWHERE
+    looks = translate(
+        template,
+        layer=layer,
+        head=head,
+        query=quote_token(trace.tokens[query]),
+        key=_name_key(trace, query, key),
+        share=format_percent(float(weights[key])),
+        most=_name_key(trace, query, largest),
+        percent=format_percent(float(weights[largest])),
+        count=num_largest,
+    )
+    return f"{looks} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a cell for its numbers.")
+
+
+def _name_key(trace: Trace, query: int, key: int) -> str:
+    """Name the token of a key: by its position, too, where the query sees it twice."""
+    if key == query:
+        return _("itself")
+    is_repeated = trace.tokens[: query + 1].count(trace.tokens[key]) > 1
+    return format_token_position(trace, key) if is_repeated else quote_token(trace.tokens[key])
+
+
+LOOKS_AT_ITSELF = N_("Layer {layer} head {head}: {query} comes first and sees only itself.")
+LOOKS_EQUALLY = N_("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.")
+LOOKS_MORE_ELSEWHERE = N_(
+    "Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}."
+)
+LOOKS_MOST = N_("Layer {layer} head {head}: {query} looks most at {most}, with {percent}.")
+
 # Which attention pattern the large figure shows.
 PATTERN_FIELD = SelectionField("pattern", "weight", N_("large figure"), PATTERNS)
 PATTERN = "blocks.{layer}.attn.pattern"
@@ -146,12 +196,14 @@ VIEW = View(
         "Each head lets a token take from the tokens before it. Choose a head, then a cell: how much its row takes "
         "from its column."
     ),
+    sentence=attention_sentence,
     formula=describe_selected_weight,
     required_taps=("blocks.*.attn.pattern",),
     unavailable_message=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
     intervention_controls=(HEAD_OFF, HEAD, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_PATTERN, MASK, DROP),
     code=("blocks.{layer}.attn", "model.layers.attention:attention_scores", "model.layers.attention:attention_pattern"),
+    code_lines=("return torch.softmax(scores + penalty",),
     panels=(
         Panel(
             name="heads",
@@ -168,6 +220,7 @@ VIEW = View(
             name="pattern",
             template=PATTERN_FIGURE,
             title=N_("The chosen head: who looks at whom"),
+            heading=N_("Layer {layer} head {head}: who looks at whom"),
             draw=lambda trace, s: pattern_heatmap(
                 trace, s.layer, s.head, s.query, s.key, s.option("pattern"), s.window, s.selected_heads
             ),
@@ -183,6 +236,7 @@ VIEW = View(
             name="row",
             template=ROW_FIGURE,
             title=N_("The chosen query’s weights"),
+            heading=N_("Layer {layer} head {head}: the weights of {query}"),
             draw=lambda trace, s: query_weight_bars(trace, s.layer, s.head, s.query, s.key),
             click_selects={"x": "key"},
             verify=verify_captured(PATTERN),
@@ -194,6 +248,7 @@ VIEW = View(
             template=STAGES_FIGURE,
             no_difference_reason=make_no_difference_reason(ROWS),
             title=N_("The chosen query’s numbers, step by step"),
+            heading=N_("Layer {layer} head {head}: {query}, step by step"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.scores", "blocks.*.attn.v"),
             click_selects={"x": "key"},
@@ -206,6 +261,7 @@ VIEW = View(
             name="dimensions",
             template=DIMENSIONS_FIGURE,
             title=N_("The chosen cell’s score, by dimension"),
+            heading=N_("Layer {layer} head {head}: the score of {query} → {key}"),
             draw=lambda trace, s: score_by_dimension_bars(trace, s.layer, s.head, s.query, s.key),
             required_taps=("blocks.*.attn.q", "blocks.*.attn.k"),
             inspect=lambda trace, s, point: dimension_contribution(
@@ -243,6 +299,7 @@ VIEW = View(
             template=LINES_FIGURE,
             no_difference_reason=make_no_difference_reason(LINES),
             title=N_("The chosen head as lines, from query to key"),
+            heading=N_("Layer {layer} head {head} as lines"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),
             click_selects={"customdata": ("query", "key")},
             inspect=inspect_attention_line,

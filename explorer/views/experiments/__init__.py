@@ -164,8 +164,8 @@ VIEW = View(
     group="try",
     order=100,
     description=N_(
-        "What is a part good for? Each cell is one head ablated alone: by how many bits that changes the explained "
-        "token. Choose one."
+        "What does a head do? Each cell ablates one head: by how many bits that changes the explained token. Choose "
+        "one."
     ),
     formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
@@ -268,6 +268,7 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("The chosen head’s pattern: changed − unchanged"),
+            heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},

@@ -59,8 +59,8 @@ def draw_model_map(trace: Trace, selection: Selection) -> ModelMap:
     numbers, logit_name, score = overview_and_logit_names(trace, selection)
     layer, sublayer_index = np.unravel_index(np.abs(numbers.logit_effects).argmax(), numbers.logit_effects.shape)
     alt = _(
-        "Map of {layers} layers at {token}: the stream is {first} long at first and {last} at last. Furthest moves "
-        "{sublayer} of layer {layer} {logit}, by {change}.",
+        "Map of {layers} layers at {token}: the stream’s length goes from {first} to {last}. Largest effect on "
+        "{logit}: {sublayer} of layer {layer}, {change}.",
         layers=trace.config.num_layers,
         token=quote_token(trace.tokens[selection.query]),
         first=format_number(numbers.stream[0]),
@@ -158,6 +158,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     code=("", "blocks.{layer}"),
+    code_lines=("x = block(x, turns",),
     panels=(
         Panel(
             name="whole",

@@ -303,7 +303,7 @@ class MapPartBuilder:
         """Yield the parts of a layer's attention."""
         overview, config = self.overview, self.trace.config
         if config.has_rope(layer):
-            text = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
+            text = _("layer {layer}: every head’s q and k are rotated by the angles of their positions", layer=layer)
             yield self.make_part(
                 "rotation",
                 lambda plan: plan.disc(plan.heads_centre(layer), plan.rotary),

@@ -277,6 +277,7 @@ VIEW = View(
         Panel(
             name="neurons",
             title=N_("The layer’s 20 neurons with the largest effects"),
+            heading=N_("Layer {layer}: the 20 neurons with the largest effects"),
             draw=neuron_effect_bars,
             compared_run="other",
             click_selects={"customdata": "neuron"},

@@ -1,10 +1,12 @@
 """Positions view: how the model encodes positions."""
 
 from explorer.analysis.intervention_effects import weight_change
+from explorer.analysis.positions import position_cosines, rotation_angles
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
+from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
 from explorer.views.intervention_controls import BASE, POSITION_VECTORS_OFF, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT
 from explorer.views.positions import position_vectors, rope
@@ -24,17 +26,37 @@ def describe_positions(trace: Trace, selection: Selection) -> str:
 
 
 def positions_sentence(trace: Trace, selection: Selection) -> str:
-    """Return how this model knows the order of its tokens."""
+    """Return how far RoPE rotates the selected query and key, or how alike their position vectors are."""
+    query, key = selection.query, selection.key
+    names = {"query": quote_token(trace.tokens[query]), "key": quote_token(trace.tokens[key])}
     if trace.config.position == "rope":
-        return _("Queries and keys are rotated by their position (RoPE).")
-    return _("A vector of its own is added at each position.")
+        angles = rotation_angles(trace, selection.layer)[:, 0]
+        rotated = _(
+            "RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.",
+            angle=format_number(angles[query]),
+            key_angle=format_number(angles[key]),
+            **names,
+        )
+    else:
+        rotated = _(
+            "Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine "
+            "{cosine}.",
+            position=query,
+            key_position=key,
+            cosine=format_number(position_cosines(trace)[query, key]),
+            **names,
+        )
+    return f"{rotated} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose two tokens.")
 
 
 def unavailable_reason(config: ModelConfig) -> str:
     """Return why the view has nothing to show."""
     return _(
-        "Nothing tells this model where a token stands, so there is nothing to draw: all it can go by is that each "
-        "token sees only itself and those before it (the causal mask)."
+        "This model has no positions, so there is nothing to draw. It knows only that each token sees itself and those "
+        "before it (the causal mask)."
     )
 
 
@@ -56,10 +78,12 @@ VIEW = View(
     controls=("layer", "head", "query", "key"),
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
     code=("model.layers.positions:rotate_half_split", "rope", "position_embedding"),
+    code_lines=("return self.table[positions]", "return self.weight[", "return torch.cat((a * cos"),
     panels=(
         Panel(
             name="pattern_change",
             title=N_("What the change did to the chosen head’s pattern: changed − unchanged weights"),
+            heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
             click_selects={"x": "key", "y": "query"},

@@ -58,10 +58,10 @@ class ClockHandTexts(NamedTuple):
 
 
 BEFORE = ClockHandTexts(
-    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad")
+    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 AFTER = ClockHandTexts(
-    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad")
+    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 
 
@@ -396,8 +396,8 @@ def describe_rotation(trace: Trace, selection: Selection) -> str:
         ),
         rope_scaling_text(trace.config) if has_rope and not trace.config.uses_local_rope(selection.layer) else "",
         _(
-            "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
-            "key {key} ({key_position}) is {distance}",
+            "query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its "
+            "distance to key {key} ({key_position}) is {distance}",
             query=quote_token(trace.tokens[query]),
             query_position=query,
             first=format_number(pairs.angles[0]),
@@ -409,7 +409,7 @@ def describe_rotation(trace: Trace, selection: Selection) -> str:
         ),
         _("k is that of {shared}", shared=kv_head_label) if kv_head_label else "",
         _(
-            "‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off "
+            "‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off "
             "by {error}",
             before=format_number(norms[0]),
             after=format_number(norms[1]),
@@ -423,7 +423,8 @@ def angle_formula(trace: Trace, layer: int) -> str:
     """Format the formula of a layer's rotation angles, with the interventions on them."""
     if not trace.config.has_rope(layer):
         return _(
-            "layer {layer} turns nothing: its angles are 0, and those by position are of layers that turn", layer=layer
+            "layer {layer} does not rotate: its angles are 0; angles by position are those of the layers that do",
+            layer=layer,
         )
     config, interventions = (
         trace.config,
@@ -503,6 +504,7 @@ PANELS = (
         template=CLOCKS_FIGURE,
         no_difference_reason=make_no_difference_reason(CLOCKS),
         title=N_("The head’s q and k, before and after rotation"),
+        heading=N_("Layer {layer} head {head}: q and k, rotated"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_clock_hand,
         required_taps=ANGLE_TAPS,
@@ -516,6 +518,7 @@ PANELS = (
         name="pairs",
         template=PAIRS_FIGURE,
         title=N_("What each pair adds to the chosen score"),
+        heading=N_("What each pair adds to the score of {query} → {key}"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
         inspect=lambda trace, s, point: pair_contribution(
             trace, s.layer, s.head, s.query, s.key, point.coordinate("item")

@@ -29,7 +29,6 @@ from explorer.views.labels import (
     SUM_CHECK,
     contribution_sum_text,
     logit_label,
-    make_logit_heading,
     target_and_contrast,
     target_token,
 )
@@ -185,6 +184,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to follow its prediction."),
     controls=("query", "target", "rival", "lens"),
     code=("lm_head", "final_norm", "model.generation.sampling:sampling_stages"),
+    code_lines=("return F.linear(",),
     panels=(
         Panel(
             name="lens",
@@ -203,10 +203,7 @@ VIEW = View(
             name="path",
             template=PATH_FIGURE,
             title=N_("The explained token’s probability, by depth"),
-            heading=lambda trace, s: _(
-                "The probability of {token}, depth by depth",
-                token=quote_token(trace.vocabulary[target_token(trace, s)]),
-            ),
+            heading=N_("The probability of {target}, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
             inspect=inspect_trajectory,
             verify=verify_lens,
@@ -228,7 +225,7 @@ VIEW = View(
             name="parts",
             template=PARTS_FIGURE,
             title=N_("Direct logit attribution: what each part added"),
-            heading=make_logit_heading(N_("What each part added to {logit} (direct logit attribution)")),
+            heading=N_("What each part added to {logit} (direct logit attribution)"),
             draw=lambda trace, s: component_bars(trace, s.query, *target_and_contrast(trace, s), s.layer),
             inspect=inspect_component,
             click_selects={"customdata": "layer"},
@@ -240,7 +237,7 @@ VIEW = View(
             name="heads",
             template=HEADS_FIGURE,
             title=N_("Attention’s part of the logit, head by head"),
-            heading=make_logit_heading(N_("Attention’s part of {logit}, head by head")),
+            heading=N_("Attention’s part of {logit}, head by head"),
             draw=lambda trace, s: head_contribution_map(
                 trace, s.query, *target_and_contrast(trace, s), s.layer, s.head
             ),
@@ -256,7 +253,7 @@ VIEW = View(
             name="by_source",
             template=SOURCES_FIGURE,
             title=N_("Which word mattered? What heads took from it"),
-            heading=make_logit_heading(N_("Which word mattered? What all heads take from each token for {logit}")),
+            heading=N_("Which word mattered? What all heads take from each token for {logit}"),
             draw=source_bars,
             click_selects={"x": "key"},
             verify=verify_derived(*PARTS, "blocks.*.attn.pattern", "blocks.*.attn.v", "logits", against=SUM_CHECK),
@@ -267,7 +264,7 @@ VIEW = View(
         Panel(
             name="by_token",
             title=N_("What each token contributes, by four methods"),
-            heading=make_logit_heading(N_("What each token contributes to {logit}, by four methods")),
+            heading=N_("What each token contributes to {logit}, by four methods"),
             draw=token_contribution_bars,
             click_selects={"x": "key"},
             verify=VERIFY_CONTRIBUTIONS,

@@ -10,6 +10,7 @@ from explorer.analysis.residual import (
     norm_statistics_in_layer,
     outlier_ratio,
     residual_norm,
+    residual_norms_by_stage,
     stage_cosine,
     sublayer_output_cosine,
     sublayer_output_norm,
@@ -96,6 +97,35 @@ def describe_stream_norms(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
+def residual_sentence(trace: Trace, selection: Selection) -> str:
+    """Return the norm of the query's stream at the start and the end, and the sublayer that adds most."""
+    norms = residual_norms_by_stage(trace)[:, selection.query]
+    fields = {
+        "token": quote_token(trace.tokens[selection.query]),
+        "first": format_number(norms[0]),
+        "last": format_number(norms[-1]),
+    }
+    if all(trace.has_tap(f"blocks.*.{sublayer}.out") for sublayer in ("attn", "ffn")):
+        updates = sublayer_updates(trace, selection.query)
+        layer, is_ffn = divmod(int(updates.norms.argmax()), 2)
+        template = FEED_FORWARD_ADDS_MOST if is_ffn else ATTENTION_ADDS_MOST
+        length = translate(template, layer=layer, added=format_number(updates.norms.max()), **fields)
+    else:
+        length = _("The stream of {token} goes from length {first} to {last}.", **fields)
+    return f"{length} {translate(NEXT_STEP)}"
+
+
+NEXT_STEP = N_("Choose a token or layer.")
+
+
+ATTENTION_ADDS_MOST = N_(
+    "The stream of {token} goes from length {first} to {last}; the attention of layer {layer} adds most ({added})."
+)
+FEED_FORWARD_ADDS_MOST = N_(
+    "The stream of {token} goes from length {first} to {last}; the feed-forward of layer {layer} adds most ({added})."
+)
+
+
 DIVISOR_TEXTS = {
     "layernorm": N_("mean x = {mean}, σ = √(var x + ε) = √({square} + {epsilon}) = {scale}"),
     "none": N_("nothing is divided: its kind was changed"),
@@ -175,6 +205,7 @@ VIEW = View(
         "One vector per token runs through the whole model; attention and feed-forward read it and add to it. Choose "
         "a token or layer."
     ),
+    sentence=residual_sentence,
     formula=describe_stream_norms,
     required_taps=("blocks.*.resid_post",),
     condition=has_residual_stages,
@@ -182,6 +213,7 @@ VIEW = View(
     controls=("layer", "query"),
     intervention_controls=(STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, PATCH_STREAM, *NORMS),
     code=("blocks.{layer}", "blocks.{layer}.attn_norm"),
+    code_lines=("self.resid_post(",),
     panels=(
         Panel(
             name="lengths",
@@ -197,6 +229,7 @@ VIEW = View(
             name="norms",
             template=NORMS_FIGURE,
             title=N_("The chosen token, and what each sublayer adds"),
+            heading=N_("{query}: its length, and what each sublayer adds"),
             draw=lambda trace, s: stream_norm_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=inspect_stream_norm,
@@ -220,6 +253,7 @@ VIEW = View(
             name="scales",
             template=SCALES_FIGURE,
             title=N_("What the chosen layer’s norms divide by"),
+            heading=N_("What the norms of layer {layer} divide by"),
             draw=lambda trace, s: norm_divisor_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_divisor,
@@ -243,6 +277,7 @@ VIEW = View(
             name="normalised",
             template=NORMALISED_FIGURE,
             title=N_("The token’s numbers before and after the norms"),
+            heading=N_("{query} before and after the norms of layer {layer}"),
             draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
             inspect=inspect_norm_input_output,
@@ -253,6 +288,7 @@ VIEW = View(
             name="similarity",
             template=SIMILARITY_FIGURE,
             title=N_("How the chosen token’s direction changes"),
+            heading=N_("How the direction of {query} changes"),
             draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},
             verify=verify_stages,

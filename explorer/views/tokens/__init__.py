@@ -15,10 +15,10 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_factor, format_number, format_six_digits, quote_token
+from explorer.explain.notation import format_factor, format_number, format_percent, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.translations import N_, _
+from explorer.translations import N_, _, translate
 from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
 from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import (
@@ -79,6 +79,38 @@ def describe_token_vector(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
+def tokens_sentence(trace: Trace, selection: Selection) -> str:
+    """Return how likely the model found the selected token, and the least likely one of the text."""
+    query, probabilities = selection.query, 2.0 ** -surprisal(trace)  # (T,), NaN for the first
+    if np.isnan(probabilities[1:]).any():
+        return _("Not all of its guesses are numbers.")
+    least = 1 + int(probabilities[1:].argmin()) if len(trace) > 1 else 0
+    template = EXPECTED
+    if not least:
+        template = NOTHING_BEFORE
+    elif not query:
+        template = EXPECTED_LATER
+    elif probabilities[query] == probabilities[least]:
+        template = EXPECTED_LEAST
+    expected = translate(
+        template,
+        token=quote_token(trace.tokens[query]),
+        share=format_percent(float(probabilities[query])),
+        least=quote_token(trace.tokens[least]),
+        percent=format_percent(float(probabilities[least])),
+    )
+    return f"{expected} {translate(TOKEN_ROWS)}"
+
+
+NOTHING_BEFORE = N_("Nothing comes before the first token, so nothing predicted it.")
+EXPECTED = N_("The model expected {token} with {share}, and {least} least of this text, with {percent}.")
+EXPECTED_LATER = N_(
+    "Nothing predicted the first token; of the others the model expected {least} least, with {percent}."
+)
+EXPECTED_LEAST = N_("Of this text’s tokens the model expected {token} least, with {share}.")
+TOKEN_ROWS = N_("Choose a token: how it was built.")
+
+
 def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive a measure in the table; None for its columns of text.
 
@@ -133,11 +165,13 @@ VIEW = View(
         "Text is cut into tokens by byte-pair merges; each has an id and a vector. Choose one: how it was built, what "
         "resembles it."
     ),
+    sentence=tokens_sentence,
     formula=describe_token_vector,
     required_taps=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),
     unavailable_message=lambda config: _("Nothing was captured from this model."),
     controls=("query", "residual_depth", "first_token"),
     code=("model.transformer_lm:TransformerLM.embed_tokens",),
+    code_lines=("x = self.token_embedding(",),
     panels=(
         Panel(
             name="table",
@@ -155,8 +189,9 @@ VIEW = View(
             name="merges",
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("The merges that built the chosen token"),
+            heading=N_("The merges that built {query}, with their ids"),
             draw=lambda trace, s: merge_tree(trace, s.query),
-            no_inspection=N_("it shows pieces of text and ids, and none of them is worked out"),
+            no_inspection=N_("it shows text and ids, no computed numbers"),
             verify=make_unverified(N_("nothing computed: as the tokenizer’s table has it")),
             height=340,
             width="half",
@@ -178,6 +213,7 @@ VIEW = View(
             name="vector",
             template=VECTOR_FIGURE,
             title=N_("The chosen token’s vector, by dimension"),
+            heading=N_("The vector of {query}, dimension by dimension"),
             draw=lambda trace, s: vector_bars(trace, s.query, s.dim),
             inspect=inspect_vector,
             click_selects={"x": "dim"},
@@ -187,7 +223,7 @@ VIEW = View(
         Panel(
             name="spread",
             no_difference_reason=make_no_difference_reason(PLANE),
-            title=N_("All tokens at the chosen depth, in a plane (PCA)"),
+            title=N_("All tokens along their two main directions (PCA)"),
             draw=lambda trace, s: pca_plot(trace, s.residual_depth, s.query, s.first_token == "hidden"),
             inspect=inspect_pca_point,
             verify=verify_stream,

@@ -105,11 +105,11 @@ class PageStateBuilder:
         page_state = self.select_last_token(
             replace(page_state, selection=page_state.selection.replace(target=1, rival=0, pattern="weight"))
         )
-        selection = self._default_selection(page_state, set()).selection
-        pattern = self.runs.trace(page_state.run)[f"blocks.{selection.layer}.attn.pattern"]
-        return replace(
-            page_state, selection=replace(selection, key=int(pattern[selection.head, selection.query].argmax()))
-        )
+        return self._default_selection(page_state, set())
+
+    def select_top_key(self, page_state: PageState) -> PageState:
+        """Select the last token, and the key that it looks at most in the selected head."""
+        return self._default_selection(self.select_last_token(page_state), {"layer", "head", "neuron"})
 
     def next_revision(self, state: Mapping[str, Any]) -> PageState:
         """Return the parsed state with the next turn number.

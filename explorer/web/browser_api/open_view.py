@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.source_code import code_text
+from explorer.explain.source_code import code_text, mark_line
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
@@ -22,6 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.intervention_controls import InterventionControl, available_controls
+from explorer.views.labels import format_heading
 from explorer.views.selection_dropdowns import SelectionDropdown, make_selection_dropdowns
 from explorer.views.two_run_figures import (
     FigurePlaceholder,
@@ -153,7 +154,8 @@ class OpenView:
         """The code that computes what the view shows; "" where it is not asked for."""
         if self.selection.depth != "code" or not self.view.code:
             return ""
-        return code_text(self.lm[0], len(self.trace), self.selection.layer, self.view.code)
+        code = code_text(self.lm[0], len(self.trace), self.selection.layer, self.view.code)
+        return mark_line(code, self.view.code_lines)
 
     def continuation(self, settings: GenerationSettings) -> str:
         """Return the view's continuation of the run, or of both runs, as text."""
@@ -233,8 +235,9 @@ class OpenView:
     def heading(self, panel: Panel) -> str:
         """Return what stands above a panel's figure: its title, of a difference with what is subtracted."""
         title = translate(panel.title)
-        if panel.heading and not panel.compared_run and self.has(panel):
-            title = or_default_if_unloaded(lambda: panel.heading(*self.visible_runs[0]), title)
+        if panel.heading and self.has(panel):
+            make_heading = partial(format_heading, panel.heading) if isinstance(panel.heading, str) else panel.heading
+            title = or_default_if_unloaded(lambda: make_heading(*self.visible_runs[0]), title)
         is_difference = self.visible_run == "difference" and not panel.compared_run
         return _("A − B of: {title}", title=title) if is_difference else title
 

@@ -30,9 +30,9 @@
     const times = Date.now() - at < FORGET ? count : 0;
     if (times === PAUSES.length) {
       const name = missing.split("/").at(-1);
-      return say(_("This page lacks {name}, which does not come: load it again, or ask the person who runs the server.").replace("{name}", () => name));
+      return say(_("The file {name} is missing. Reload the page, or ask the person who runs the server.").replace("{name}", () => name));
     }
-    say(_("Not all of this page has come: it loads again once the server answers."));
+    say(_("Parts of this page are missing. It reloads once the server answers."));
     await after(PAUSES[times]);
     while (!(await isThere())) await after(EVERY);
     sessionStorage.setItem(TIMES, JSON.stringify({ count: times + 1, at: Date.now() }));

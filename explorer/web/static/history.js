@@ -161,7 +161,7 @@ function saveText(text, name, type) {
 /** Saves the state as a file, and says so. @param {State} state @param {number} count characters that a link would have */
 function saveFile(state, count) {
   download({ state: Object.fromEntries(Object.entries(state).filter(([name]) => !OWN.includes(name))) });
-  const told = _("All this is too long for a link ({count} characters): it was saved as a file. “Open a saved file”, at the end of the page, brings it back.", { count });
+  const told = _("This is too long for a link ({count} characters), so it was saved as a file. “Open a saved file”, at the page’s end, brings it back.", { count });
   announce(told);
 }
 

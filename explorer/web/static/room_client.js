@@ -351,14 +351,14 @@ export function placeRoomLine() {
 function saidOf({ code, leads, follows, isReached, isHeard, problem }) {
   const name = written(code);
   if (problem) return problem;
-  if (!isReached) return _("Class {name}: the server does not answer, it is asked again.", { name });
+  if (!isReached) return _("Class {name}: the server does not answer. The page tries again.", { name });
   if (!isHeard) return _("Class {name}: joining …", { name });
   if (!leads) return _("Class {name}: look around on your own.", { name });
   return follows ? _("Class {name}: you follow the teacher.", { name }) : _("Class {name}: you look on your own.", { name });
 }
 
 /** @param {string} why */
-const endOf = (why) => (why === "closed" ? _("The class is over: the page is yours, and nothing of it was kept.") : why);
+const endOf = (why) => (why === "closed" ? _("The class is over. The page is yours again; nothing was kept.") : why);
 
 /** A code in two halves, as it is read and typed. @param {string} code */
 export const written = (code) => (code.length === 10 ? `${code.slice(0, 5)}-${code.slice(5)}` : code);

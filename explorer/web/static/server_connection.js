@@ -109,7 +109,7 @@ function lose() {
   inFlight.abort();
   inFlight = new AbortController();
   document.body.classList.add("disconnected");
-  announce(_("The server does not answer: the page catches up by itself once it is back."));
+  announce(_("The server does not answer. The page updates itself once it does."));
   const looking = setInterval(() => (isServerLost ? look() : clearInterval(looking)), EVERY);
 }
 function regain() {

@@ -109,6 +109,7 @@ async function selectPosition(state, query, key = Infinity) {
 async function runText(text, checkpoint, state) {
   const run = { ...(await encode(checkpoint, text)), generated: [], checkpoint, began: 0 }, { config } = await openModel(checkpoint), tokens = run.dropped + run.prompt.length;
   const change = { ...runChange({ ...state, ...run }), ...(await selectPosition({ ...state, ...run }, Infinity)) };
+  Object.assign(change, await selectStrongest({ ...state, ...change }, { layer: 0, head: 0, neuron: 0 }));
   const notices = run.dropped ? [_("The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
   return { change, prompt: null, done: true, notices };
 }
@@ -120,7 +121,7 @@ async function moved(state, change) {
   return { change: { ...runChange({ ...after, began: after.generated.length }), ...(await selectPosition(after, Infinity)) }, prompt, done: true };
 }
 
-/** The head with the largest effect on the explained token's logit, and the neuron of its layer that writes most; of those that are named neither.
+/** The head with the largest effect on the explained token's logit, the key that its query looks at most, and the neuron of its layer that writes most; of those that are not named.
  * @param {State} state @param {State} named fields that are chosen already */
 async function selectStrongest(state, named) {
   const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) }, position = state.query, change = /** @type {State} */ ({});
@@ -130,7 +131,12 @@ async function selectStrongest(state, named) {
     const best = argmax(heads, Math.abs);
     Object.assign(change, { layer: Math.floor(best / H), head: best % H });
   }
-  if (!("neuron" in named)) change.neuron = argmax(await ask("neuronNorms", { run, layer: change.layer ?? state.layer, position }));
+  const layer = change.layer ?? state.layer, head = change.head ?? state.head, T = run.ids.length;
+  if (!("key" in named || "query" in named)) {
+    const { data } = await ask("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
+    change.key = argmax(data.subarray(start, start + position + 1));
+  }
+  if (!("neuron" in named)) change.neuron = argmax(await ask("neuronNorms", { run, layer, position }));
   return change;
 }
 

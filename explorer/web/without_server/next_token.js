@@ -71,7 +71,7 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
       ({ scaled }) => formatLogit(scaled), ({ penalised, scaled }) => `${formatLogit(penalised)} / ${t} = ${formatLogit(scaled)}`],
     !isGreedy && top_k && cutoff("top_k", _("top-k\n{k:,}", { k }), _("Only the {k:,} likeliest tokens are kept.", { k }), [],
       ({ rank, cutBy }) => (cutBy === "top_k" ? _("rank {rank:,} > top-k {k:,}: cut", { rank: formatCount(rank), k }) : _("rank {rank:,} ≤ top-k {k:,}: kept", { rank: formatCount(rank), k }))),
-    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p:g}", { p }), _("Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
+    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p:g}", { p }), _("Of the tokens kept so far, the likeliest that together reach probability {p:g} (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
       if (rank === 1) return _("rank 1: always kept");
       return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", { ahead: formatNumber(ahead), p }) : _("likelier ones hold {ahead} < top-p {p:g}: kept", { ahead: formatNumber(ahead), p });
     }),
@@ -80,13 +80,13 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
       const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
       return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p:g}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept", values);
     }),
-    ["probability", _("after the\nsettings"), _("The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The grey tick is the model’s own."),
+    ["probability", _("after the\nsettings"), _("The probability of drawing the token: e^(score − largest), divided by the sum over all tokens kept (softmax). The grey tick is the model’s own."),
       ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
         if (cutBy) return isGreedy ? _("cut, so never drawn") : _("cut by {limit}, so never drawn", { limit: LIMITS[cutBy] });
         if (isGreedy) return _("the largest, so its probability is 1");
         return `e^(${formatLogit(scaled)} − ${subtracted(table.largest)}) / Σ = ${formatNumber(weight)} / ${formatNumber(table.total)} = ${formatNumber(probability)}`;
       }],
-    ["cumulative", _("sum\nso far"), _("Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below ends."),
+    ["cumulative", _("sum\nso far"), _("Cumulative probability: this token and all likelier ones together. Its stretch of the bar below ends there."),
       ({ cutBy, cumulative }) => (cutBy ? "" : formatNumber(cumulative)), ({ cutBy, cumulative, probability }) => (cutBy ? _("cut, so no random number falls on it")
         : _("{before} + {probability} = {sum}: drawn where the random number is from {before} to {sum}", { before: formatNumber(Math.max(0, cumulative - probability)), probability: formatNumber(probability), sum: formatNumber(cumulative) }))],
   ].filter(Boolean);

@@ -1,9 +1,9 @@
 // @ts-check
 // The views that the page without a server draws besides the whole model, as explorer/web/browser_api/page_contents.py packs them.
-import { _, lookUpMessage } from "../static/translations.js";
+import { _, format, lookUpMessage } from "../static/translations.js";
 import { drawFigure } from "./figures.js";
 import { packInterventionControls } from "./interventions.js";
-import { escapeToken } from "./notation.js";
+import { escapeToken, quoteToken } from "./notation.js";
 import { CHOICES, FIGURES, VIEWS } from "./page_data.js";
 import attention from "./views/attention.js";
 import feed_forward from "./views/feed_forward.js";
@@ -11,9 +11,9 @@ import positions from "./views/positions.js";
 import prediction from "./views/prediction.js";
 import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
-import { MARK } from "../static/shared_constants.js";
+import { HEADING, MARK } from "../static/shared_constants.js";
 import { packMarks } from "./verification.js";
-import { nextTokenOptions } from "./whole_model.js";
+import { logitLabel, nextTokenOptions } from "./whole_model.js";
 
 /** What a view's figures are about: the run, the selection in it, and functions that ask the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
@@ -37,6 +37,7 @@ export async function* packView(name, about) {
     [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
     ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((part) => [`${name}-${panel.name}${part}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
+    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, formatHeading(panel, about)])),
   };
   for (const panel of panels) {
     const id = `${name}-${panel.name}`;
@@ -45,6 +46,12 @@ export async function* packView(name, about) {
     yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
   }
   yield* packMarks(name, panels.filter((panel) => !folded.includes(`${name}-${panel.name}`)), about);
+}
+
+/** The title of a figure, which names what is chosen (format_heading). @param {import("./page_data.js").Panel} panel @param {About} about */
+function formatHeading({ title, heading }, about) {
+  const { layer, head, neuron, tokens, position, key, vocabulary, tokenId } = about;
+  return format(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, about) });
 }
 
 /** The lists that a view chooses by (selection_dropdowns.py). @param {string} view @param {About} about @param {string[]} [names] all of them, or some */

@@ -84,11 +84,11 @@ async function rotation(about) {
     const points = [...on.map((p) => [p, (end * p) / at]).map(([p, angle]) => [p, angle, [a * Math.cos(angle) - b * Math.sin(angle), a * Math.sin(angle) + b * Math.cos(angle)]]), [at, end, after]];
     return points.map(([p, angle, point]) => ({ hands: [hand(name, point), { ...hand(name, [a, b]), is_before: true }], position: p, angle: formatNumber(angle) }));
   }
-  return { title: _("How position turns pair {pair}: {query} at {at}, {key} at {other}", { pair, query: queryToken, at: query, key: keyToken, other: key }), segments: [
+  return { title: _("How position rotates pair {pair}: {query} at {at}, {key} at {other}", { pair, query: queryToken, at: query, key: keyToken, other: key }), segments: [
     { says: _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its position is known.", { pair, query: queryToken }), kind: "hands", frames: [{ hands: [hand("q", hands.q.before)] }] },
-    { says: _("Each position turns it on by the same angle, up to position {position}. Its length stays.", { position: query }), kind: "hands", frames: frames("q") },
-    { says: _("The same pair of the key of {key} is turned to its own position, {position}.", { key: keyToken, position: key }), kind: "hands", frames: frames("k") },
-    { says: _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of positions, the angle between them would stay, and so would the score.", { adds: formatNumber(adds[pair]) }), kind: "hands",
+    { says: _("Each position rotates it by the same angle, up to position {position}. Its length stays.", { position: query }), kind: "hands", frames: frames("q") },
+    { says: _("The same pair of the key of {key} is rotated to its own position, {position}.", { key: keyToken, position: key }), kind: "hands", frames: frames("k") },
+    { says: _("The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, their angle and the score would stay.", { adds: formatNumber(adds[pair]) }), kind: "hands",
       frames: [{ hands: [hand("q", hands.q.after), hand("k", hands.k.after)], angle: formatNumber(all[query][pair] - all[key][pair]) }] },
   ] };
 }

@@ -13,7 +13,7 @@ def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     expect(banner(person)).to_have_text("")
     generate_tokens(person, 5)
     person.page.context.set_offline(True)
-    expect(banner(person)).to_have_text("The server does not answer: the page catches up by itself once it is back.")
+    expect(banner(person)).to_have_text("The server does not answer. The page updates itself once it does.")
     person.tab("Residual stream")
     person.chips.nth(2).click()
     person.prompt.fill("typed meanwhile")

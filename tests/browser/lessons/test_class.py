@@ -140,7 +140,13 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
         assert not person.page.context.cookies()
     assert not [request_text for student in (first, second) for request_text in student.asked if key in request_text]
     assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
-    panel(teacher).get_by_role("button", name="Close the room").click()
+    close, questions = panel(teacher).get_by_role("button", name="Close the room"), []
+    teacher.page.once("dialog", lambda dialog: (questions.append(dialog.message), dialog.dismiss()))
+    close.click()
+    assert "their replies are deleted" in questions[0]
+    expect(close).to_be_visible()
+    teacher.page.once("dialog", lambda dialog: dialog.accept())
+    close.click()
     for student in (first, second):
         expect(line(student)).to_contain_text("The class is over")
         student.page.wait_for_function("!location.search.includes('room=')")

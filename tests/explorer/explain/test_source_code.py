@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.explain.source_code import SourceLine, code_text
+from explorer.explain.source_code import SourceLine, code_text, mark_line
 from explorer.views import FULL
 from tests import sample_models
 from tests.sample_models import STYLES
@@ -25,6 +25,9 @@ def test_every_view_shows_lines_of_the_parts_that_the_model_has():
             for path, line, name in headings:
                 lines = (ROOT / path).read_text("utf-8").splitlines()[int(line) - 1 :]
                 assert any(f"def {name.rpartition('.')[2]}(" in text for text in lines[:3])
+            marked = [line for line in mark_line(text, view.code_lines).splitlines() if line.startswith("→   ")]
+            assert len(marked) == bool(headings), (style, view.name)
+            assert not marked or (f" {marked[0][1:]}" in text and any(part in marked[0] for part in view.code_lines))
 
 
 def test_the_code_is_whole_but_for_its_docstring():

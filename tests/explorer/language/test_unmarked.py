@@ -38,6 +38,9 @@ EXCEPTIONS = {
     "analysis/steering.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
+    "views/attention/__init__.py": {"return torch.softmax(scores + penalty": "code"},
+    "views/kv_cache.py": {"keys, values = single.narrow(": "code"},
+    "views/positions/__init__.py": {"return torch.cat((a * cos": "code"},
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/logit_waterfall.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.activation_statistics import Statistics
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import activations
@@ -131,3 +131,10 @@ def test_the_formula_says_whose_a_shared_value_is(trace_of):
 def test_every_value_has_a_formula(trace):
     for tap in trace.values:
         assert activations.VIEW.formula(trace, Selection(tap=tap, dim=10**6)).startswith(tap)
+
+
+def test_the_sentence_has_the_range_at_the_chosen_token(trace):
+    row = trace["blocks.1.resid_post"][5]
+    words = activations.VIEW.sentence(trace, Selection(tap="blocks.1.resid_post", query=5))
+    assert f"has {len(row)} numbers at {quote_token(trace.tokens[5])}" in words
+    assert f"from {format_number(row.min())} to {format_number(row.max())}." in words

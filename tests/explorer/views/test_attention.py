@@ -1,10 +1,13 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number, format_six_digits
+from explorer.explain.notation import format_number, format_percent, format_six_digits, quote_token
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -105,9 +108,9 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
 @pytest.mark.parametrize(
     ("style", "words"),
     [
-        ("rope", "recomputed from the turned q and k,"),
+        ("rope", "recomputed from the rotated q and k,"),
         ("gpt", "recomputed from q and k,"),
-        ("grouped", "recomputed from the normalised and turned q and k,"),
+        ("grouped", "recomputed from the normalised and rotated q and k,"),
     ],
 )
 def test_the_formula_says_what_was_compared(trace_of, style, words):
@@ -147,3 +150,39 @@ def test_a_weight_of_several_heads_tells_of_each(trace, kind):
     assert inspection.value == pytest.approx(cell_values[9, 2]) == pytest.approx(expected, abs=1e-7)
     assert len(inspection.working.inputs) == 2 and inspection.difference < 1e-6
     assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]
+
+
+def test_the_sentence_says_where_the_head_looks(trace):
+    sentence = attention.attention_sentence
+    for layer, head, query in ((0, 1, 11), (1, 0, 5), (1, 2, 9)):
+        row = trace[f"blocks.{layer}.attn.pattern"][head, query].astype(np.float64)
+        first, second = np.argsort(-row, kind="stable")[:2]
+        words = re.match(
+            r"(.*?): (.*?) looks most at (.*), with (.*?%)\.", sentence(trace, pick(layer, head, query, first))
+        )
+        assert words[1] == f"Layer {layer} head {head}" and words[2] == quote_token(trace.tokens[query])
+        assert words[3].startswith("itself" if first == query else quote_token(trace.tokens[first]))
+        assert float(words[4][:-1]) / 100 == pytest.approx(row[first], abs=0.005)
+        other = sentence(trace, pick(layer, head, query, second))
+        assert f"with {format_percent(row[second])}, most at {words[3]} with {words[4]}" in other
+
+
+def test_the_sentence_tells_equal_weights_repeated_tokens_and_the_first_token(rope_trace):
+    def with_row(row, token_ids=rope_trace.token_ids):
+        pattern = rope_trace["blocks.1.attn.pattern"].copy()
+        pattern[0, 3, :4] = row
+        values = {**rope_trace.values, "blocks.1.attn.pattern": pattern}
+        return attention.attention_sentence(replace(rope_trace, values=values, token_ids=token_ids), pick(1, 0, 3, 1))
+
+    assert "sees only itself" in attention.attention_sentence(rope_trace, pick(1, 0, 0, 0))
+    assert "looks most at 2 tokens, with 40% each." in with_row([0.4, 0.1, 0.4, 0.1])
+    assert "looks most at 4 tokens, with 0% each." in with_row([0, 0, 0, 0])
+    assert "most at itself with 70%." in with_row([0.1, 0.1, 0.1, 0.7])
+    first, second, *others = rope_trace.token_ids
+    names = [quote_token(rope_trace.vocabulary[token_id]) for token_id in (first, second)]
+    words = with_row([0.2, 0.1, 0.6, 0.1], (first, second, first, *others[1:]))
+    assert f"looks at {names[1]} with 10%, most at {names[0]} (2) with 60%." in words
+
+
+def pick(layer: int, head: int, query: int, key: int) -> Selection:
+    return Selection().replace(layer=layer, head=head, query=query, key=int(key))

@@ -119,7 +119,7 @@ def test_the_words_say_where_runs_part():
     plain = capture(lm, ids, tokenizer=tokenizer())
     changed = capture(lm, ids, parse_interventions("blocks.1.attn.z.2*zero"), tokenizer=tokenizer())
     text = describe_differences(Comparison.from_traces(changed, plain), SELECTION)
-    assert "part first at blocks.1.attn.z, at “t” (0) beside “t” (0)" in text and "KL(A‖B) = " in text
+    assert "first differ at blocks.1.attn.z, at “t” (0) beside “t” (0)" in text and "KL(A‖B) = " in text
     assert "the same at all tokens" in describe_differences(Comparison.from_traces(plain, plain), SELECTION)
 
 

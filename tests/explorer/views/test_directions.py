@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.steering import prompt_lists_by_direction
+from explorer.analysis.steering import embed_and_block_output_taps, prompt_lists_by_direction
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
@@ -140,3 +140,15 @@ def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, s
         ids = continue_tokens(lms[style], trace.token_ids, edited, CONTINUATION_TOKENS, settings)
         assert line.partition(": ")[2] == quote_token(trace.join_tokens(ids))
     assert lines != VIEW.continuation_text(changed, selection, GenerationSettings(seed=4, temperature=1.2)).split("\n")
+
+
+def test_the_sentence_names_the_depth_of_the_largest_cosine(trace):
+    selection = Selection().replace(query=7, direction="unembed.17")
+    u = trace.weights["lm_head.weight"][17].astype(np.float64)
+    streams = [trace[name][7].astype(np.float64) for name in embed_and_block_output_taps(trace)]
+    cosines = np.array([x @ u / np.linalg.norm(x) / np.linalg.norm(u) for x in streams])
+    depth = int(np.abs(cosines).argmax())
+    words = VIEW.sentence(trace, selection)
+    assert f"furthest {'along' if cosines[depth] > 0 else 'against'} the direction " in words
+    assert ("at the embedding (" if depth == 0 else f"after layer {depth - 1} (") in words
+    assert f"(cosine {format_number(cosines[depth])})" in words

@@ -180,3 +180,39 @@ def test_the_formulas_names_stand_above_one_another(rope_trace):
     lines = VIEW.formula(rope_trace, Selection(neuron=3)).splitlines()[1:]
     assert {line.index("=") for line in lines} == {7}
     assert all(re.match("gate|up|hidden", line) for line in lines)
+
+
+def test_the_sentence_names_the_neuron_that_writes_most(trace):
+    for layer, query in ((0, 0), (1, 7)):
+        columns = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:].astype(np.float64).T
+        written = [layouts.residual_contributions(trace, layer, "ffn", column, query) for column in columns]
+        norms = np.abs(trace[f"blocks.{layer}.ffn.hidden"][query]) * np.linalg.norm(written, axis=-1)
+        top, other = np.argsort(-norms)[:2].tolist()
+        words = VIEW.sentence(trace, Selection(layer=layer, neuron=top, query=query))
+        assert f"Layer {layer}: neuron {top} of {len(norms)} writes most" in words
+        assert f"length {format_number(norms[top])}." in words
+        words = VIEW.sentence(trace, Selection(layer=layer, neuron=other, query=query))
+        assert f"neuron {other} writes a vector" in words and f"neuron {top} writes most (" in words
+
+
+def test_the_sentence_tells_a_silent_layer(rope_trace):
+    hidden = np.zeros_like(rope_trace["blocks.1.ffn.hidden"])
+    silent = replace(rope_trace, values={**rope_trace.values, "blocks.1.ffn.hidden": hidden})
+    assert "no neuron writes anything" in VIEW.sentence(silent, Selection(layer=1, query=3))
+
+
+def test_the_derivation_of_a_dot_goes_on_to_the_hidden_value_and_back_to_the_norm(trace, gated):
+    curve = next(panel for panel in VIEW.panels if panel.name == "curve")
+    derivations = curve.inspect(trace, Selection(layer=1, neuron=7, query=9), ClickedPoint(0, 0, curve=2, item=0))
+    first, *others = derivations[-1].note.splitlines()
+    x = trace[recompute_neuron(trace, 1, 7, 9).read][9]
+    weight = trace.weights[f"blocks.1.ffn.{'gate' if gated else 'up'}_proj.weight"][7]
+    dim = int(np.abs(weight * x).argmax())
+    assert first.startswith(f"x[{dim}]") and first.endswith(f" = {format_six_digits(x[dim])}")
+    steps = ("up", "hidden") if gated else ()
+    assert len(others) == len(steps)
+    for name, line in zip(steps, others, strict=True):
+        assert line.startswith(f"{name} = ")
+        assert float(line.rsplit(" = ", 1)[1].replace("−", "-")) == pytest.approx(
+            trace[f"blocks.1.ffn.{name}"][9, 7], rel=1e-4, abs=1e-5
+        )

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.kv_cache import cached_norms_all_heads, cached_vector_norm, step_flops
+from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
 from model.kv_cache import KVCache
@@ -42,7 +43,7 @@ def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
 
 
 def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
-    assert "scores that the causal mask hides do not count" in VIEW.formula(trace, Selection(query=3))
+    assert "the scores that the causal mask leaves visible" in VIEW.formula(trace, Selection(query=3))
     _, without = step_flops(trace.config, 3)
     rows = {row.component: row.count for row in flops_table(trace.config, 1)}
     visible = 1 + 2 + 3 + 4  # of 4 · 4 scores
@@ -61,3 +62,12 @@ def test_the_lines_of_work_are_marked_at_the_step(trace):
     fig = positions_computed_lines(trace, 4)
     assert [line.y[4] for line in fig.data] == [5, 15]
     assert fig.layout.shapes[0].x0 == 5
+
+
+def test_the_sentence_counts_what_is_stored(trace):
+    config = trace.config
+    for query in (0, 1, 9):
+        words = VIEW.sentence(trace, Selection(query=query))
+        assert f"values of {query} token" in words
+        size = (query + 1) * config.num_layers * 2 * config.kv_heads * config.d_head * 4 / 1e6
+        assert f"the cache takes {format_number(size)} MB." in words

@@ -8,7 +8,7 @@ from explorer.analysis.positions import (
     position_cosines,
     token_and_position_norms,
 )
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, resolve_tab
 from explorer.views import VIEW_BY_NAME
 from explorer.views.positions import VIEW
@@ -49,7 +49,7 @@ def test_every_kind_of_positions_has_its_own_pictures(trace_of, style, names):
 def test_a_model_without_positions_says_so_in_a_sentence(trace_of):
     trace = trace_of("none")
     assert not VIEW.is_applicable(trace)
-    assert VIEW.unavailable_message(trace.config).count(".") == 1 and "causal mask" in VIEW.unavailable_message(
+    assert VIEW.unavailable_message(trace.config).count(".") == 2 and "causal mask" in VIEW.unavailable_message(
         trace.config
     )
 
@@ -109,3 +109,13 @@ def test_the_formula_has_the_chosen_positions(adding):
     assert f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {cosine}" in formula
     assert f"‖token + position‖ = {format_number(np.linalg.norm(adding['embed'][QUERY]))}," in formula
     assert ("distance alone" in formula) is (adding.config.position == "sinusoidal")
+
+
+def test_the_sentence_has_the_angles_or_the_cosine_of_the_chosen_tokens(trace_of, adding):
+    rope = trace_of("rope")
+    first, second = (quote_token(rope.tokens[i]) for i in (9, 4))
+    words = VIEW.sentence(rope, Selection(query=9, key=4))
+    assert f"pair 0 of {first} by 9.00 rad, of {second} by 4.00 rad." in words
+    first, second = adding["position_embed"][[9, 4]].astype(np.float64)
+    cosine = first @ second / np.sqrt((first @ first) * (second @ second))
+    assert contains_number(VIEW.sentence(adding, Selection(query=9, key=4)), cosine)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -187,3 +188,13 @@ def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
         assert ("RMS = √(mean x² + ε)" in line) is not layernorm
     assert f"{len(layouts.residual_sums(trace.config))} sums at this token" in formula
     assert ("before each norm" in formula) is post
+
+
+def test_the_sentence_says_how_long_the_stream_becomes_and_what_adds_most(trace):
+    for query in (0, 7):
+        words, updates = VIEW.sentence(trace, Selection(query=query)), sublayer_updates(trace, query)
+        first = np.linalg.norm(trace["blocks.0.resid_pre"][query].astype(np.float64))
+        assert f"from length {format_number(first)} to " in words
+        sublayer, layer = re.search(r"the (\S+) of layer (\d+) adds most", words).groups()
+        most = updates.norms[2 * int(layer) + (sublayer == "feed-forward")]
+        assert most == updates.norms.max() and f"({format_number(most)})" in words

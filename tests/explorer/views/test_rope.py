@@ -72,7 +72,7 @@ def test_hover_has_the_numbers(rotating_trace, clocks):
     name = f"k of {label(rotating_trace.tokens[KEY])}, after"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
     assert f"({format_number(pairs.after[1, 0])}, {format_number(pairs.after[1, 1])})" in texts[1]
-    assert f"turned by {format_number(pairs.angles[1])} rad" in texts[1]
+    assert f"rotated by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
 def test_no_two_circles_overlap(clocks):
@@ -100,7 +100,7 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     if config.rotary_dim:
         width = f"r = {config.rotary_dim}; from pair 2 on they stand still"
     assert f"θ = {config.local_rope_theta or 10000:g}, {width}" in formula
-    assert f"pair 0 turns by {format_number(pairs.angles[0])} rad" in formula
+    assert f"pair 0 is rotated by {format_number(pairs.angles[0])} rad" in formula
     assert f"is {QUERY - KEY}\n" in formula
     assert f"‖q‖ = {format_number(np.linalg.norm(pairs.before))} before" in formula
 
@@ -109,7 +109,7 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     ("style", "words"),
     [
         ("rope", "pair i: dimensions 2i and 2i + 1\nquery"),
-        ("grouped", "pair i: dimensions i and i + 4\nslowed for longer texts: every pair turns 4 times slower"),
+        ("grouped", "pair i: dimensions i and i + 4\nslowed for longer texts: every pair is rotated 4 times slower"),
     ],
 )
 def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
@@ -119,7 +119,7 @@ def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
 def test_a_layer_that_turns_nothing_says_so(trace_of):
     formula = rope.describe_rotation(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
     assert formula.startswith(
-        "layer 0 turns nothing: its angles are 0, and those by position are of layers that turn; pair i: "
+        "layer 0 does not rotate: its angles are 0; angles by position are those of the layers that do; pair i: "
     )
     assert "slowed" not in formula and "θ" not in formula
 
@@ -127,11 +127,11 @@ def test_a_layer_that_turns_nothing_says_so(trace_of):
 @pytest.mark.parametrize(
     ("scaling", "words"),
     [
-        ({"kind": "linear", "factor": 4}, "every pair turns 4 times slower"),
+        ({"kind": "linear", "factor": 4}, "every pair is rotated 4 times slower"),
         ({"kind": "ntk", "factor": 2.5}, "pair 0 as it was, the last pair 2.5 times slower"),
         (
             {"kind": "llama3", "factor": 8, "original_context_length": 8192},
-            "pairs that turn less than 1 times in 8,192 positions turn 8 times slower, those that turn more than 4",
+            "pairs with fewer than 1 rotations in 8,192 positions are 8 times slower, those with more than 4",
         ),
     ],
 )

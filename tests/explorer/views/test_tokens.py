@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, residual_at_depth
 from explorer.analysis.next_token import actual_token_ranks, entropy, surprisal
-from explorer.explain.notation import format_number, format_six_digits
+from explorer.explain.notation import format_number, format_percent, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.views import tokens
 from explorer.views.shared_plots import position_vector_map
@@ -200,3 +200,20 @@ def test_a_panel_shows_what_is_chosen(trace):
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)
+
+
+def test_the_sentence_names_the_least_expected_token(trace):
+    logits = trace["logits"].astype(np.float64)
+    probabilities = np.exp(logits - logits.max(-1, keepdims=True))
+    probabilities /= probabilities.sum(-1, keepdims=True)
+    own = [probabilities[i, token_id] for i, token_id in enumerate(trace.token_ids[1:])]  # of tokens 1, 2, …
+    least = 1 + int(np.argmin(own))
+    named = f"{quote_token(trace.tokens[least])} least"
+    query = next(i for i in range(1, len(trace)) if i != least)
+    for position, words in (
+        (query, f"expected {quote_token(trace.tokens[query])} with {format_percent(own[query - 1])}, and {named} of"),
+        (0, f"Nothing predicted the first token; of the others the model expected {named}, "),
+        (least, f"the model expected {named}, "),
+    ):
+        sentence = tokens.tokens_sentence(trace, Selection(query=position))
+        assert words in sentence and f"with {format_percent(own[least - 1])}." in sentence

@@ -150,13 +150,13 @@ def test_the_words_are_of_the_step():
         return VIEW.formula(capture_style(style), Selection())
 
     assert "rope after step 8, one of 3 that it was kept at, 0 to 64" in formula("rope")
-    assert "training wrote nothing down after step 8" in formula("rope")
+    assert "the training log has no entry for step 8" in formula("rope")
     assert "written down after step 64: loss on text held out = 4.30" in formula("gpt")
     assert "no record of its training" in formula("none")
-    assert "learned was kept once alone" in formula("learned") and "written down last, after step 64" in formula(
+    assert "learned has no other saved training steps" in formula(
         "learned"
-    )
-    assert "nothing is known here" in formula("post")
+    ) and "written down last, after step 64" in formula("learned")
+    assert "training cannot be shown" in formula("post")
     assert f"= {format_number(loss_by_hand(capture_style('post')))} nats" in formula("post")
 
 
@@ -184,3 +184,12 @@ def test_it_is_told_wherever_they_are_subtracted(view, shown, said):
     selection = replace(Selection(), shown=shown).clamp_to_trace(trace)
     view = OpenView(VIEW_BY_NAME[view], trace, selection, None, Comparison.from_traces(trace, other), has_other=True)
     assert ("two models" in view.description) is said
+
+
+def test_the_sentence_has_this_texts_loss(trace):
+    logits = trace["logits"][:-1].astype(np.float64)
+    targets = logits[np.arange(len(logits)), list(trace.token_ids[1:])]
+    loss = np.mean(np.log(np.exp(logits).sum(-1)) - targets)
+    words = VIEW.sentence(trace, Selection())
+    assert f"loss is {format_number(loss)} nats" in words
+    assert f"would have {format_number(np.log(trace.config.vocab_size))}." in words

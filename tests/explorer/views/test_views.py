@@ -89,6 +89,19 @@ def test_a_view_speaks_in_sentences(view, tiny_config):
     assert all(panel.title.strip() for panel in view.panels)
 
 
+@pytest.mark.parametrize(
+    "view", [view for view in VIEWS if view.sentence and not view.is_comparison], ids=lambda view: view.name
+)
+def test_a_views_sentence_is_short_and_follows_what_is_chosen(trace, view):
+    words = set()
+    for query in range(len(trace)) if view.is_applicable(trace) else ():
+        selection = Selection(query=query, layer=1, head=1, tap="blocks.1.resid_post").clamp_to_trace(trace)
+        text = view.sentence(trace, selection)
+        assert text[0] not in " {" and text.endswith((".", ")")) and len(text.split()) <= 27, text
+        words.add(text)
+    assert not words or len(words) > (0 if view.name == "training" else len(trace) // 2)
+
+
 @every_view
 def test_every_control_is_a_field_that_can_be_chosen(view):
     assert OPTIONS.keys() == TITLES.keys()

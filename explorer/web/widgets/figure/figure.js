@@ -129,6 +129,9 @@ function writeMinusSigns(changes) {
   }
 }
 
+/** A line across the figure. */
+const lineAt = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 2 } });
+
 /** @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
@@ -140,6 +143,7 @@ export function figure(element) {
   let of; // whose tokens it is about, if not the seen run's
   let image = null; // of more cells than Plotly draws
   let changes = null; // what points make of a run (graph_objects.py)
+  let settingLine = null; // a line at the value of a setting, which follows its slider: its name, its colour, and where it is
   let sighted = () => {}; // called once the figure has a width
 
   // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
@@ -179,7 +183,9 @@ export function figure(element) {
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const sized = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };
-    const drawn = image ? withHeatmapImage(image, layout) : { ...sized, images: [] }, moving = { shapes, images: drawn.images };
+    const drawn = image ? withHeatmapImage(image, layout) : { ...sized, images: [] };
+    settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting] } : null;
+    const moving = { shapes: settingLine ? [...(shapes ?? []), lineAt(settingLine)] : shapes, images: drawn.images };
     const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height, isOnStage];
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
@@ -284,6 +290,7 @@ export function figure(element) {
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
   onTheme(element, draw);
+  onState(element, () => { if (settingLine && state[settingLine.setting] !== settingLine.at) draw(); });
   onFigureContent(element, plot, (content) => {
     value = content;
     if (value && !written.length) markLegend({ data: JSON.parse(value[0]), layout: JSON.parse(value[1]) }); // before Plotly is there
@@ -323,7 +330,7 @@ export function headGrid(element) {
     grid.style.setProperty("--heads", value.heads);
     grid.style.setProperty("--layers", value.layers);
     const layers = Array.from({ length: value.layers }, (nothing, layer) => {
-      const name = span("layer", `L${layer}`);
+      const name = span("layer", `${layer}`);
       name.title = _("layer {layer}", { layer });
       return [name, ...Array.from({ length: value.heads }, (nothing, head) => headButton(layer, head))];
     });

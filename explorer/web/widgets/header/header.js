@@ -3,7 +3,7 @@
 import { changeModel, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { find, findAll, hide, say, span, toggleFold } from "../../static/dom.js";
+import { find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { linkTo, writeUrl } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/translations.js";
 import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
@@ -104,6 +104,12 @@ function keepBelow(text, before) {
   if (less < 0) scrollBy({ top: -less, behavior: "instant" });
 }
 
+/** Code, the line with the arrow marked (source_code.py). @param {string} code */
+function withMarkedLine(code) {
+  const [before, line, after] = code.split(/^(→.*)$/m);
+  return line ? [...tinted(before), make("mark", {}, ...tinted(line)), ...tinted(after)] : tinted(code);
+}
+
 /** @param {HTMLElement} element */
 export function words(element) {
   const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
@@ -120,8 +126,10 @@ export function words(element) {
     const before = text.classList.contains("formula") ? text.getBoundingClientRect() : null;
     const isPlain = text.classList.contains("prose"), shown = content || "";
     if (isPlain) say(text, shown); // or else what is marked in it would be lost
-    else if (text.textContent !== shown) text.replaceChildren(...tinted(shown));
+    else if (text.textContent !== shown) text.replaceChildren(...(text.classList.contains("code") ? withMarkedLine(shown) : tinted(shown)));
     hide(element, !content);
+    const marked = text.querySelector("mark");
+    if (marked) text.scrollTop += marked.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // within its box
     if (before?.height && content) keepBelow(text, before);
   };
   hide(element, !text.textContent);

@@ -457,7 +457,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    if (!item && isStory() && !opened().level) readout.replaceChildren(_("Line: a look back; thicker: it takes more."), ...legend());
+    if (!item && isStory() && !opened().level) readout.replaceChildren(_("Each line looks back at a token; a thicker one takes more."), ...legend());
     else say(readout, item?.label ?? (opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {

@@ -94,7 +94,7 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
     isActual ? _("the token that the text has here") : "",
     isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",
   ].filter(Boolean).join("; ");
-  take.title = token.title || _("Take this token instead: the text then goes on from here with it.");
+  take.title = token.title || _("Take this token instead; the text then continues from it.");
   take.hidden = isActual || !isOwn;
   element.classList.toggle("less", row.probability < 0);
   take.ariaLabel = _("take {about}", row);

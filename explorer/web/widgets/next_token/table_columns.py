@@ -86,9 +86,7 @@ def top_p_column(p: float) -> SamplingStageColumn:
             return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=format_number(row.ahead), p=p)
         return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=format_number(row.ahead), p=p)
 
-    description = _(
-        "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
-    )
+    description = _("Of the tokens kept so far, the likeliest that together reach probability {p:g} (nucleus).", p=p)
     return filter_column("top_p", _("top-p\n{p:g}", p=p), description, ("top_k",), arithmetic)
 
 
@@ -229,7 +227,7 @@ def sampling_probability_column(table: SamplingTable, greedy: bool) -> SamplingS
         "probability",
         _("after the\nsettings"),
         _(
-            "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
+            "The probability of drawing the token: e^(score − largest), divided by the sum over all tokens kept "
             "(softmax). The grey tick is the model’s own."
         ),
         cell=lambda row: "0" if row.cut_by else format_number(row.probability),
@@ -254,8 +252,8 @@ def cumulative_column() -> SamplingStageColumn:
         "cumulative",
         _("sum\nso far"),
         _(
-            "Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below "
-            "ends."
+            "Cumulative probability: this token and all likelier ones together. Its stretch of the bar below ends "
+            "there."
         ),
         cell=lambda row: "" if row.cut_by else format_number(row.cumulative),
         arithmetic=arithmetic,

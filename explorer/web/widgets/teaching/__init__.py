@@ -223,9 +223,8 @@ class ClassSessionPanel(HtmlWidget):
             class_=_("Class"),
             class_is=_("lead a class from this page, or join one"),
             how=_(
-                "Open a room, and students join it by a code, without accounts. Their pages follow yours for as long "
-                "as they like, and you see how many reply what to a lesson’s questions. Nothing is kept once it is "
-                "closed."
+                "Open a room; students join by a code, without accounts. Their pages follow yours while they like. You "
+                "see how many give each reply to a lesson’s questions. Closing the room deletes everything."
             ),
             begin=_("Open a room"),
             code=_("Code"),

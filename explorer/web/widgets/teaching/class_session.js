@@ -401,7 +401,7 @@ export function roomMenu(element) {
   });
   find(leading, ".copy").addEventListener("click", copy);
   leads.addEventListener("change", () => changeRoom({ leads: leads.checked }));
-  find(leading, ".end").addEventListener("click", () => tried(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
+  find(leading, ".end").addEventListener("click", () => confirm(_("Close the room? It ends for every student, and their replies are deleted.")) && tried(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "c" || event.repeat || isElsewhere(event) || !isTeacher()) return;
     if (list.hidden) show(); else hide();

@@ -352,7 +352,9 @@ export function presentMenu(element) {
     rows.replaceChildren(...places.map(row));
     tellWhat();
     for (const name of [".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !places.length;
-    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = places.length >= MOST.places;
+    const save = /** @type {HTMLButtonElement} */ (find(list, ".save"));
+    save.disabled = places.length >= MOST.places;
+    say(save, _("Save this place: {place}", { place: nameOfPlace() }));
   }
 
   // What P presents.
@@ -364,7 +366,7 @@ export function presentMenu(element) {
   /** @param {Place[]} changed */
   function change(changed) {
     places = changed;
-    say(told, storePlaces(places) ? "" : _("This browser keeps nothing: pass the places on as a link or a file before you leave."));
+    say(told, storePlaces(places) ? "" : _("This browser saves nothing. Copy the places as a link or a file before you leave."));
     draw();
   }
 
@@ -397,10 +399,15 @@ export function presentMenu(element) {
   }
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
+  /** The open tab, and its figure with what is chosen in it. */
+  function nameOfPlace() {
+    const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
+    return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+  }
+
   function save() {
-    const picture = figureInSight(), title = picture && find(document, `#${picture} h2`)?.textContent;
-    const place = savedPlace(state, picture, title ?? "");
-    if (!place) return say(told, _("This is too long to be a place: shorten the text or the tree of continuations."));
+    const place = savedPlace(state, figureInSight(), nameOfPlace());
+    if (!place) return say(told, _("This is too long to save: shorten the text or the tree of continuations."));
     change([...places, place]);
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
@@ -427,7 +434,7 @@ export function presentMenu(element) {
   // From a link or a file: nobody's own places are lost to it.
   /** @param {Place[]} brought */
   function take(brought) {
-    if (!brought.length) say(told, _("This brought no place along that can be read."));
+    if (!brought.length) say(told, _("This link or file holds no place that can be read."));
     else if (!places.length) change(brought);
     else {
       const done = () => { offer.hidden = true; };

@@ -100,7 +100,7 @@ function hands({ hands: of, angle, position }) {
   set(picture, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
   const told = of.map(({ name, text, is_before: isBefore }) => make("li", { className: `of-${name}` }, span("label", isBefore ? _("{name} before", { name }) : name), " ", span("number pair", text)));
   if (position !== undefined) told.push(make("li", {}, _("position {position}", { position })));
-  if (angle !== undefined) told.push(make("li", {}, position === undefined ? _("turned apart by {angle} radians", { angle }) : _("turned by {angle} radians", { angle })));
+  if (angle !== undefined) told.push(make("li", {}, position === undefined ? _("rotated apart by {angle} radians", { angle }) : _("rotated by {angle} radians", { angle })));
   return make("div", { className: "clock" }, picture, make("ul", { className: "legend" }, ...told));
 }
 

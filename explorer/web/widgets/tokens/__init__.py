@@ -88,7 +88,7 @@ class TokenStrip(HtmlWidget):
         legend = '<p class="roles" hidden></p>'
         begun = fill_template(
             '<label class="beginning" title="{told}" hidden><input type="checkbox"> <span></span></label>',
-            told=_("This model’s tokenizer puts it before every text; without it the model may go on otherwise."),
+            told=_("This model’s tokenizer puts it before every text; without it the model may continue differently."),
         )
         super().__init__(html=f"{html}{options}</select></label>{begun}{legend}{parts}</div>", **kwargs)
 

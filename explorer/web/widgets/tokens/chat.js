@@ -41,7 +41,7 @@ export function chatForm(element) {
 
   /** @param {Message} message */
   function turn({ role, content }) {
-    const box = make("textarea", { rows: 1, value: content, spellcheck: false, placeholder: role === "system" ? _("optional: who the model is to be") : "" });
+    const box = make("textarea", { rows: 1, value: content, spellcheck: false, placeholder: role === "system" ? _("optional: the role that the model plays") : "" });
     const row = make("div", { className: "turn", dataset: { role } }, make("label", {}, span("role", roleNames()[role]), box));
     if (role !== "system") row.append(button("×", () => row.remove(), { className: "remove", ariaLabel: _("remove this turn") }));
     return row;

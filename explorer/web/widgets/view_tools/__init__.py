@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.analysis.steering import decode_prompt_lists
+from explorer.analysis.steering import decode_prompt_lists, prompt_lists_by_direction
 from explorer.explain.notation import quote_token, token_formatter
-from explorer.interventions import CrossRunIntervention, DirectionSpec, Intervention, Scale
+from explorer.interventions import (
+    CrossRunIntervention,
+    DirectionIntervention,
+    DirectionSpec,
+    Intervention,
+    RemoveDirection,
+    Scale,
+)
 from explorer.lessons.example_prompts import PatchingPromptPair
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
@@ -112,6 +119,8 @@ class ActiveInterventionList(HtmlWidget):
         is_foreign = other is not None and trace.model != other.model
 
         def describe(run: Trace, intervention: Intervention) -> str:
+            if isinstance(intervention, DirectionIntervention):
+                return describe_steering_briefly(run, intervention)
             description = intervention.describe(run.config, token_formatter(run))
             return (
                 _("{change}: another model’s value", change=description)
@@ -123,6 +132,27 @@ class ActiveInterventionList(HtmlWidget):
             name: [[str(intervention), describe(run, intervention)] for intervention in run.edits]
             for name, run in runs.items()
         }
+
+
+def describe_steering_briefly(trace: Trace, intervention: DirectionIntervention) -> str:
+    """Name the direction, the place and the strength, as in "happy, not sad × 0.5, after layer 3"."""
+    spec, (layer, name, _element) = intervention.direction, intervention.target_labels()
+    built_in, format_token = prompt_lists_by_direction(trace).get(str(spec)), token_formatter(trace)
+    direction = translate(built_in.name) if built_in else spec.describe(format_token)
+    if spec.lists and not built_in:
+        first, second = (format_token(prompts[0]) for prompts in spec.lists)
+        direction = _("{first} less {second}", first=first, second=second)
+    target = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
+    if name == "resid_post":
+        target = _("after layer {layer}", layer=layer)
+    template = N_("{direction} × {amount}, {target}")
+    if isinstance(intervention, RemoveDirection):
+        template = N_("without {direction}, {target}")
+    text = translate(
+        template, direction=direction, amount=f"{intervention.amount or 0:.10g}".replace("-", "−"), target=target
+    )
+    positions = intervention.positions
+    return text if positions is None else _("{change}, {where}", change=text, where=positions.describe())
 
 
 LINE_BREAK = "↵"  # within a prompt, as in the strip of tokens
@@ -141,8 +171,8 @@ class DirectionPromptBoxes(HtmlWidget):
             '</div><button type="button"></button> <span class="error" role="status"></span></details>',
             title=_("A direction of your own: two lists of prompts"),
             text=_(
-                "Prompts that differ in one thing, one a line, with ↵ for a line break in it: the direction goes from "
-                "the mean of the stream over the second list to that over the first."
+                "Two lists of prompts that differ in one thing, a prompt a line (↵ for a line break). The direction "
+                "goes from the second list’s mean stream to the first’s."
             ),
             towards=_("prompts that have it"),
             away=_("prompts that have it not"),
@@ -226,7 +256,7 @@ class TrainingStepSlider(HtmlWidget):
             '<div class="series training-step" role="group" aria-label="{name}" hidden><button type="button" '
             'class="play" title="{play_is}"></button></div>',
             name=_("step of its training"),
-            play_is=_("goes through the steps, each once the one before is drawn, until you press anything"),
+            play_is=_("plays the steps one after another; any key stops it"),
         )
         super().__init__(html=html, **kwargs)
 

@@ -401,7 +401,7 @@ export function runs(element) {
   function waysIn() {
     /** @type {HTMLElement[]} */
     const found = [anotherPrompt()];
-    if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
+    if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
     if (value.models.length) found.push(modelList(_("another model")));
     if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
@@ -494,7 +494,7 @@ export function runs(element) {
   const TITLES = () => ({
     a: _("Figures show A, on the scale of both."),
     b: _("Figures show B, on the scale of both."),
-    difference: _("Figures show what A has more than B, at the tokens that stand beside each other."),
+    difference: _("Figures show A − B, at tokens that stand beside each other."),
   });
 
   box.addEventListener("keydown", ({ key }) => {

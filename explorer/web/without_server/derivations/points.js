@@ -2,7 +2,7 @@
 // The number at a clicked point of each figure: how it is worked out, as the analyses of explorer/analysis/ derive theirs.
 import { _, lookUpMessage, ngettext } from "../../static/translations.js";
 import { parseInterventions } from "../../static/in_browser/trace.js";
-import { median, range } from "../figures.js";
+import { argmax, median, range } from "../figures.js";
 import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES, VIEWS } from "../page_data.js";
 import attention, { displayedPattern } from "../views/attention.js";
@@ -184,13 +184,23 @@ async function positionNorm(about, { x: position, curve }) {
 /** @type {Inspector} */
 async function neuronBar(about, { curve, item }) {
   const { neurons } = await feed_forward.panels.strongest(about), steps = about.config.ffn === "swiglu" ? ["gate", "up", "hidden"] : ["up", "hidden"];
-  return steps[curve] && item < neurons.length ? derive(about, `blocks.${about.layer}.ffn.${steps[curve]}`, about.position, neurons[item]) : null;
+  return steps[curve] && item < neurons.length ? deriveNeuron(about, neurons[item], [steps[curve]]) : null;
+}
+
+/** Some steps of a neuron; the last one's note has the others, and the input's element with the largest term in the first. @param {About} about @param {number} neuron @param {string[]} steps */
+async function deriveNeuron(about, neuron, steps) {
+  const { config, layer, position } = about, block = `blocks.${layer}.ffn`, isGated = config.ffn === "swiglu", names = isGated ? ["gate_pre", "gate", "up", "hidden"] : ["up", "hidden"];
+  const all = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await derive(about, `${block}.${name}`, position, neuron)])));
+  const [{ data: weight }, { data: x }] = await Promise.all([read(about, `${block}.${isGated ? "gate" : "up"}_proj.weight`, neuron), read(about, `blocks.${layer}.ffn_norm`, position)]);
+  const dim = argmax(Array.from(weight, (value, i) => Math.abs(value * x[i]))), { working: { numbers } } = await derive(about, `blocks.${layer}.ffn_norm`, position, dim);
+  const note = [_("x[{dim}], the largest term: {numbers}", { dim, numbers }), ...names.filter((name) => !steps.includes(name)).map((name) => all[name].working.numbers)];
+  return steps.map((name, i) => (i === steps.length - 1 ? { ...all[name], note } : all[name]));
 }
 
 /** @type {Inspector} */
 async function neuronDot(about, { curve, item }) {
   const { dots } = await feed_forward.panels.curve(about), neuron = dots[curve - 1]?.neurons[item], taps = about.config.ffn === "swiglu" ? ["gate_pre", "gate"] : ["up", "hidden"];
-  return neuron === undefined ? null : Promise.all(taps.map((tap) => derive(about, `blocks.${about.layer}.ffn.${tap}`, about.position, neuron)));
+  return neuron === undefined ? null : deriveNeuron(about, neuron, taps);
 }
 
 /** @type {Inspector} */

@@ -3,7 +3,7 @@
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
 import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, label, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
-import { formatGeneral, formatNumber, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
+import { formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -31,8 +31,20 @@ async function formula(about) {
   return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from {vectors}, off by {error}", {
     whose: _("layer {layer} head {head}", { layer, head }), query: quoteToken(tokens[query]), query_position: query, key: quoteToken(tokens[key]), key_position: key,
     dot: formatSixDigits(dots[key]), divisor: "√d", divided_by: `√${dHead}`, score: formatSixDigits(scores[key]), exp_score: formatSixDigits(exps[key]), exp_total: formatSixDigits(total),
-    weight: formatSixDigits(weight), vectors: config.position === "rope" ? _("the turned q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
+    weight: formatSixDigits(weight), vectors: config.position === "rope" ? _("the rotated q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
   });
+}
+
+/** Where the chosen head's query looks (attention_sentence). @param {About} about */
+async function sentence(about) {
+  const { tokens, layer, head, position: query, key } = about, weights = Array.from((await headRows(about, "pattern"))[query].subarray(0, query + 1)), largest = argmax(weights), count = weights.filter((weight) => weight === weights[largest]).length;
+  const nameKey = (at) => (at === query ? _("itself") : tokens.slice(0, query + 1).filter((token) => token === tokens[at]).length > 1 ? `${quoteToken(tokens[at])} (${at})` : quoteToken(tokens[at]));
+  const values = { layer, head, query: quoteToken(tokens[query]), key: nameKey(key), share: formatPercent(weights[key]), most: nameKey(largest), percent: formatPercent(weights[largest]), count };
+  let looks = _("Layer {layer} head {head}: {query} looks most at {most}, with {percent}.", values);
+  if (query === 0) looks = _("Layer {layer} head {head}: {query} comes first and sees only itself.", values);
+  else if (count > 1) looks = _("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.", values);
+  else if (key !== largest) looks = _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
+  return `${looks} ${_("Choose a cell for its numbers.")}`;
 }
 
 /** The patterns of all heads, a byte a pixel (HeadGridWidget.pack). @param {About} about */
@@ -164,4 +176,4 @@ async function lines(about) {
   };
 }
 
-export default { formula, panels: { heads, pattern, row, stages, dimensions, lines } };
+export default { formula, sentence, panels: { heads, pattern, row, stages, dimensions, lines } };

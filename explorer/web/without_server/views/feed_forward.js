@@ -32,6 +32,16 @@ async function formula(about) {
   return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
 }
 
+/** Which neuron writes most, and what the chosen one does (feed_forward_sentence). @param {About} about */
+async function sentence(about) {
+  const { config, tokens, layer, neuron, position } = about, { norms } = await layerNeurons(about), most = argmax(norms);
+  const values = { layer, neuron, query: quoteToken(tokens[position]), count: config.d_ff, norm: formatNumber(norms[neuron]), most, largest: formatNumber(norms[most]) };
+  let written = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
+    : _("Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest}).", values);
+  if (norms[most] === 0) written = _("Layer {layer}: no neuron writes anything at {query}.", values);
+  return `${written} ${_("Choose a neuron.")}`;
+}
+
 /** @param {About} about */
 async function strongest(about) {
   const { config, tokens, layer, neuron, position } = about, { after, before, up, hidden, norms } = await layerNeurons(about), activation = nameOf(config);
@@ -128,4 +138,4 @@ async function layers(about) {
   };
 }
 
-export default { formula, panels: { strongest, curve, promoted, tokens, layers } };
+export default { formula, sentence, panels: { strongest, curve, promoted, tokens, layers } };

@@ -31,8 +31,8 @@ async function formula(about) {
   const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
   return [
     _("{angle}; pair i: dimensions {dimensions}", { angle, dimensions: _("2i and 2i + 1") }),
-    _("query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
-    _("‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
+    _("query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
+    _("‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
   ].join("\n");
 }
 
@@ -59,7 +59,7 @@ async function clocks(about) {
   const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
     const most = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, at) => pairs.map(([a, b], pair) => {
       const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
-      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad", values);
+      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad", values);
     });
     const stages = /** @type {[[number, number][], string, string, number, number, number][]} */ ([[before, "before", _("before"), 1.5, 0.4, 5], [after, "after", _("after"), 3, 1, 8]]);
     return stages.map(([values, stage, title, width, opacity, size], at) => {
@@ -186,6 +186,15 @@ async function by_distance(about) {
 const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
 /** @param {About} about */
-const sentence = async ({ config }) => (config.position === "rope" ? _("Queries and keys are rotated by their position (RoPE).") : _("A vector of its own is added at each position."));
+/** How far RoPE rotates the chosen query and key, or how alike their vectors are (positions_sentence). @param {About} about */
+async function sentence(about) {
+  const { config, tokens, position, key } = about, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
+  if (config.position === "rope") {
+    const angles = await rotationAngles(about), [angle, key_angle] = [position, key].map((at) => formatNumber(angles[at][0]));
+    return `${_("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle })} ${_("Choose two tokens.")}`;
+  }
+  const vectors = await positionVectors(about);
+  return `${_("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) })} ${_("Choose two tokens.")}`;
+}
 
 export default { formula, sentence, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };

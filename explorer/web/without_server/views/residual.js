@@ -26,6 +26,15 @@ async function formula(about) {
   return lines.join("\n");
 }
 
+/** From which norm to which the stream goes, and what adds most (residual_sentence). @param {About} about */
+async function sentence(about) {
+  const stages = await stream(about), { position, tokens } = about, norms = (await updates(about)).map(length), most = argmax(norms);
+  const values = { token: quoteToken(tokens[position]), first: formatNumber(length(stages[0][position])), last: formatNumber(length(stages.at(-1)[position])), layer: most >> 1, added: formatNumber(norms[most]) };
+  const goes = most % 2 ? _("The stream of {token} goes from length {first} to {last}; the feed-forward of layer {layer} adds most ({added}).", values)
+    : _("The stream of {token} goes from length {first} to {last}; the attention of layer {layer} adds most ({added}).", values);
+  return `${goes} ${_("Choose a token or layer.")}`;
+}
+
 /** The values of the stream: the embedding, then after each sum. @param {About["config"]} config */
 export const streamTaps = ({ num_layers }) => ["blocks.0.resid_pre", ...range(num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
 /** The stream at every stage, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
@@ -145,4 +154,4 @@ async function outliers(about) {
   };
 }
 
-export default { formula, panels: { lengths, norms, directions, scales, gains, normalised, similarity, outliers } };
+export default { formula, sentence, panels: { lengths, norms, directions, scales, gains, normalised, similarity, outliers } };

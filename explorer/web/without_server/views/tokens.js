@@ -1,8 +1,8 @@
 // @ts-check
 // The tokens view, as explorer/views/tokens/ draws it.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, SELECTED, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
-import { bracketNegative, formatFixed, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
+import { EMBEDDING, SELECTED, argmax, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
+import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
 import { vectors } from "./positions.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -91,4 +91,15 @@ async function vector(about) {
   };
 }
 
-export default { formula, panels: { table, nearest, vector, positions: vectors }, lacks: ({ position }, name) => name === "positions" && position !== "sinusoidal" };
+/** How likely the model found the chosen token, and which least (tokens_sentence). @param {About} about */
+async function sentence({ tokens, position, measures: { surprisal } }) {
+  const probabilities = surprisal.map((bits) => 2 ** -bits), least = tokens.length > 1 ? 1 + argmax(probabilities.slice(1), (share) => -share) : 0;
+  const values = { token: quoteToken(tokens[position]), share: formatPercent(probabilities[position]), least: quoteToken(tokens[least]), percent: formatPercent(probabilities[least]) };
+  let expected = _("The model expected {token} with {share}, and {least} least of this text, with {percent}.", values);
+  if (!least) expected = _("Nothing comes before the first token, so nothing predicted it.");
+  else if (!position) expected = _("Nothing predicted the first token; of the others the model expected {least} least, with {percent}.", values);
+  else if (probabilities[position] === probabilities[least]) expected = _("Of this text’s tokens the model expected {token} least, with {share}.", values);
+  return `${expected} ${_("Choose a token: how it was built.")}`;
+}
+
+export default { formula, sentence, panels: { table, nearest, vector, positions: vectors }, lacks: ({ position }, name) => name === "positions" && position !== "sinusoidal" };

@@ -89,12 +89,10 @@ def test_what_is_asked_is_restored_from_what_was_written(opening, page_state):
 
 def test_a_text_is_looked_at_from_its_end(opening):
     page_state = opening.state_from_query({"checkpoint": "rope", "text": "the fox", "view": "rope"})
-    last = len(page_state.run.prompt) - 1
-    assert (page_state.selection.query, page_state.selection.key, page_state.selection.view) == (
-        last,
-        last - 1,
-        "positions",
-    )
+    last, selection = len(page_state.run.prompt) - 1, page_state.selection
+    pattern = opening.runs.trace(page_state.run)[f"blocks.{selection.layer}.attn.pattern"]
+    assert (selection.query, selection.key) == (last, pattern[selection.head, last].argmax())
+    assert selection.view == "positions"
 
 
 def test_a_text_is_looked_at_where_one_was_asked_to(opening):

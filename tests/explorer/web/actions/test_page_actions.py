@@ -21,11 +21,12 @@ def text_of(page, state: dict) -> str:
     return page.actions.state_builder.runs.text(RunRequest.parse(state))[0]
 
 
-def test_a_new_prompt_is_looked_at_from_its_last_token(state, move):
+def test_a_new_prompt_is_looked_at_from_its_last_token_to_where_the_head_looks(page, state, move):
     now = move(state | {"generated": [4, 5]}, "prompt", text="the owl", checkpoint="none")
     last = len(now["prompt"]) - 1
     assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], state["layer"])
-    assert (now["query"], now["key"]) == (last, last - 1)
+    pattern = page.actions.state_builder.runs.trace(RunRequest.parse(now))[f"blocks.{now['layer']}.attn.pattern"]
+    assert (now["query"], now["key"]) == (last, pattern[now["head"], last].argmax())
 
 
 def test_an_example_is_looked_at_where_it_shows_something(page, state, move):

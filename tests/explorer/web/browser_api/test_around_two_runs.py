@@ -135,8 +135,10 @@ def test_the_table_of_a_less_b_has_percentage_points_the_largest_first(endpoints
 def test_headings_of_differences_name_what_is_subtracted(endpoints, state):
     for run_shown, heading in (("a", "{title}"), ("b", "{title}"), ("difference", "A − B of: {title}")):
         contents = endpoints.answer("show", state | {"shown": run_shown})["contents"]
-        for name in ("heads", "pattern"):
-            title = next(panel.title for panel in VIEW_BY_NAME["attention"].panels if panel.name == name)
+        for name, title in {
+            "heads": next(panel.title for panel in VIEW_BY_NAME["attention"].panels if panel.name == "heads"),
+            "pattern": f"Layer {state['layer']} head {state['head']}: who looks at whom",
+        }.items():
             assert contents[f"attention-{name}-heading"] == heading.format(title=title)
     layout = json.loads(contents["attention-pattern"][1])
     data = json.loads(contents["attention-pattern"][0])

@@ -275,9 +275,11 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
     panels = {element_id(view, panel.name) for panel in drawn_part(VIEW_BY_NAME[view]).panels}
     assert panels <= ours.keys()
     all_figures = {element_id(view, panel.name) for panel in VIEW_BY_NAME[view].panels}
-    panels, all_figures = ({*ids, *(figure + MARK for figure in ids)} for ids in (panels, all_figures))
-    headings = {key for key in pythons if key.endswith(HEADING)}  # the markup has titles that name no token
-    missing = {*OTHER, "runs", "open-model", f"{view}-code", *all_figures - panels, *headings}
+    panels, all_figures = (
+        {*ids, *(figure + part for figure in ids for part in (MARK, HEADING))} for ids in (panels, all_figures)
+    )
+    unnamed = f"overview-whole{HEADING}"  # its title names nothing
+    missing = {*OTHER, "runs", "open-model", f"{view}-code", unnamed, *all_figures - panels}
     assert ours.keys() | missing >= pythons.keys()
     for name in ("choosers", "what-ifs"):  # those that the page has
         keep_common(ours, pythons, f"{view}-{name}")

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 
 const SCRIPT = readFileSync(new URL("../../../../explorer/web/inline/reload_incomplete_page.js", import.meta.url), "utf8");
-const HERE = "http://here.example", NOT_YET = "Not all of this page has come: it loads again once the server answers.";
+const HERE = "http://here.example", NOT_YET = "Parts of this page are missing. It reloads once the server answers.";
 class Script {}
 class Link {}
 const script = (src) => Object.assign(new Script(), { src });
@@ -96,11 +96,11 @@ test("what does not come five times within a minute of each other is named", asy
   const tab = opened();
   for (const [name, values] of [...Object.values(LACKS).slice(1), LACKS["a script"]]) await tab.page()(name, values);
   assert.deepEqual([tab.reloads, tab.paused], [4, [0, 500, 1000, 2000]]);
-  assert.equal(tab.said.at(-1), "This page lacks plotly.js, which does not come: load it again, or ask the person who runs the server.");
+  assert.equal(tab.said.at(-1), "The file plotly.js is missing. Reload the page, or ask the person who runs the server.");
   await tab.page()(...LACKS["a module of ours"]);
-  assert.match(tab.said.at(-1), /^This page lacks figure.js/);
+  assert.match(tab.said.at(-1), /^The file figure.js is missing/);
   await tab.page()(...LACKS["a module of Gradio's"]);
-  assert.match(tab.said.at(-1), /^This page lacks Blocks.js/);
+  assert.match(tab.said.at(-1), /^The file Blocks.js is missing/);
   t.mock.timers.tick(60_000);
   await tab.page()(...LACKS["a script"]);
   assert.deepEqual([tab.reloads, tab.said.at(-1)], [5, NOT_YET]);

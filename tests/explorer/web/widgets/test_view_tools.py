@@ -3,6 +3,9 @@
 import json
 from dataclasses import replace
 
+import explorer
+from explorer.analysis.steering import prompt_lists_by_direction
+from explorer.explain.notation import quote_token
 from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -38,6 +41,25 @@ def test_the_second_run_has_changes_of_its_own(lms, rope_trace):
     listed = ActiveInterventionList.pack(rope_trace, changed)
     assert (listed["edits"], [edit for edit, _words in listed["b.edits"]]) == ([], ["blocks.0.attn.z.1*zero"])
     assert set(ActiveInterventionList.pack(changed)) == {"edits"}
+
+
+def test_a_steering_is_named_briefly_by_its_direction_layer_and_strength():
+    model = explorer.load("llama-fables")
+    run = model.run("Once upon a time")
+    (happy, *_others) = prompt_lists_by_direction(run)
+    texts = {
+        f"blocks.3.resid_post*add*{happy}*0.5": "happy, not sad × 0.5, after layer 3",
+        f"blocks.2.resid_post*remove*{happy}": "without happy, not sad, after layer 2",
+        "blocks.1.resid_post@2*add*means.1.5.9_7.3-8*-2": f"{quote(run, 5, 9)} less {quote(run, 8)} × −2, after ",
+        "embed*add*unembed.17*1": f"the unembedding of token {quote(run, 17)} × 1, embed",
+    }
+    for edit, text in texts.items():
+        (listed,) = ActiveInterventionList.pack(model.run(run.text, interventions=[edit]))["edits"]
+        assert listed[1].startswith(text) and len(listed[1].split()) <= 11, listed
+
+
+def quote(run, *token_ids) -> str:
+    return quote_token(run.join_tokens(token_ids))
 
 
 def test_lists_travel_as_json():
