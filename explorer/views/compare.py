@@ -423,7 +423,7 @@ VIEW = View(
         ),
         Panel(
             name="parts",
-            title=N_("What each part adds to the explained logit: A − B"),
+            title=N_("What each part adds to the logit: A − B"),
             draw=contribution_difference_bars,
             compared_run="other",
             click_selects={"customdata": "layer"},
@@ -442,7 +442,7 @@ VIEW = View(
         ),
         Panel(
             name="text",
-            title=N_("Which tokens surprise A more (up) or less than B"),
+            title=N_("Which tokens surprise A more or less than B"),
             draw=lambda runs, s: surprisal_difference_bars(runs, s.query),
             compared_run="other",
             click_selects={"x": "query"},

@@ -255,7 +255,7 @@ VIEW = View(
         ),
         Panel(
             name="examples",
-            title=N_("What adding it does after other prompts, one by one"),
+            title=N_("What adding it does after other prompts"),
             draw=example_effect_bars,
             verify=verify_derived("logits"),
             inspect=inspect_example_effect,

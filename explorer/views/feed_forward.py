@@ -623,7 +623,7 @@ VIEW = View(
             name="curve",
             template=CURVE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
-            title=N_("All neurons at the chosen token, on the activation function"),
+            title=N_("All neurons, on the activation function"),
             heading=N_("Layer {layer}: all neurons at {query}"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
@@ -636,7 +636,7 @@ VIEW = View(
             name="promoted",
             template=PROMOTED_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
-            title=N_("Next tokens that the chosen neuron pushes up and down"),
+            title=N_("Tokens that the neuron pushes up and down"),
             heading=N_("Tokens that neuron {neuron} pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_logit_effect,
@@ -659,7 +659,7 @@ VIEW = View(
         Panel(
             name="layers",
             template=SPARSITY_FIGURE,
-            title=N_("Sparsity: how many hidden values do next to nothing"),
+            title=N_("Sparsity: how many values do next to nothing"),
             draw=lambda trace, s: sparsity_by_layer_plot(trace, s.layer),
             inspect=lambda trace, s, point: share_near_zero(
                 trace, point.coordinate("item"), point.coordinate("curve") == 1

@@ -255,8 +255,8 @@ HEADINGS = {
     "v": N_("Layer {layer}: its values as stored, by kv head"),
 }
 TITLES = {
-    "k": N_("The chosen layer’s keys as they are stored, by kv head"),
-    "v": N_("The chosen layer’s values as they are stored, by kv head"),
+    "k": N_("The chosen layer’s keys, by kv head"),
+    "v": N_("The chosen layer’s values, by kv head"),
 }
 
 
@@ -359,7 +359,7 @@ VIEW = View(
         ),
         Panel(
             name="work",
-            title=N_("What is computed with the cache, and what would be without"),
+            title=N_("What is computed, with the cache and without"),
             draw=lambda trace, s: positions_computed_lines(trace, s.query),
             inspect=lambda trace, s, point: derive_positions_computed(
                 trace, point.coordinate("item") + 1, cached=point.coordinate("curve") == 0

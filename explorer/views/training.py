@@ -492,7 +492,7 @@ VIEW = View(
         ),
         Panel(
             name="text",
-            title=N_("Loss of this very text, read by the model at every step that was kept"),
+            title=N_("Loss of this text at every step that was kept"),
             draw=lambda trace, selection: text_loss_curve(trace),
             two_run_renderer=CURVES,
             condition=has_checkpoints,
@@ -505,7 +505,7 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does on this text, step by step: choose a head score above"),
+            title=N_("What each head does on this text, step by step"),
             draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),
@@ -519,7 +519,7 @@ VIEW = View(
         ),
         Panel(
             name="copying",
-            title=N_("Its best copying heads on random tokens written twice, as training wrote them down"),
+            title=N_("Its best copying heads, measured in training"),
             draw=lambda trace, selection: logged_copying_curves(trace),
             two_run_renderer=CURVES,
             condition=lambda trace: has_any_metric(trace, COPYING),

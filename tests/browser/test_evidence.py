@@ -38,15 +38,38 @@ def test_a_click_on_a_bar_of_several_derives_that_bar(visitor):
         person.at_rest()
         plot.scroll_into_view_if_needed()
         person.page.mouse.click(*plot.evaluate(BAR_MIDDLE, [trace, 3]))
-        expect(person.page.locator("#feed_forward-strongest .inspection")).to_contain_text(f"{tap} =")
+        expect(person.page.locator('[data-of="feed_forward-strongest"]')).to_contain_text(f"{tap} =")
+
+
+LAPTOP, TELEPHONE = {"width": 1366, "height": 768}, {"width": 390, "height": 844}
+# What is drawn at the middle of the line, and how far its lower edge is from the window's, or the bar's.
+WORDS_AT_LOWER_EDGE = """(line) => {
+  const { left, top, width, height, bottom } = line.getBoundingClientRect(), bar = document.querySelector("#bar");
+  const edge = getComputedStyle(bar).position === "fixed" ? bar.getBoundingClientRect().top : innerHeight;
+  return [document.elementFromPoint(left + width / 2, top + height / 2).textContent, bottom - edge];
+}"""
 
 
 def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_closed(visitor):
-    person = visitor("attention", unfolded="")
+    person = visitor("attention", unfolded="", depth="formula")
     derivation_text = person.page.locator('[data-of="attention-pattern"]')
+    for viewport in LAPTOP, TELEPHONE:
+        person.page.set_viewport_size(viewport)
+        person.at_rest()
+        person.pattern.evaluate("(plot) => plot.scrollIntoView({ block: 'end' })")  # nothing below it is in sight
+        top = person.page.evaluate("scrollY")
+        person.click_cell(person.pattern, 2, 5)
+        line = person.page.locator(".first-line")
+        expect(line).to_be_visible()
+        words, lower_edge = line.evaluate(WORDS_AT_LOWER_EDGE)
+        assert words == line.text_content() == derivation_text.text_content().removeprefix("×").split("\n")[0]
+        assert lower_edge == pytest.approx(0, abs=1) and person.page.evaluate("scrollY") == top
+        line.click()
+        expect(derivation_text).to_be_in_viewport(ratio=1)
+        assert line.evaluate(WORDS_AT_LOWER_EDGE)[0] != words  # the card hides it
+        derivation_text.get_by_role("button", name="close").click()
+        expect(line).to_be_hidden()
     person.click_cell(person.pattern, 2, 5)
-    expect(derivation_text).to_contain_text("recomputed")
-    expect(derivation_text).to_be_in_viewport(ratio=1)
     person.page.locator("#attention-row .unfold").click()
     person.at_rest()
     expect(derivation_text).to_be_visible()

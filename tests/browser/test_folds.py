@@ -7,9 +7,10 @@ from playwright.sync_api import expect
 
 from explorer.views import VIEW_BY_NAME
 
+from .conftest import DESK
 from .person import ANSWER, Person, collect_posts
 
-TELEPHONE = {"width": 390, "height": 844}
+TELEPHONE, PROJECTOR = {"width": 390, "height": 844}, {"width": 1024, "height": 768}
 # How far below the navigation a view's words, its first figure (where it has one), its controls and the bar at the
 # bottom begin.
 TOPS = """(view) => {
@@ -56,6 +57,8 @@ def test_a_line_says_how_much_is_changed(visitor):
     line.click()
     person.page.locator("#attention-what-ifs input[type=checkbox]").nth(1).check()
     expect(line).to_have_text("changed here: 1")
+    box = person.page.locator("#attention-what-ifs .what-ifs").bounding_box()
+    assert box["height"] < 450  # the figure below it is near
 
 
 def test_all_that_the_page_has_is_a_click_away_on_a_telephone(visitor):
@@ -109,7 +112,16 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
     figure, others = person.page.locator(f"#{name}"), person.page.locator(f".panels > .folded:not(#{name})")
     num_others = others.count()
     assert num_others >= 3
-    title = figure.get_by_role("button", name="the weights of")
+    sizes = others.evaluate_all("(blocks) => blocks.map((block) => [block.offsetWidth, block.offsetHeight])")
+    assert len({tuple(size) for size in sizes}) == 1 and sizes[0][1] < 40  # a grid of single lines
+    person.page.set_viewport_size(PROJECTOR)
+    heads, pattern = (person.page.locator(f"#attention-{part}").bounding_box() for part in ("heads", "pattern"))
+    assert heads["y"] == pattern["y"] and heads["x"] + heads["width"] < pattern["x"]
+    expect(person.pattern).to_be_in_viewport(ratio=1)
+    assert person.page.locator("#title").evaluate("(title) => title.scrollWidth <= title.clientWidth")
+    expect(person.page.locator("#search .words")).to_be_in_viewport(ratio=1)
+    person.page.set_viewport_size(DESK)
+    title = figure.locator(".unfold")
     expect(title).to_have_attribute("aria-expanded", "false")
     expect(figure.locator(".plot")).to_be_hidden()
     with collect_posts(person) as posts:

@@ -71,4 +71,4 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     expect(table.locator("[tabindex='0']")).to_have_count(1)
     person.page.keyboard.press("+")
     person.expect_selected(heads="{}.{}~{}.{}".format(*order[2], *order[3]))
-    assert table.locator(".scores").bounding_box()["height"] <= 420
+    assert table.locator(".scores").evaluate("(box) => box.scrollHeight <= box.clientHeight")  # the page scrolls

@@ -76,6 +76,8 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     page.keyboard.press("PageUp")  # as a presenter's remote does
     expect(presented_panel(page)).to_have_id("attention-heads")
     assert_legible(page)
+    stage, grid = presented_panel(page).bounding_box(), person.grid.locator(".head").last.bounding_box()
+    assert stage["height"] * 0.95 < grid["y"] + grid["height"] - stage["y"] <= stage["height"]
     page.mouse.move(300, 300)
     expect(page.locator("#stage .pointer")).to_be_visible()
     page.keyboard.press("b")

@@ -116,8 +116,8 @@ BIASES = N_("ablated is what a part makes of the tokens; the biases of W_O and o
 
 
 INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
-    "probability": N_("Do the effects add up? The explained token’s probability"),
-    "logit": N_("Do the effects add up? The explained token’s logit"),
+    "probability": N_("Do the effects add up? The probability"),
+    "logit": N_("Do the effects add up? The logit"),
 }
 VERIFY_COMPENSATION = verify_comparison(*PARTS, "logits")
 RERUN_CHECK = (
@@ -201,8 +201,8 @@ VIEW = View(
         ),
         Panel(
             name="sublayers",
-            title=N_("All heads of a layer ablated, or its feed-forward"),
-            heading=name_unchanged_model(N_("All heads of a layer ablated, or its feed-forward: log₂ p of {token}")),
+            title=N_("A layer’s heads ablated, or its feed-forward"),
+            heading=name_unchanged_model(N_("Heads or feed-forward ablated: log₂ p of {token}")),
             draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},
@@ -227,7 +227,7 @@ VIEW = View(
         ),
         Panel(
             name="grown_heads",
-            title=N_("Who stands in? By how much more each head adds to the explained logit itself"),
+            title=N_("Who stands in? How much more each head adds"),
             draw=head_compensation_map,
             compared_run="unchanged",
             click_selects={"x": "head", "y": "layer"},
@@ -247,7 +247,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            title=N_("How far the change moved each token’s residual stream, from the embedding down"),
+            title=N_("How far the change moved each token’s stream"),
             draw=lambda runs, s: residual_change_map(runs, s.query),
             compared_run="unchanged",
             click_selects={"x": "query", "customdata": "layer"},
@@ -267,7 +267,7 @@ VIEW = View(
         ),
         Panel(
             name="pattern_change",
-            title=N_("The chosen head’s pattern: changed − unchanged weights"),
+            title=N_("The chosen head’s pattern: changed − unchanged"),
             heading=N_("Layer {layer} head {head}: changed − unchanged weights"),
             draw=lambda runs, s: intervention_effects.pattern_change_map(runs, s.layer, s.head, s.query, s.key),
             compared_run="unchanged",
@@ -278,7 +278,7 @@ VIEW = View(
         ),
         Panel(
             name="text_change",
-            title=N_("Which tokens of the text it made harder (up) or easier to predict"),
+            title=N_("Which tokens it made harder or easier"),
             draw=lambda runs, s: surprisal_change_bars(runs, s.query),
             inspect=lambda runs, s, point: derive_surprisal_change(runs, point.column),
             compared_run="unchanged",

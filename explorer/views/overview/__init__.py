@@ -184,7 +184,7 @@ VIEW = View(
         Panel(
             name="sum",
             no_difference_reason=make_no_difference_reason(COURSE),
-            title=N_("How the explained logit comes about, part by part: the sum so far"),
+            title=N_("How the explained logit adds up, part by part"),
             draw=draw_logit_waterfall,
             inspect=inspect_waterfall_bar,
             click_selects={"customdata": CLICK_FIELDS},

@@ -220,7 +220,7 @@ VIEW = View(
         ),
         Panel(
             name="estimate",
-            title=N_("Attribution patching: the same map by head, estimated by gradients"),
+            title=N_("Attribution patching: an estimate by head"),
             draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_head")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_head"), point),
             compared_run="other",
@@ -243,7 +243,7 @@ VIEW = View(
         ),
         Panel(
             name="estimate_positions",
-            title=N_("Attribution patching: the same map by position, estimated by gradients"),
+            title=N_("Attribution patching: an estimate by position"),
             draw=lambda runs, s: estimated_effect_map(runs, s, s.option("patch_position")),
             inspect=lambda runs, s, point: verification.inspect_estimate(runs, s, s.option("patch_position"), point),
             compared_run="other",
@@ -266,7 +266,7 @@ VIEW = View(
         ),
         Panel(
             name="paths",
-            title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
+            title=N_("Path patching: what heads send the receiver"),
             draw=path_effect_map,
             compared_run="other",
             click_selects=HEAD_CLICKS,
@@ -276,7 +276,7 @@ VIEW = View(
         ),
         Panel(
             name="neurons",
-            title=N_("The 20 neurons of the chosen layer with the largest effects"),
+            title=N_("The layer’s 20 neurons with the largest effects"),
             heading=N_("Layer {layer}: the 20 neurons with the largest effects"),
             draw=neuron_effect_bars,
             compared_run="other",

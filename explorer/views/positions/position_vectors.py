@@ -389,7 +389,7 @@ PANELS = (
     Panel(
         name="curves",
         template=CURVES_FIGURE,
-        title=N_("Some dimensions of these vectors, position by position"),
+        title=N_("Some dimensions of these vectors, by position"),
         draw=lambda trace, s: position_vector_curves(trace, s.query, s.dim),
         required_taps=POSITION_TAPS,
         click_selects={"customdata": "query"},
@@ -413,7 +413,7 @@ PANELS = (
     Panel(
         name="by_distance",
         template=DISTANCE_FIGURE,
-        title=N_("How alike they are, by how far apart the two are"),
+        title=N_("How alike they are, by distance"),
         draw=lambda trace, s: cosine_by_distance(trace, s.query, s.key),
         required_taps=POSITION_TAPS,
         verify=verify_derived("position_embed"),
@@ -424,7 +424,7 @@ PANELS = (
     Panel(
         name="shares",
         template=SHARES_FIGURE,
-        title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
+        title=N_("What the sum is made of: token and position"),
         draw=lambda trace, s: token_and_position_norm_bars(trace, s.query),
         required_taps=POSITION_TAPS,
         click_selects={"x": "query"},

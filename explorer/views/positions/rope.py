@@ -75,7 +75,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
         _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), KEY),
     }
     num_pairs = trace["rope.angles"].shape[1]
-    pair, columns = np.arange(num_pairs), math.ceil(math.sqrt(WIDTH_TO_HEIGHT * num_pairs))
+    pair, columns = np.arange(num_pairs), full_row_columns(num_pairs)
     centres = SPACING * np.stack([pair % columns, -(pair // columns)], axis=1)  # (F, 2)
     turn = np.linspace(0, 2 * np.pi, 49)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -122,6 +122,15 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
         columns=[-1.3, SPACING * (columns - 1) + 1.3],
         rows=[-SPACING * (rows - 1) - 1.4, 1.6],
         pairs=[{"pair": i, "x": x, "y": y + 1.2} for i, (x, y) in enumerate(centres)],
+    ).set_meta(grid={"count": num_pairs, "columns": columns, "spacing": SPACING})
+
+
+def full_row_columns(count: int) -> int:
+    """Return the number of columns in which all rows are full and the shape is nearest to `WIDTH_TO_HEIGHT`."""
+    shape = WIDTH_TO_HEIGHT * count
+    return min(
+        (columns for columns in range(1, count + 1) if count % columns == 0),
+        key=lambda columns: max(columns**2, shape) / min(columns**2, shape),
     )
 
 
@@ -494,7 +503,7 @@ PANELS = (
         name="clocks",
         template=CLOCKS_FIGURE,
         no_difference_reason=make_no_difference_reason(CLOCKS),
-        title=N_("The chosen head’s q and k, before (faint) and after rotation"),
+        title=N_("The head’s q and k, before and after rotation"),
         heading=N_("Layer {layer} head {head}: q and k, rotated"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_clock_hand,
@@ -503,13 +512,12 @@ PANELS = (
             *(ANGLES, LOCAL_ANGLES),
             *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
         ),
-        height=320,
-        min_width=640,
+        height=400,
     ),
     Panel(
         name="pairs",
         template=PAIRS_FIGURE,
-        title=N_("What each pair adds to the score of the chosen query and key"),
+        title=N_("What each pair adds to the chosen score"),
         heading=N_("What each pair adds to the score of {query} → {key}"),
         draw=lambda trace, s: score_by_pair_bars(trace, s.layer, s.head, s.query, s.key),
         inspect=lambda trace, s, point: pair_contribution(

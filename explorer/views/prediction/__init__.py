@@ -202,7 +202,7 @@ VIEW = View(
         Panel(
             name="path",
             template=PATH_FIGURE,
-            title=N_("The explained token’s probability, depth by depth"),
+            title=N_("The explained token’s probability, by depth"),
             heading=N_("The probability of {target}, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
             inspect=inspect_trajectory,
@@ -213,7 +213,7 @@ VIEW = View(
         Panel(
             name="rollout",
             template=ROLLOUT_FIGURE,
-            title=N_("Where it came from, by attention alone (attention rollout)"),
+            title=N_("Where it came from: attention rollout"),
             draw=lambda trace, s: rollout_bars(trace, s.query, s.key),
             inspect=inspect_rollout,
             click_selects={"x": "key"},
@@ -224,7 +224,7 @@ VIEW = View(
         Panel(
             name="parts",
             template=PARTS_FIGURE,
-            title=N_("What each part added to the logit (direct logit attribution)"),
+            title=N_("Direct logit attribution: what each part added"),
             heading=N_("What each part added to {logit} (direct logit attribution)"),
             draw=lambda trace, s: component_bars(trace, s.query, *target_and_contrast(trace, s), s.layer),
             inspect=inspect_component,
@@ -252,7 +252,7 @@ VIEW = View(
         Panel(
             name="by_source",
             template=SOURCES_FIGURE,
-            title=N_("Which word mattered? What all heads take from each token for that logit"),
+            title=N_("Which word mattered? What heads took from it"),
             heading=N_("Which word mattered? What all heads take from each token for {logit}"),
             draw=source_bars,
             click_selects={"x": "key"},
@@ -263,7 +263,7 @@ VIEW = View(
         ),
         Panel(
             name="by_token",
-            title=N_("What each token contributes to that logit, by four methods"),
+            title=N_("What each token contributes, by four methods"),
             heading=N_("What each token contributes to {logit}, by four methods"),
             draw=token_contribution_bars,
             click_selects={"x": "key"},
@@ -275,7 +275,7 @@ VIEW = View(
         Panel(
             name="actual",
             template=ACTUAL_FIGURE,
-            title=N_("The token that does come next: its probability and rank, position by position"),
+            title=N_("The token that comes next: probability and rank"),
             draw=lambda trace, s: actual_token_plot(trace, s.query),
             inspect=inspect_actual_token,
             click_selects={"x": "query"},

@@ -228,7 +228,7 @@ VIEW = View(
         Panel(
             name="norms",
             template=NORMS_FIGURE,
-            title=N_("The chosen token: its length, and what each sublayer adds"),
+            title=N_("The chosen token, and what each sublayer adds"),
             heading=N_("{query}: its length, and what each sublayer adds"),
             draw=lambda trace, s: stream_norm_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
@@ -240,7 +240,7 @@ VIEW = View(
         Panel(
             name="directions",
             template=DIRECTIONS_FIGURE,
-            title=N_("Which way it adds: along the stream, across it or against it"),
+            title=N_("Which way it adds: along, across or against"),
             draw=lambda trace, s: update_cosine_plot(trace, s.query),
             required_taps=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=lambda trace, s, point: sublayer_output_cosine(trace, point.coordinate("item"), s.query),
@@ -252,7 +252,7 @@ VIEW = View(
         Panel(
             name="scales",
             template=SCALES_FIGURE,
-            title=N_("The chosen layer’s norms: what they divide each token by"),
+            title=N_("What the chosen layer’s norms divide by"),
             heading=N_("What the norms of layer {layer} divide by"),
             draw=lambda trace, s: norm_divisor_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
@@ -265,7 +265,7 @@ VIEW = View(
         Panel(
             name="gains",
             template=GAINS_FIGURE,
-            title=N_("And what they multiply each dimension by after: the gains"),
+            title=N_("What the norms multiply by after: the gains"),
             draw=lambda trace, s: norm_gain_lines(trace, s.layer),
             condition=has_norm_weights,
             no_inspection=N_("weights as they were learned: no other number gives them"),
@@ -276,7 +276,7 @@ VIEW = View(
         Panel(
             name="normalised",
             template=NORMALISED_FIGURE,
-            title=N_("The chosen token’s numbers before and after the chosen layer’s norms"),
+            title=N_("The token’s numbers before and after the norms"),
             heading=N_("{query} before and after the norms of layer {layer}"),
             draw=lambda trace, s: norm_input_output_plot(trace, s.layer, s.query),
             condition=has_norm_weights,
@@ -287,7 +287,7 @@ VIEW = View(
         Panel(
             name="similarity",
             template=SIMILARITY_FIGURE,
-            title=N_("How the chosen token’s direction changes: cosines between stages"),
+            title=N_("How the chosen token’s direction changes"),
             heading=N_("How the direction of {query} changes"),
             draw=lambda trace, s: stage_cosine_map(trace, s.query),
             click_selects={"customdata": "layer"},
@@ -299,7 +299,7 @@ VIEW = View(
         Panel(
             name="outliers",
             template=OUTLIERS_FIGURE,
-            title=N_("Outlier dimensions: the largest mean |value| over the tokens"),
+            title=N_("Outlier dimensions: the largest mean |value|"),
             draw=lambda trace, s: outlier_dimension_plot(trace),
             is_selection_independent=True,
             click_selects={"customdata": "layer"},

@@ -188,7 +188,7 @@ VIEW = View(
         Panel(
             name="merges",
             no_difference_reason=make_no_difference_reason(LISTS),
-            title=N_("The merges that built the chosen token, and the id of what each made"),
+            title=N_("The merges that built the chosen token"),
             heading=N_("The merges that built {query}, with their ids"),
             draw=lambda trace, s: merge_tree(trace, s.query),
             no_inspection=N_("it shows text and ids, no computed numbers"),
@@ -212,7 +212,7 @@ VIEW = View(
         Panel(
             name="vector",
             template=VECTOR_FIGURE,
-            title=N_("The chosen token’s vector, dimension by dimension"),
+            title=N_("The chosen token’s vector, by dimension"),
             heading=N_("The vector of {query}, dimension by dimension"),
             draw=lambda trace, s: vector_bars(trace, s.query, s.dim),
             inspect=inspect_vector,

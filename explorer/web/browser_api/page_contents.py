@@ -417,7 +417,13 @@ def figure_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, A
     if stage:
         return contents
     contents |= {element_id(name, panel.name): FOLDED for panel in folded_panels}
-    return contents | {element_id(name, panel.name) + HEADING: open_view.heading(panel) for panel in shown_panels}
+    contents |= {
+        element_id(name, panel.name) + HEADING: translate(panel.title)  # which fits one line
+        if panel in folded_panels
+        else open_view.heading(panel)
+        for panel in shown_panels
+    }
+    return contents
 
 
 def paired_figure_contents(open_view: OpenView, newly: bool, stage: int) -> dict[str, Any]:

@@ -394,6 +394,10 @@ const BESIDE = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields that
  */
 export function showEvidence(element) {
   const mark = find(element, ".evidence-mark"), words = find(element, ".inspection"), { id } = widgetBlock(element);
+  const firstLine = button("", () => {
+    words.scrollIntoView({ block: "nearest" });
+    find(words, ".close").focus({ preventScroll: true });
+  }, { className: "first-line" });
   let about = null;
   onContent(element, (found) => {
     mark.dataset.state = found?.state ?? "";
@@ -420,18 +424,20 @@ export function showEvidence(element) {
     if (!isStill()) return;
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.dataset.of = id;
-    placeBelowRow(words, element);
+    placeBelowRow(words, firstLine, element);
+    say(firstLine, text.split("\n")[0]);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
   };
 }
 
-/** Has words below a figure that stands beside others take the whole row. @param {Element} words @param {Element} element */
-function placeBelowRow(words, element) {
-  const block = widgetBlock(element), others = /** @type {HTMLElement[]} */ (Array.from(/** @type {any} */ (block.parentElement?.children ?? [])));
-  const row = others.filter((other) => other.classList.contains("block") && other.offsetWidth && other.offsetTop === block.offsetTop);
-  if (row.length > 1) row.at(-1).after(words);
-  else if (!element.contains(words)) element.append(words);
+/** Has words take the whole row below a figure, with their first line, which sticks to the window's lower edge, before them. */
+function placeBelowRow(words, firstLine, element) {
+  const block = widgetBlock(element), { parentElement, offsetTop } = block;
+  for (const line of findAll(document, ".first-line")) line.remove(); // of the latest derivation alone
+  if (block.classList.contains("presented")) return element.append(words);
+  const others = /** @type {HTMLElement[]} */ (Array.from(parentElement?.children ?? []));
+  others.findLast((other) => other === block || (other.classList.contains("block") && other.offsetWidth && other.offsetTop === offsetTop))?.after(firstLine, words);
 }
 
 // Figures below a view's first ones are drawn once their title is pressed.

@@ -82,6 +82,7 @@ def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundl
     expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would tell
     expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
     page.emulate_media(media="print")
+    assert page.locator("#sheet .paper").bounding_box()["width"] <= 178 / 25.4 * 96 + 1  # pixels of 178 mm
     expect(sheet.get_by_role("button", name="Print")).to_be_hidden()
     expect(page.locator("#title")).to_be_hidden()
     assert sheet.locator(".answers").evaluate("(all) => getComputedStyle(all).breakBefore") == "page"

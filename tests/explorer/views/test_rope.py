@@ -81,6 +81,10 @@ def test_no_two_circles_overlap(clocks):
     assert (distances > 2).all()
 
 
+def test_rows_of_circles_are_full():
+    assert [rope.full_row_columns(count) for count in (1, 2, 16, 24, 32, 48, 64)] == [1, 2, 4, 6, 8, 8, 8]
+
+
 def test_a_vector_of_zeros_is_drawn(rotating_trace):
     zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
     figure = rope.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)

@@ -8,6 +8,7 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.translations import LANGUAGES, translate, use_locale
 from explorer.views import FULL, VIEWS
 from explorer.views.selection_dropdowns import OPTIONS, TITLES
 from explorer.views.view import View
@@ -61,6 +62,18 @@ def test_names_are_unique_and_fit_into_a_url():
         assert panels and len(set(panels)) == len(panels)
         assert all(re.fullmatch("[a-z_]+", name) for name in [view.name, *panels])
     assert len({f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels}) == len(PANELS)
+
+
+MAX_TITLE_CHARS = 48  # of one line on a telephone
+
+
+@every_view
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_title_that_opens_a_figure_is_one_line(view, language):
+    first_row = view.panels[: 2 if [panel.width for panel in view.panels[:2]] == ["half", "half"] else 1]
+    with use_locale(language):
+        titles = [translate(panel.title) for panel in view.panels if panel not in first_row]
+    assert [title for title in titles if len(title) > MAX_TITLE_CHARS] == []
 
 
 @every_view

@@ -6,7 +6,7 @@ import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_c
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInWidth, figureOnStage, hasLegend } from "./figure_fit.js";
+import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
 // Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
@@ -182,7 +182,8 @@ export function figure(element) {
     if (isOther || template !== read[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
-    const drawn = image ? withHeatmapImage(image, layout) : { data, layout, images: [] };
+    const sized = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };
+    const drawn = image ? withHeatmapImage(image, layout) : { ...sized, images: [] };
     settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting] } : null;
     const moving = { shapes: settingLine ? [...(shapes ?? []), lineAt(settingLine)] : shapes, images: drawn.images };
     const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height, isOnStage];

@@ -31,12 +31,45 @@ export function figureOnStage(picture) {
 export function figureInWidth(picture, width) {
   const { xaxis } = picture.layout, [first] = picture.data;
   if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
-  if (width >= NARROW) return picture;
+  if (width >= NARROW) {
+    const title = titleIn(xaxis?.title, width);
+    return title?.text === xaxis?.title?.text ? picture : { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, title } } };
+  }
   const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
   const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
   const { margin } = picture.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
   return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(urlNamesView && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
 }
+
+const CELL = { width: 2.2, height: 2.6 }, BESIDE_GRID = { width: 16, height: 60 }; // radii of a circle and its name; pixels of margins and the legend
+
+/**
+ * A picture of circles in rows that are all full, in as many columns as make them largest, as far apart as there is room.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
+ * @param {Picture} picture
+ * @param {{ count: number, columns: number, spacing: number }} grid the circles, and where they are before
+ * @param {number} width
+ * @param {number} height
+ * @returns {Picture}
+ */
+export function gridInSize(picture, grid, width, height) {
+  const { count, spacing } = grid, across = width - BESIDE_GRID.width, down = height - BESIDE_GRID.height;
+  const radius = (columns) => Math.min(across / columns / CELL.width, (down * columns) / count / CELL.height);
+  const divisors = Array.from({ length: count }, (_none, i) => i + 1).filter((columns) => count % columns === 0);
+  const columns = divisors.reduce((best, other) => (radius(other) > radius(best) ? other : best)), rows = count / columns;
+  const stepX = across / columns / radius(columns), stepY = down / rows / radius(columns);
+  const shifts = Array.from({ length: count }, (_none, i) => ({
+    x: (i % columns) * stepX - (i % grid.columns) * spacing, y: Math.floor(i / grid.columns) * spacing - Math.floor(i / columns) * stepY,
+  }));
+  const move = (values, axis) => numbersIn(values).map((number, i, { length }) => number === null ? null : number + shifts[Math.floor((i * count) / length)][axis]);
+  const data = picture.data.map((trace) => ({ ...trace, x: move(trace.x, "x"), y: move(trace.y, "y") }));
+  const { xaxis, yaxis, annotations } = picture.layout, notes = annotations.map((note, i) => ({ ...note, x: note.x + shifts[i].x, y: note.y + shifts[i].y }));
+  const ranges = { xaxis: { ...xaxis, range: [-stepX / 2, (columns - 0.5) * stepX] }, yaxis: { ...yaxis, range: [(0.5 - rows) * stepY + 0.2, stepY / 2 + 0.2] } };
+  return { ...picture, data, layout: { ...picture.layout, ...ranges, annotations: notes } };
+}
+
+/** An array that Plotly has as text, or as it is. @param {any} values @returns {(number | null)[]} */
+const numbersIn = (values) => (Array.isArray(values) ? values : Array.from(new Float64Array(Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0)).buffer)));
 
 /** Whether Plotly draws a legend, above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} picture */
 export const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
@@ -51,8 +84,12 @@ function areLevel(labels, width) {
 }
 
 function axisIn({ tickfont, title, ...axis }, width) {
-  const text = title?.text && title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>");
-  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: { ...title, text } }) };
+  return { ...axis, tickfont: { ...tickfont, size: SMALLEST }, ...(title && { title: titleIn(title, width) }) };
+}
+
+/** The title of an axis in as many lines as it takes. */
+function titleIn(title, width) {
+  return title?.text ? { ...title, text: title.text.split("<br>").map((line) => wrapped(line, (width - BESIDE_TITLE) / LETTER)).join("<br>") } : title;
 }
 
 /** A line in as many as its words take, about equally long. @param {string} line @param {number} most letters of each */

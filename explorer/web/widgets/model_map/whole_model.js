@@ -26,7 +26,7 @@ const LEVELS = ["", "block", "head", "cell"];
 export function drawingLayout(model, { level, layer, head }, { width, height }) {
   const isNarrow = width < NARROW, rows = model.rows.length, layers = model.blocks.length;
   const letters = Math.min(Math.max(...model.rows.map(([, , text]) => text.length), 6), isNarrow ? 8 : 13);
-  const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? 20 : Math.min(130, 44 + 9.8 * model.answer.length);
+  const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? Math.min(60, 14 + 9.8 * model.answer.length) : Math.min(130, 44 + 9.8 * model.answer.length);
   const all = width - left - right, isOpen = level !== "";
   const share = layers === 1 ? 1 : isNarrow ? 0.86 : { block: 0.58, head: 0.64, cell: 0.8 }[level] ?? 0;
   const closed = isOpen ? (all * (1 - share)) / Math.max(1, layers - 1) : all / layers;
@@ -322,10 +322,10 @@ export function wholeModel(element) {
     put("stream", "spine", "path", { class: "spine", d: `M${[...upper, ...lower].join("L")}Z` });
     const last = half(norms.at(-1)) + 3;
     put("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${middle - last}l${last + 3} ${last}l${-last - 3} ${last}Z` });
-    const narrow = width() < NARROW, room = (right - 24) / 9.8, { answer, probability, rank } = model;
-    const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 24 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
-    put("stream", "answer", "text", { class: "answer", ...place }, narrow && opened().level ? "" : fit(answer, narrow ? 10 : Math.max(4, room)) + (narrow && !isStory() ? ` ${percent(probability)}` : ""));
-    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow ? "" : percent(probability));
+    const narrow = width() < NARROW, room = (right - 24) / 9.8, isHidden = narrow && opened().level, { answer, probability, rank } = model;
+    const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 28 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
+    put("stream", "answer", "text", { class: "answer", ...place }, isHidden ? "" : fit(answer, narrow ? 10 : Math.max(4, room)));
+    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, isHidden || (narrow && isStory()) ? "" : percent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 

@@ -42,9 +42,16 @@ function joinStrokes(strokes) {
   return [points.map(([x]) => x), points.map(([, y]) => y)];
 }
 
+/** The number of columns in which all rows are full and the shape is nearest to WIDTH_TO_HEIGHT. @param {number} count */
+function fullRowColumns(count) {
+  const shape = WIDTH_TO_HEIGHT * count, distance = (columns) => Math.max(columns ** 2, shape) / Math.min(columns ** 2, shape);
+  const all = range(1, count + 1).filter((columns) => count % columns === 0);
+  return all.reduce((best, columns) => (distance(columns) < distance(best) ? columns : best));
+}
+
 /** @param {About} about */
 async function clocks(about) {
-  const { tokens, position: query, key, layer, head, dHead } = about, numPairs = dHead / 2, columns = Math.ceil(Math.sqrt(WIDTH_TO_HEIGHT * numPairs)), rows = Math.ceil(numPairs / columns);
+  const { tokens, position: query, key, layer, head, dHead } = about, numPairs = dHead / 2, columns = fullRowColumns(numPairs), rows = numPairs / columns;
   const centres = range(numPairs).map((i) => /** @type {[number, number]} */ ([SPACING * (i % columns), -SPACING * Math.floor(i / columns)]));
   const around = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
   const [circlesAcross, circlesUp] = joinStrokes(centres.map(around));
@@ -62,7 +69,7 @@ async function clocks(about) {
   });
   return {
     circles_across: circlesAcross, circles_up: circlesUp, hands, num_pairs: numPairs, layer, head, columns: [-1.3, SPACING * (columns - 1) + 1.3], rows: [-SPACING * (rows - 1) - 1.4, 1.6],
-    pairs: centres.map(([x, y], pair) => ({ pair, x, y: y + 1.2 })),
+    pairs: centres.map(([x, y], pair) => ({ pair, x, y: y + 1.2 })), meta: { grid: { count: numPairs, columns, spacing: SPACING } },
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, figureOnStage, wrapped } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInWidth, figureOnStage, gridInSize, wrapped } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const PICTURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -9,6 +9,11 @@ const PICTURE = {
 };
 
 test("a picture with room is drawn as it is", () => assert.equal(figureInWidth(PICTURE, 358), PICTURE));
+
+test("a title that is longer than its axis goes on in another line", () => {
+  const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
+  assert.deepEqual([data, layout.xaxis.title.text], [[], "layer (blue: without its heads,<br>orange: without its feed-forward)"]);
+});
 
 test("a narrow one has no scale of colours, small letters, its title in more lines, and room for the names of lines", () => {
   const { data, layout } = figureInWidth(PICTURE, 40);
@@ -33,4 +38,28 @@ test("on the stage words in cells need no scale of colours, and no margin is kep
   const { data, layout } = figureOnStage({ data: [cells, plain], layout: { margin: { t: 60, l: 9 } } });
   assert.deepEqual([data[0].showscale, data[1].showscale, layout.margin], [false, undefined, { t: 8, l: 9 }]);
   assert.equal(figureOnStage({ data: [], layout: { margin: { t: 60 }, annotations: [{}] } }).layout.margin.t, 60);
+});
+
+const COUNTS = [1, 4, 16, 24, 32, 64], SIZES = [[963, 400], [911, 400], [638, 400], [358, 400], [230, 300]];
+const asText = (values) => ({ dtype: "f8", bdata: Buffer.from(Float64Array.from(values).buffer).toString("base64") });
+
+test("circles stand in full rows, apart from one another, within the picture, and what belongs to each moves with it", () => {
+  for (const count of COUNTS) {
+    for (const [width, height] of SIZES) {
+      const before = Array.from({ length: count }, (_none, i) => i), strokes = before.flatMap((i) => [i, i + 0.5, NaN]), level = strokes.map((x) => x * 0);
+      const annotations = before.map((i) => ({ text: `pair ${i}`, x: i, y: 1.2 })), tips = { x: before.map((i) => i + 0.5), y: before.map(() => 0) };
+      const { data, layout } = gridInSize({ data: [{ x: asText(strokes), y: asText(level) }, tips], layout: { xaxis: { visible: false }, yaxis: {}, annotations } }, { count, columns: count, spacing: 1 }, width, height);
+      const centres = before.map((i) => [data[0].x[3 * i], data[0].y[3 * i]]), rows = Map.groupBy(centres, ([, y]) => y.toFixed(6));
+      assert.equal(new Set([...rows.values()].map((row) => row.length)).size, 1, "full rows");
+      for (const [i, [x, y]] of centres.entries()) {
+        assert.ok(Math.abs(data[0].x[3 * i + 1] - x - 0.5) < 1e-9 && Number.isNaN(data[0].x[3 * i + 2]));
+        assert.ok(Math.abs(data[1].x[i] - x - 0.5) < 1e-9 && Math.abs(data[1].y[i] - y) < 1e-9);
+        assert.ok(Math.abs(layout.annotations[i].x - x) < 1e-9 && Math.abs(layout.annotations[i].y - y - 1.2) < 1e-9);
+        for (const [axis, at] of [["xaxis", x], ["yaxis", y]]) assert.ok(at - 1 >= layout[axis].range[0] && at + 1 <= layout[axis].range[1], `${count} in ${width}`);
+        for (const other of centres.slice(i + 1)) assert.ok(Math.hypot(other[0] - x, other[1] - y) > 2.19);
+      }
+      const [across, down] = [layout.xaxis, layout.yaxis].map(({ range: [low, high] }) => high - low);
+      assert.ok(Math.abs(across / down - (width - 16) / (height - 60)) < 1e-9, "they fill it");
+    }
+  }
 });
