@@ -440,6 +440,11 @@ export function wholeModel(element) {
       }));
     }
     tell(null);
+    sum.replaceChildren(...(isStory() ? level ? [] : legend() : summands()));
+  }
+
+  /** How the logit comes about. */
+  function summands() {
     const { terms, rest, logit, contrast, answer } = model, [count, others] = rest;
     const score = contrast ? _("logit of {token} less that of {other}", { token: bare(answer), other: bare(contrast) }) : _("logit of {token}", { token: bare(answer) });
     const pieces = terms.map(([kind, label, value], i) => {
@@ -448,17 +453,16 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
-    if (!isStory()) note.push(span("note", _("percentages: before temperature")));
-    sum.replaceChildren(...pieces, whole, ...note);
+    return [...pieces, whole, ...note, span("note", _("percentages: before temperature"))];
   }
 
   /** The colours and shapes of the story's drawing. */
-  const legend = () => [["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].flatMap(([kind, word]) => [" ", span(`summand ${kind}`, make("i"), word)]);
+  const legend = () => [span("reading", _("Each line looks back at a token; a thicker one takes more.")),
+    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    if (!item && isStory() && !opened().level) readout.replaceChildren(_("Each line looks back at a token; a thicker one takes more."), ...legend());
-    else say(readout, item?.label ?? (opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
+    say(readout, item?.label ?? (isStory() || opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
       nodes.get(nameOf(curve))?.classList.toggle("lit", Boolean(item?.lights?.(curve)));
