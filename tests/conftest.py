@@ -19,8 +19,8 @@ def pytest_configure(config: pytest.Config):
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores: a browser test waits for half of its time."""
-    return (os.cpu_count() or 1) + 1
+    """Return a worker for each core: one more has its own servers, browser and models to start, and takes longer."""
+    return os.cpu_count() or 1
 
 
 @pytest.hookimpl(wrapper=True)

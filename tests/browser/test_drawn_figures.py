@@ -200,7 +200,7 @@ def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
 
 def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):
     """The formula above it has sometimes a line more."""
-    person = visitor(depth="formula")
+    person = visitor(depth="formula", query=27, key=26)
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
     formula.evaluate(FIT)
     person.pattern.scroll_into_view_if_needed()

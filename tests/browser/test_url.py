@@ -85,7 +85,7 @@ def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
     person = visitor(text='the owl\'s "moon" and')
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.at_rest().page.locator("#attention-row h2").click()
-    title = person.page.locator("#attention-row h2").inner_text()
+    title = person.at_rest().page.locator("#attention-row h2").inner_text()
     person.copy("Copy as Python")
     expect(person.warning).to_contain_text(f"Python for the figure “{title}” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")

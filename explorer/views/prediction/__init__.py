@@ -252,7 +252,7 @@ VIEW = View(
         Panel(
             name="by_source",
             template=SOURCES_FIGURE,
-            title=N_("Which word mattered? What heads took from it"),
+            title=N_("Which word mattered? What heads take from it"),
             heading=N_("Which word mattered? What all heads take from each token for {logit}"),
             draw=source_bars,
             click_selects={"x": "key"},

@@ -89,13 +89,16 @@ function undoByKey(event) {
   undo();
 }
 
+/** A view's elements from its markup, which Python makes of its own words alone. @param {string} markup */
+const parseMarkup = (markup) => document.createRange().createContextualFragment(markup);
+
 /** Shows views where they have their place. */
 function placeViews() {
   const place = find(document, `#${VIEW}`);
   onContent(place, ({ name, markup }) => {
     let section = sections.get(name);
     if (!section) {
-      section = /** @type {HTMLElement} */ (document.createRange().createContextualFragment(markup).firstElementChild);
+      section = /** @type {HTMLElement} */ (parseMarkup(markup).firstElementChild);
       sections.set(name, section);
       place.append(section);
       mount(section);
@@ -113,7 +116,7 @@ function placeViews() {
 /** Puts a place for B's figure beside each, once both are to be seen. @param {HTMLElement} section @param {string} markup of the view */
 function placeSecondFigures(section, markup) {
   if (state.shown !== "both" || find(section, ".of-b")) return;
-  const copies = document.createRange().createContextualFragment(markup);
+  const copies = parseMarkup(markup);
   for (const block of findAll(section, ".panels > .block")) {
     const copy = find(copies, `#${block.id}`);
     copy.id += OF_B;

@@ -37,7 +37,7 @@ export async function* packView(name, about) {
     [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
     ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((part) => [`${name}-${panel.name}${part}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
-    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, formatHeading(panel, about)])),
+    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, about)])),
   };
   for (const panel of panels) {
     const id = `${name}-${panel.name}`;

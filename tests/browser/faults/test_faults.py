@@ -25,7 +25,7 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
             full.setattr("explorer.web.browser_api.page_contents.next_token_distribution_in_run", takes_too_much)
             person.prompt.fill("typed meanwhile")
             person.chips.nth(position).click()
-            expect(problem).to_have_text(re.compile("The server has not enough memory for this just now"))
+            expect(problem).to_have_text(re.compile("The server has too little memory for this now"))
         person.chips.nth(3).click()
         expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
         expect(problem).not_to_be_visible()

@@ -57,7 +57,7 @@ def test_says_so_and_waits_for_the_server(somebody):
     answers = fail_requests(person, ANSWERS, 2)
     fail_requests(person, PLOTLY)
     load(person, lang="zh-CN")
-    expect(line(person)).to_contain_text("本页面尚未完整")
+    expect(line(person)).to_contain_text("本页有部分内容缺失")
     assert len(answers) <= 2
     person.wait_until("document.querySelector('#attention-pattern .plot')?.dataset.draws")
     assert len(answers) > 2

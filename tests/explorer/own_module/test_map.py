@@ -24,7 +24,7 @@ def test_the_first_difference_is_marked_on_the_map(show_view, page_state):
         ("blocks.1.attn_norm", "norm", 1, 1, "before the attention"),
         ("blocks.1.ffn_norm", "norm", 1, 1, "before the feed-forward"),
         ("blocks.1.attn.pattern", "head", 1, 3, "layer 1 head"),
-        ("blocks.1.attn.k_rot", "rotation", 1, 1, "turned"),
+        ("blocks.1.attn.k_rot", "rotation", 1, 1, "rotated"),
         ("blocks.1.attn.out", "o_proj", 1, 1, "o_proj"),
         ("blocks.2.ffn.gate", "feed_forward", 2, 1, "layer 2 feed-forward"),
         ("blocks.2.resid_mid", "addition", 2, 1, "what attention writes"),

@@ -161,7 +161,10 @@ def check_placeholder(panel, first, second, selection):
     """Check that a placeholder stands only where the panel says so, or where the figures have no cells in common."""
     if panel.no_difference_reason(selection):
         return
-    kinds = [[plot_trace["type"] for plot_trace in figure.parts[0]] for figure in (first, second)]
+    traces = [figure.traces_and_layout[0] for figure in (first, second)]
+    if str(traces[0]) == str(traces[1]):  # both models are of one training
+        return
+    kinds = [[plot_trace["type"] for plot_trace in one_run] for one_run in traces]
     assert kinds[0] != kinds[1] or panel.name in ("vector", "outliers", "scales", "shares", "pairs")
 
 
@@ -214,6 +217,8 @@ def test_the_same_run_twice_differs_nowhere(style):
             assert not any(np.nan_to_num(column.values).any() for column in difference.columns)
         elif isinstance(difference, ModelMap):
             assert not any(part.value for part in difference.parts)
+        elif isinstance(difference, FigurePlaceholder):
+            assert name in ("training-loss", "training-text", "training-copying")
         else:
             assert all(not np.nan_to_num(value_array(part)[1]).any() for part in difference.traces_and_layout[0]), name
 

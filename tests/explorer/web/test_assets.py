@@ -29,7 +29,7 @@ def test_no_module_makes_markup_of_text():
     """But of a view's, which Python makes of its own words alone (layout.py)."""
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextual.*|\beval\(|new Function"
     calls = [(name, call) for name in SCRIPTS for call in re.findall(forbidden, read_source(name))]
-    assert calls == [("static/page.js", "createContextualFragment(markup).firstElementChild);")]
+    assert calls == [("static/page.js", "createContextualFragment(markup);")]
 
 
 def test_every_module_is_checked_and_holds_a_concept():

@@ -52,7 +52,7 @@ def raise_gpu_out_of_memory():
 def test_that_memory_is_short_is_told_and_logged(caplog, take):
     with pytest.raises((MemoryError, RuntimeError)) as short:
         take()
-    assert user_message(short.value).startswith("The server has not enough memory for this just now")
+    assert user_message(short.value).startswith("The server has too little memory for this now")
     assert caplog.records[0].exc_info
 
 
