@@ -67,12 +67,13 @@ def test_names_are_unique_and_fit_into_a_url():
 MAX_TITLE_CHARS = 48  # of one line on a telephone
 
 
-@every_view
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_title_that_opens_a_figure_is_one_line(view, language):
-    first_row = view.panels[: 2 if [panel.width for panel in view.panels[:2]] == ["half", "half"] else 1]
-    with use_locale(language):
-        titles = [translate(panel.title) for panel in view.panels if panel not in first_row]
+def test_a_title_that_opens_a_figure_is_one_line(language):
+    titles = []
+    for view in VIEWS:
+        first_row = view.panels[: 2 if [panel.width for panel in view.panels[:2]] == ["half", "half"] else 1]
+        with use_locale(language):
+            titles += [translate(panel.title) for panel in view.panels if panel not in first_row]
     assert [title for title in titles if len(title) > MAX_TITLE_CHARS] == []
 
 
