@@ -220,9 +220,9 @@ BUGS = {
     ],
     # Figures
     "explorer/views/test_drawn_cells.py explorer/views/test_attention.py": [
-        ("z=np.where(np.tri(len(trace), dtype=bool), values, np.nan)", "z=values.T"),
-        ('hovertemplate=_("query %{{y}} → key %{{x}}<br>', 'hovertemplate=_("query %{{x}} → key %{{y}}<br>'),
-        ('"range": [queries[-1] + 0.5, queries[0] - 0.5]', '"range": [queries[0] - 0.5, queries[-1] + 0.5]'),
+        ("weights=np.where(np.tri(len(trace), dtype=bool), values, np.nan)", "weights=values.T"),
+        ('N_("query %{{y}} → key %{{x}}<br>', 'N_("query %{{x}} → key %{{y}}<br>'),
+        ("query_range=[queries[-1] + 0.5, queries[0] - 0.5]", "query_range=[queries[0] - 0.5, queries[-1] + 0.5]"),
     ],
     "explorer/views/test_attention_lines.py": [
         (
@@ -240,7 +240,7 @@ BUGS = {
     ],
     "explorer/views/test_drawn_bars.py": [
         ('pattern"][head, query, : query + 1]\n    strongest', 'pattern"][head, : query + 1, query]\n    strongest'),
-        ("y=[weights[key]],", "y=[weights[0]],"),
+        ('"chosen_weight": [weights[key]]', '"chosen_weight": [weights[0]]'),
         ("[shares[selected_position - first]]", "[shares[selected_position]]"),
     ],
     "explorer/views/test_graph_objects.py": [
@@ -249,7 +249,7 @@ BUGS = {
     ],
     "explorer/views/test_rope.py explorer/views/test_drawn_positions.py": [
         ("tips = centres + values / max_norm", "tips = centres + values[:, ::-1] / max_norm"),
-        ("here = query - key\n    return figure(", "here = key\n    return figure("),
+        ("here = query - key\n    return DISTANCES_FIGURE", "here = key\n    return DISTANCES_FIGURE"),
     ],
     "explorer/views/test_kv_cache.py": [
         ("masked[:, query + 1 :] = np.nan", "masked[:, query:] = np.nan"),
@@ -360,7 +360,7 @@ BUGS = {
         ),
     ],
     "browser/test_drawn_figures.py": [
-        ("if (written && isWithin(xaxis, left) && isWithin(yaxis, top))", "if (written)"),
+        ("if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!written) return;"),
         ("const written = trace.text[row]?.[column];", "const written = trace.text[column]?.[row];"),
     ],
     "browser/test_languages.py": [
@@ -370,7 +370,7 @@ BUGS = {
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
         ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
         (
-            'chip.style.setProperty("--share", String(Math.abs(shares[i])));',
+            'chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));',
             'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
         ),
     ],
@@ -410,11 +410,14 @@ BUGS = {
         ),
     ],
     "browser/test_depth.py": [
-        ('["formula", "code"].includes(state.depth)', '["formula"].includes(state.depth)'),
+        (
+            'details.open = ["formula", "code"].includes(state.depth)',
+            'details.open = ["formula"].includes(state.depth)',
+        ),
         ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
     ],
     "browser/test_evidence.py": [
-        ("words.hidden ||= about !== state;", "words.hidden ||= about === state;"),
+        ("words.hidden ||= !isStill();", "words.hidden ||= isStill();"),
     ],
     "browser/test_settings.py": [
         ("if (before && before.id !== value.drawn) {", "if (before && before.id === value.drawn) {"),
