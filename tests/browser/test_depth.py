@@ -55,10 +55,9 @@ def test_the_depth_is_in_the_address_and_remembered(newcomer):
     assert again.page.evaluate(DEPTH) == "formula"
 
 
-@pytest.mark.parametrize(
-    ("view", "step"), first_in_core([("training", "overview"), ("feed_forward", "guesses"), ("overview", "overview")])
-)
-def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, view, step):
+@pytest.mark.parametrize("place", first_in_core(["training overview", "feed_forward guesses", "overview overview"]))
+def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, place):
+    view, step = place.split()
     person = visitor(view)
     choose_depth(person, "story")
     person.expect_selected(view=step, depth="story")
