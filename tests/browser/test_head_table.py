@@ -38,6 +38,11 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
         for layer, head in heads
     ]
     assert rows(person) == expected
+    table.scroll_into_view_if_needed()
+    before = person.page.evaluate("scrollY")
+    table.locator("tbody tr").first.hover()
+    person.page.mouse.wheel(0, -100)
+    person.wait_until("(before) => scrollY < before", before)  # the table, which is whole, leaves the wheel to the page
 
     scores = head_scores(trace, "previous_token")
     column = list(HEAD_SCORES).index("previous_token")

@@ -60,6 +60,9 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
 
 
 def test_a_name_leads_where_it_is(person):
+    open_search(person).fill("every part of the model")
+    expect(results(person).filter(has_text="Every part of the model")).to_have_count(1)
+    person.page.keyboard.press("Escape")
     choose_result(person, "RoPE")
     person.expect_selected(view="positions")
     choose_result(person, "logit lens")

@@ -325,6 +325,7 @@ PATH_FIGURE = FigureTemplate(
                 "text": value("hover"),
                 "hovertemplate": "%{text}<extra></extra>",
                 "showlegend": True,
+                "cliponaxis": False,
             },
         ),
         {

@@ -217,7 +217,7 @@ export function explainTerms(forms, meanings) {
   const findTerms = termFinder(forms);
   let timer = null;
   const renew = () => {
-    if (!shown?.element.isConnected) follow(null);
+    if (!shown?.element.checkVisibility()) follow(null);
     delete told.dataset.behind;
     markAll(findTerms);
   };

@@ -88,6 +88,7 @@ def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
 
 def test_the_path_is_a_column_of_the_lens(trace):
     token, rival, uniform = token_trajectory(trace, QUERY, TOKEN, RIVAL).data
+    assert token.cliponaxis is False and rival.cliponaxis is False  # the last point is whole at the edge
     assert_allclose(token.y, token_probabilities(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
     assert_allclose(rival.y, token_probabilities(trace, range(len(trace)), RIVAL)[:, QUERY], rtol=1e-4)
     assert [line.name for line in (token, rival)] == [f"“{label(trace.vocabulary[i])}”" for i in (TOKEN, RIVAL)]

@@ -123,7 +123,7 @@ export function words(element) {
     });
   }
   const write = (content) => {
-    const before = text.classList.contains("formula") ? text.getBoundingClientRect() : null;
+    const before = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null; // folded, it is as high as a narrow column
     const isPlain = text.classList.contains("prose"), shown = content || "";
     if (isPlain) say(text, shown); // or else what is marked in it would be lost
     else if (text.textContent !== shown) text.replaceChildren(...(text.classList.contains("code") ? withMarkedLine(shown) : tinted(shown)));

@@ -78,12 +78,15 @@ function figureItem(id, name, view, title) {
 
 /** @param {Index | null} index */
 function viewItems(index) {
+  const withFigures = new Set(); // a view can have a tab in the story, too
   return findAll(document, "#navigation [data-view]").flatMap((tab) => {
     const { aliases = [], figures = [], choices = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
+    const isListed = withFigures.has(tab.dataset.view);
+    withFigures.add(tab.dataset.view);
     return [
       item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); pick({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
-      ...figures.map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
-      ...choices.flatMap(([id, field, kind, options]) =>
+      ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
+      ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
         options.map(([value, name]) => item(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
     ];
   });
