@@ -24,6 +24,11 @@ def quote_token(token: str) -> str:
     return f"“{escape_token(token)}”"
 
 
+def quote_word(token: str) -> str:
+    """Return a token in quotation marks as a word: without the space before it."""
+    return quote_token(token[1:] if token.startswith(" ") and token.strip() else token)
+
+
 def escape_character(character: str) -> str:
     """Return a visible substitute for a character without a glyph; other characters unchanged."""
     if character in " \n\t":

@@ -12,7 +12,7 @@ from explorer.analysis.prediction_reasons import (
     PredictionReasons,
     RedundantComponents,
 )
-from explorer.explain.notation import format_number, format_percent, join_names, quote_token
+from explorer.explain.notation import format_number, format_percent, join_names, quote_token, quote_word
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -62,7 +62,7 @@ def explain_prediction_in_story(
     trace: Trace, prediction: NextTokenDistribution, explanation: PredictionReasons
 ) -> Iterator[ExplanationSentence]:
     """Yield at most three sentences in percent: the token's probabilities, the first reason, and it ablated."""
-    token_id, token = explanation.token_id, quote_token(trace.vocabulary[explanation.token_id])
+    token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     yield ExplanationSentence(
         _(
             "{token} has {before} before temperature and top-k, {after} after.",
@@ -71,7 +71,7 @@ def explain_prediction_in_story(
             after=format_percent(float(prediction.sampled[token_id])),
         )
     )
-    rival = quote_token(trace.vocabulary[explanation.contrast_id])
+    rival = quote_word(trace.vocabulary[explanation.contrast_id])
     for reason in explanation.reasons[:1]:
         component = reason.component
         if component.head is None:
@@ -86,7 +86,7 @@ def explain_prediction_in_story(
                 rival=rival,
                 layer=component.layer,
                 head=component.head,
-                key=quote_token(trace.tokens[reason.key]),
+                key=quote_word(trace.tokens[reason.key]),
             )
         yield ExplanationSentence(text)
         yield ExplanationSentence(

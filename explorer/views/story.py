@@ -16,7 +16,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_percent, quote_token
+from explorer.explain.notation import format_percent, quote_word
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -59,7 +59,7 @@ def least_expected_text(trace: Trace) -> str:
     lowest_index = int(probabilities.argmin())
     return _(
         "It expected {token} least: {share}.",
-        token=quote_token(trace.tokens[lowest_index + 1]),
+        token=quote_word(trace.tokens[lowest_index + 1]),
         share=format_percent(float(probabilities[lowest_index])),
     )
 
@@ -89,8 +89,8 @@ TOKENS_STEP = View(
     order=10,
     deeper_views=("tokens",),
     description=N_(
-        "The model reads tokens, often a word with its space. At each it guesses the next: the taller the bar, the "
-        "better it guessed."
+        "The model reads tokens, often a word with its space, and guesses each before it reads it. A tall bar: it "
+        "guessed well."
     ),
     formula=describe_tokens,
     required_taps=("logits",),
@@ -154,7 +154,7 @@ def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
 
 def token_label(trace: Trace, position: int) -> str:
     """Return the token at a position in quotes."""
-    return quote_token(trace.tokens[position])
+    return quote_word(trace.tokens[position])
 
 
 def strongest_attention_text(trace: Trace, query: int) -> str:
@@ -180,9 +180,9 @@ def describe_top_head(trace: Trace, selection: Selection) -> str:
     """Return a sentence on the head that contributes most."""
     layer, head = top_contributing_head(trace, selection.query)
     head_text = _(
-        "Of {heads} heads, layer {layer} head {head} does most for the guess after {token}, {guess}.",
+        "After {token} the model expects {guess}. Of {heads} heads, layer {layer} head {head} helps this guess most.",
         token=token_label(trace, selection.query),
-        guess=quote_token(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
+        guess=quote_word(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
         head=head,
         layer=layer,
         heads=trace.config.num_layers * trace.config.num_heads,
@@ -287,8 +287,8 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
         ),
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
-            first=quote_token(trace.vocabulary[ids[0]]),
-            last=quote_token(trace.vocabulary[ids[-1]]),
+            first=quote_word(trace.vocabulary[ids[0]]),
+            last=quote_word(trace.vocabulary[ids[-1]]),
         ),
         xaxis={"type": "category", "title": {"text": _("if it stopped after")}, "showgrid": False},
         yaxis={"range": [0, 1.08], "tickformat": ".0%", "title": {"text": _("how sure it would be")}},
@@ -302,12 +302,12 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
     prediction = next_token_distribution(trace, query)
     shares = prediction.plain
     guesses = ", ".join(
-        f"{quote_token(trace.vocabulary[token_id])} {format_percent(float(shares[token_id]))}"
+        f"{quote_word(trace.vocabulary[token_id])} {format_percent(float(shares[token_id]))}"
         for token_id in prediction.top(MAX_NAMED_GUESSES)
     )
     guesses_text = _(
         "After {token} the model’s own probabilities, before temperature and top-k, are {guesses}.",
-        token=quote_token(trace.tokens[query]),
+        token=quote_word(trace.tokens[query]),
         guesses=guesses,
     )
     return f"{guesses_text}\n{settled_layer_text(trace, query)}"
@@ -316,7 +316,7 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
 def settled_layer_text(trace: Trace, query: int) -> str:
     """Describe from which layer on the final guess is the most probable token."""
     ids, _shares = top_token_by_layer(trace, query)
-    last = quote_token(trace.vocabulary[ids[-1]])
+    last = quote_word(trace.vocabulary[ids[-1]])
     others = np.flatnonzero(ids != ids[-1])
     settled = int(others[-1]) + 1 if len(others) else 0
     if settled == 0:
@@ -381,7 +381,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
     """Draw the likeliest tokens' probabilities over the temperature."""
     ids = next_token_distribution(trace, query).top(NUM_TEMPERATURE_LINES)
     shares = probabilities_by_temperature(trace.logits.row(query), TEMPERATURES)[:, ids]  # (N, 5)
-    first = quote_token(trace.vocabulary[ids[0]])
+    first = quote_word(trace.vocabulary[ids[0]])
     return figure(
         [
             go.Scatter(
@@ -416,7 +416,7 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
     cold, even, hot = probabilities_by_temperature(trace.logits.row(query), np.array([0.5, 1, 1.5]))[:, best]
     return _(
         "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5, with all tokens kept.",
-        token=quote_token(trace.vocabulary[best]),
+        token=quote_word(trace.vocabulary[best]),
         cold=format_percent(float(cold)),
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),

@@ -121,7 +121,7 @@ def expected_boxes(
             yield ExpectedBox(position, f"layer {layer} head {head}, ", numbers, contributions.heads[layer, head])
         if trace.config.has_rope(layer):
             position = middle(plan.heads_centre(layer), plan.rotary)
-            yield ExpectedBox(position, f"layer {layer}: every head’s q and k are turned", [])
+            yield ExpectedBox(position, f"layer {layer}: every head’s q and k are rotated", [])
         position = middle(plan.offset(layer, "add_attn"), plan.o_proj)
         yield ExpectedBox(
             position,

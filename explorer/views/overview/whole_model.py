@@ -25,7 +25,14 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.explain.notation import format_contribution, format_number, format_percent, format_six_digits, quote_token
+from explorer.explain.notation import (
+    format_contribution,
+    format_number,
+    format_percent,
+    format_six_digits,
+    quote_token,
+    quote_word,
+)
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
@@ -407,7 +414,8 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     query, tokens = selection.query, target_and_contrast(trace, selection)
     sources, attribution = attribution_by_source(trace, query, *tokens), direct_logit_attribution(trace, query, *tokens)
     level, layer, head, key = selection.option("open"), selection.layer, selection.head, selection.key
-    token, after = quote_token(trace.vocabulary[tokens[0]]), quote_token(trace.tokens[query])
+    quote = quote_word if selection.depth == "story" else quote_token
+    token, after = quote(trace.vocabulary[tokens[0]]), quote(trace.tokens[query])
     if level == "block":
         return _(
             "Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.",
@@ -434,7 +442,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
             layer=layer,
             head=head,
             query=after,
-            key=quote_token(trace.tokens[key]),
+            key=quote(trace.tokens[key]),
             percent=format_percent(float(weights[key])),
             effect=format_contribution(sources.effects[layer, head, key]),
             token=token,
@@ -445,7 +453,8 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
 def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySource, logit: float) -> str:
     """Return the sentence while nothing is open: the answer, and the largest contribution from an earlier token."""
     query, (token_id, contrast_id) = selection.query, target_and_contrast(trace, selection)
-    names = {"after": quote_token(trace.tokens[query]), "token": quote_token(trace.vocabulary[token_id])}
+    quote = quote_word if selection.depth == "story" else quote_token
+    names = {"after": quote(trace.tokens[query]), "token": quote(trace.vocabulary[token_id])}
     rank = token_rank(trace, query, token_id)
     if rank == 1:
         start = _("After {after} the model expects {token}", **names)
@@ -456,7 +465,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
-        return _("{start}. The most helpful look back is at {key}.", start=start, key=quote_token(trace.tokens[key]))
+        return _("{start}. The most helpful look back is at {key}.", start=start, key=quote_word(trace.tokens[key]))
     template = (
         N_("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).")
         if contrast_id is None

@@ -3,7 +3,7 @@
 import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/sampling.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
-import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken } from "./notation.js";
+import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./notation.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
 
@@ -152,7 +152,7 @@ export function packGuess(prediction, vocabulary, after, guess, before) {
   const words = [...new Set((whole.length < 3 ? texts : [begun[0], ...whole]).map((text) => text.trim()))];
   return {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
-    says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteToken(after), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]) }),
+    says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteWord(after), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]) }),
     told: guess.trim() ? guessWords(prediction, vocabulary, guess.trim()) : "",
     wrote: before && before.drawn === before.actual ? writtenWords(before, vocabulary) : "",
   };
@@ -160,9 +160,9 @@ export function packGuess(prediction, vocabulary, after, guess, before) {
 
 /** @param {Prediction} before @param {string[]} vocabulary */
 function writtenWords({ drawn, settings, sampled }, vocabulary) {
-  const token = quoteToken(vocabulary[drawn]);
+  const token = quoteWord(vocabulary[drawn]);
   if (settings.temperature === 0) return _("{token} was the likeliest token, which temperature 0 always takes.", { token });
-  return _("A random number fell on {token}; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
+  return _("The model picked {token} at random; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
@@ -171,7 +171,10 @@ function guessWords({ sampled, plain }, vocabulary, guess) {
   const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
   if (!candidates.length) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
   const [best] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
-  const list = sampled[best] > 0 ? sampled : plain, values = { guess: quoteToken(guess), token: quoteToken(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(1 + list.filter((p) => p > list[best]).length), size: formatCount(vocabulary.length) };
-  if (!sampled[best]) return exact.length ? _("Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,} tokens.", values) : _("Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,} tokens.", values);
-  return exact.length ? _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,} tokens.", values) : _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,} tokens.", values);
+  const list = sampled[best] > 0 ? sampled : plain, rank = 1 + list.filter((p) => p > list[best]).length, first = ranking(sampled)[0];
+  const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(rank) };
+  if (!exact.length) return sampled[best] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
+  if (rank === 1) return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", values);
+  const verdict = sampled[best] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", values);
+  return `${_("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[first]), share: formatPercent(sampled[first]) })} ${verdict}`;
 }

@@ -18,6 +18,9 @@ const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
 /** For use within a sentence. @param {string} token */
 export const quoteToken = (token) => `“${escapeToken(token)}”`;
 
+/** As a word: without the space before it. @param {string} token */
+export const quoteWord = (token) => quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
+
 /** At most so many characters, its direction apart from what is around it. @param {string} token @param {number} [max] */
 export function shortenToken(token, max = 14) {
   const text = Array.from(escapeToken(token));

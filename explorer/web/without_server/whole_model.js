@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
 import { _ } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, shortenToken } from "./notation.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, shortenToken } from "./notation.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
@@ -157,17 +157,17 @@ async function cellNumbers(about) {
 }
 
 /** What the figure shows in this run, in a sentence: of the whole model, or of what is open. */
-function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, token, contrastId, numbers: { attribution, sources, weights } }) {
-  const T = tokens.length, after = quoteToken(tokens[position]), start = (layer * H + head) * T;
+function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, tokenId, vocabulary, contrastId, numbers: { attribution, sources, weights } }) {
+  const T = tokens.length, quote = depth === "story" ? quoteWord : quoteToken, after = quote(tokens[position]), token = quote(vocabulary[tokenId]), start = (layer * H + head) * T;
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
   if (open) {
     const row = weights.subarray(start, start + position + 1), at = open === "head" ? row.indexOf(Math.max(...row)) : key;
-    const values = { layer, head, query: after, key: quoteToken(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
+    const values = { layer, head, query: after, key: quote(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
-  const values = { start: begin, layer: best.layer, head: best.head, key: quoteToken(tokens[best.key]), effect: formatContribution(best.effect), score };
+  const values = { start: begin, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", values);
   return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }

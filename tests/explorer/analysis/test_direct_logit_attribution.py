@@ -20,7 +20,11 @@ from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates
 from explorer.tracing.trace import Trace
 from tests import layouts
-from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
+from tests.sample_models import (
+    capture_all_kinds_edited_style,
+    capture_edited_style,
+    capture_stream_edited_style,
+)
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 

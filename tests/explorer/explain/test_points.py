@@ -25,7 +25,7 @@ NO_NUMBER = (
     "not defined",
     "not seen",
     "nothing precedes it",
-    "every head’s q and k are turned",
+    "every head’s q and k are rotated",
 )  # told where there is none
 
 

@@ -14,7 +14,7 @@ from explorer.analysis.prediction_reasons import (
     ModelComponent,
     prediction_reasons,
 )
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import quote_token, quote_word
 from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
@@ -236,4 +236,4 @@ def test_the_story_has_three_sentences_in_percent_before_and_after_the_settings(
     assert component == max(all_components(truth.trace.config), key=truth.direct_effect)
     tokens, weights = truth.trace.tokens, truth.trace[f"blocks.{component.layer}.attn.pattern"][component.head, -1]
     named = truth.trace.vocabulary[truth.contrast], tokens[weights.argmax()]
-    assert re.findall("“.*?”", helper) == list(map(quote_token, named))
+    assert re.findall("“.*?”", helper) == list(map(quote_word, named))

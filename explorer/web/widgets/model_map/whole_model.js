@@ -72,7 +72,7 @@ function between(from, to, share) {
 // Numbers and texts.
 
 const signed = (value) => (value === null ? "–" : `${value < -0.004 ? "−" : value > 0.004 ? "+" : ""}${Math.abs(value).toFixed(2)}`);
-const bare = (text) => text.replace(/[\u2068\u2069]/g, "");
+const bare = (text) => text.replace(/[\u2068\u2069]/g, "").replace(document.body?.dataset.depth === "story" ? /^·(?=[^·])/ : /^$/, ""); // in the story a word is a word
 /** A text that has room for so many letters. @param {string} text @param {number} most */
 const fit = (text, most) => (bare(text).length > most ? `${bare(text).slice(0, Math.max(0, Math.floor(most) - 1))}…` : bare(text));
 const largest = (values) => Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));

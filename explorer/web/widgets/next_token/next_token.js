@@ -81,7 +81,7 @@ function newRow(columns) {
  */
 function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   const [token, ...cells] = element.cells, [rank, text, tag, take] = /** @type {any} */ (token.children);
-  const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn;
+  const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
   element.classList.toggle("apart", isApart);
@@ -89,7 +89,8 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isActual ? _("your text") : isDrawn ? _("next pick") : "");
+  say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("next pick") : "");
+  say(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
   token.title = [
     isActual ? _("the token that the text has here") : "",
     isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
-from explorer.explain.notation import format_number, format_percent, quote_token
+from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
 from explorer.state.continuation_tree import Branches as SavedBranches
 from explorer.state.continuation_tree import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
@@ -363,8 +363,8 @@ class NextTokenGuessForm(HtmlWidget):
         best = int(prediction.sampled.argmax())
         says = _(
             "After {after} the model’s likeliest next token is {token}: {percent}.",
-            after=quote_token(after),
-            token=quote_token(vocabulary[best]),
+            after=quote_word(after),
+            token=quote_word(vocabulary[best]),
             percent=format_percent(float(prediction.sampled[best])),
         )
         return {
@@ -396,11 +396,11 @@ def describe_sampled_token(
     token_id = before.sampled_token_id
     if token_id != before.actual:
         return ""
-    token = quote_token(vocabulary[token_id])
+    token = quote_word(vocabulary[token_id])
     if settings.temperature == 0:
         return _("{token} was the likeliest token, which temperature 0 always takes.", token=token)
     chance = format_percent(float(before.sampled[token_id]))
-    return _("A random number fell on {token}; its chance was {percent}.", token=token, percent=chance)
+    return _("The model picked {token} at random; its chance was {percent}.", token=token, percent=chance)
 
 
 def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
@@ -417,22 +417,26 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     best = max(
         candidate_ids, key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id])
     )
+    best_share, first = float(sampled[best]), int(sampled.argmax())
     values = {
         "guess": quote_token(guess.strip()),
-        "token": quote_token(vocabulary[best]),
-        "percent": format_percent(float(sampled[best])),
-        "rank": int((sampled > sampled[best]).sum()) + 1 if sampled[best] > 0 else prediction.rank(best),
-        "size": len(vocabulary),
+        "token": quote_word(vocabulary[best]),
+        "percent": format_percent(best_share),
+        "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
-    if sampled[best] == 0:
-        if exact_ids:
-            return _(
-                "Your guess {guess}: {token} is too unlikely to be drawn, place {rank:,} of {size:,} tokens.", **values
-            )
-        template = _(
-            "Your guess {guess} could begin with {token}: too unlikely to be drawn, place {rank:,} of {size:,} tokens."
-        )
-        return template.format(**values)
-    if exact_ids:
-        return _("Your guess {guess}: {token} has {percent}, place {rank:,} of {size:,} tokens.", **values)
-    return _("Your guess {guess} could begin with {token}: {percent}, place {rank:,} of {size:,} tokens.", **values)
+    if not exact_ids:
+        if best_share == 0:
+            return _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", **values)
+        return _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", **values)
+    if values["rank"] == 1:
+        return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", **values)
+    likelier = _(
+        "The model would rather say {first} ({share}).",
+        first=quote_word(vocabulary[first]),
+        share=format_percent(float(sampled[first])),
+    )
+    if best_share == 0:
+        verdict = _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", **values)
+    else:
+        verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
+    return f"{likelier} {verdict}"

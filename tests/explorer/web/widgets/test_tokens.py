@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.token_shading import SHADES, shade_tokens
-from explorer.explain.notation import format_percent, quote_token
+from explorer.explain.notation import format_percent, quote_word
 from explorer.state.continuation_tree import Branch, build_tree
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.widgets.tokens import (
@@ -151,7 +151,7 @@ def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
     logits = trace.logits.row(5).astype(np.float64)
     top_logits = np.sort(logits)[::-1][: settings.top_k]
     share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
-    token = quote_token(trace.vocabulary[int(logits.argmax())])
+    token = quote_word(trace.vocabulary[int(logits.argmax())])
     assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
 
 
@@ -159,7 +159,7 @@ def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, p
     token_id = prediction.sampled_token_id
     text = describe_sampled_token(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
     chance = format_percent(float(prediction.sampled[token_id]))
-    assert text == f"A random number fell on {quote_token(trace.vocabulary[token_id])}; its chance was {chance}."
+    assert text == f"The model picked {quote_word(trace.vocabulary[token_id])} at random; its chance was {chance}."
     assert describe_sampled_token(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
 
 
@@ -169,19 +169,32 @@ def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
         key=lambda i: prediction.sampled[i],
     )
     typed = trace.vocabulary[likeliest].strip().swapcase()
-    words = describe_guess(prediction, trace.vocabulary, f"{typed} ")
-    assert quote_token(typed) in words and quote_token(trace.vocabulary[likeliest]) in words  # as it was typed
-    assert f"{format_percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
+    words, share = describe_guess(prediction, trace.vocabulary, f"{typed} "), float(prediction.sampled[likeliest])
+    rank, first = prediction.rank(likeliest), int(prediction.sampled.argmax())
+    assert quote_word(trace.vocabulary[likeliest]) in words and format_percent(share) in words
+    if rank > 1:
+        better = f"{quote_word(trace.vocabulary[first])} ({format_percent(float(prediction.sampled[first]))})"
+        assert words.startswith(f"The model would rather say {better}.") and f"number {rank} on its list" in words
+
+
+def test_the_likeliest_word_is_right(trace):
+    prediction = next_token_distribution(trace, 5, 0.5, 40, seed=0)
+    first = int(prediction.sampled.argmax())
+    vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
+    share = format_percent(float(prediction.sampled[first]))
+    words = describe_guess(prediction, vocabulary, f"W{first}")
+    assert words == f"Right: “w{first}” is the model’s first choice, too. It gives it {share}."
 
 
 def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
-    assert "too unlikely" in words and "place" in words and "%" not in words
+    verdict = words.partition(". ")[2]
+    assert "too unlikely" in verdict and "number" in verdict and "%" not in verdict
 
 
 def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
-    assert "“TheZorblat” could begin with" in words and ("“·the”" in words or "“the”" in words)
+    assert "“TheZorblat” could begin with" in words and "“the”" in words
     assert "no single" not in words
 
 
