@@ -50,6 +50,8 @@ def test_every_head_is_painted_told_and_chosen_where_it_stands(visitor):
         assert f"layer {layer} head {head}: query {query} " in readout_text and f"key {key}," in readout_text
         assert abs(weight - patterns[layer, head, query, key]) <= 0.008
         image.click(position=offset)
+        person.expect_selected(layer=layer, head=head)  # another head alone
+        image.click(position=offset)
         person.expect_selected(layer=layer, head=head, query=query, key=key)
         expect(inspection).to_contain_text(f"({query}) → key")
     head_image(person, 0, 1).click(position=cell_offset(head_image(person, 0, 1), len(trace), 3, 20))

@@ -26,11 +26,13 @@ def test_a_small_head_becomes_the_large_one(person):
 
 
 @pytest.mark.exhaustive
-def test_the_small_head_chooses_the_cell_under_the_pointer(person):
-    person.grid.locator("[data-layer='0'][data-head='1']").click(position={"x": 10, "y": 30})
+def test_another_small_head_keeps_query_and_key_and_the_chosen_one_sets_them(person):
+    before, tokens = person.state, person.chips.count()
+    thumbnail = person.grid.locator("[data-layer='0'][data-head='1']")
+    thumbnail.click(position={"x": 10, "y": 30})
+    person.expect_selected(layer=0, head=1, query=before["query"], key=before["key"])
+    thumbnail.click(position={"x": 10, "y": 30})
     state = person.state
-    tokens = person.chips.count()
-    assert state["head"] == 1
     assert 0 <= state["key"] < state["query"] < tokens - 1
 
 

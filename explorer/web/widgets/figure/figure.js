@@ -390,7 +390,8 @@ export function headGrid(element) {
     const cell = cellAt(event);
     if (!cell) return;
     if (event.shiftKey) return toggleHead(cell);
-    if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
+    const isChosen = cell.layer === state.layer && cell.head === state.head;
+    if (!isChosen || !(cell.x <= cell.y)) delete cell.x, delete cell.y; // of another head, or above the diagonal: choose the head alone
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
