@@ -50,7 +50,12 @@ def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
     expect(bars(person).first).to_be_visible()
     expect(person.page.locator("#steps")).to_be_visible()
     expect(card(person).locator("output")).to_contain_text(f"“{chosen}”")
-    expect(card(person).locator("output")).to_contain_text("place")
+    expect(card(person).locator("output")).to_contain_text(
+        re.compile(r"^Right: |is number \d+ on its list \([\d.]+%\)")
+    )
+    expect(person.page.locator("#next-token tbody tr", has_text="your guess").locator(".text")).to_have_text(
+        re.compile(f"·?{re.escape(chosen)}")
+    )
     assert percent(person) == sorted(percent(person), reverse=True)
 
 

@@ -49,7 +49,7 @@ def open_figure(visit, viewport=None, **fields) -> tuple[Person, Locator]:
 
 # What the legend says of colours, and what curves of two colours say of themselves
 COLOURS = """(figure) => [
-  Object.fromEntries([...figure.querySelectorAll(".readout .summand")].map((one) =>
+  Object.fromEntries([...figure.querySelectorAll(".sum .summand")].map((one) =>
     [one.textContent, getComputedStyle(one.querySelector("i")).backgroundColor])),
   Object.fromEntries([...figure.querySelectorAll(".curve:is(.adds, .takes)")].map((curve) =>
     [curve.item.label.split(": ").pop(), getComputedStyle(curve).stroke])),
@@ -77,7 +77,7 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person.page.locator("[data-mode=story]").click()
     person.at_rest()
     assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
-    expect(figure.locator(".readout .summand")).to_have_count(4)
+    expect(figure.locator(".sum .summand")).to_have_count(4)
     legend, curves = figure.evaluate(COLOURS)
     assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
 
