@@ -203,6 +203,7 @@ def test_the_answer_is_covered_while_it_is_guessed(visitor):
     for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
         expect(text).to_have_css("visibility", "hidden")
     expect(figure.locator(".block[aria-label*='best guess']")).to_have_count(0)
+    expect(person.at_rest().page.locator(".drawing[data-moving]")).to_have_count(0)
     covered = figure.bounding_box()
     person.page.evaluate("document.body.classList.remove('guessing')")
     expect(figure.locator("text.answer").first).to_have_css("visibility", "visible")
