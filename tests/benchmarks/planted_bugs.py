@@ -366,7 +366,7 @@ BUGS = {
     "browser/test_languages.py": [
         ('link.searchParams.delete("lang"); // who opens', "// who opens"),
     ],
-    "browser/test_tokens.py browser/test_selection.py": [
+    "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
         ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
         (

@@ -154,7 +154,6 @@ def test_greedy_beam_and_sampling_are_compared(writer):
     assert scores["beam"] >= scores["greedy"]
 
 
-@pytest.mark.exhaustive
 def test_playing_back_goes_through_every_step(writer):
     prompt = len(writer.state["prompt"])
     expect(writer.playback).to_contain_text("The end of 8 steps")

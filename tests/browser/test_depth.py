@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.exhaustive import first_in_core
+
 DEPTH = "document.body.dataset.depth"
 
 
@@ -53,11 +55,9 @@ def test_the_depth_is_in_the_address_and_remembered(newcomer):
     assert again.page.evaluate(DEPTH) == "formula"
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("view", "step"), [("feed_forward", "guesses"), ("overview", "overview"), ("training", "overview")]
-)
-def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, view, step):
+@pytest.mark.parametrize("place", first_in_core(["training overview", "feed_forward guesses", "overview overview"]))
+def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, place):
+    view, step = place.split()
     person = visitor(view)
     choose_depth(person, "story")
     person.expect_selected(view=step, depth="story")
@@ -81,5 +81,6 @@ def test_the_figure_and_the_dial_hardly_move_when_the_depth_changes(visitor):
         person.at_rest()
         shifts.append(person.page.evaluate("[window.shift, window.shift = 0][0]"))
         assert dial.bounding_box() == box
+        expect(person.page.locator("#attention-formula details")).to_have_attribute("open", "")
     assert max(shifts) < 0.1
     assert min(shifts) > 0  # it is watched

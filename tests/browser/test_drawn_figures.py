@@ -138,7 +138,6 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
     person.expect_selected(query=20)
 
 
-@pytest.mark.exhaustive
 def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_downloaded(newcomer):
     person = newcomer().open(view="prediction", query=27)
     plot = person.page.locator("#prediction-lens .plot")

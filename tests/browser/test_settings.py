@@ -1,5 +1,6 @@
 """Sampling settings: they change the table and the pick, and resample nothing."""
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -154,6 +155,12 @@ def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(perso
         expect(drawn_stretch).to_have_count(1)
         tokens.add(falls.text_content().split("“")[1])
         assert marker.get_attribute("style") == marker_style
+        lefts, widths = person.draw.locator(".stretch").evaluate_all(
+            "all => ['left', 'width'].map((side) => all.map(({ style }) => parseFloat(style[side])))"
+        )
+        num_likeliest = min(9, len(lefts))  # one more may be drawn from among all others
+        expected = [0, *np.cumsum(widths)][:num_likeliest]
+        assert lefts[:num_likeliest] == pytest.approx(expected, abs=1e-3)
     assert len(tokens) == 2
     expect(falls).to_contain_text("Before the change it was")
     with person.redrawn(person.prediction):
@@ -162,6 +169,12 @@ def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(perso
     with person.redrawn(person.prediction):
         person.set_number("seed", 1)
     expect(marker).not_to_have_attribute("style", marker_style)
+    person.set("temperature", 0.1)
+    bar = rows(person).nth(5).locator(".bars b")
+    expect(words(person)).to_contain_text("of 300")
+    before = person.at_rest() and bar.evaluate("bar => parseFloat(bar.style.width)")
+    person.draw.get_by_label("log bars").check()  # of small probabilities
+    assert bar.evaluate("bar => parseFloat(bar.style.width)") > before + 5
 
 
 def test_any_token_can_be_looked_for(person, undrawn):
@@ -209,16 +222,6 @@ def test_numbers_are_explained_to_the_keyboard(person):
         person.set("temperature", 0.5)
     rows(person).nth(1).locator(".scaled").focus()
     expect(note).to_contain_text("/ 0.5 =")
-
-
-@pytest.mark.exhaustive
-def test_small_probabilities_are_seen_on_a_logarithmic_scale(person):
-    person.set("temperature", 0.1)
-    bar = rows(person).nth(5).locator(".bars b")
-    expect(words(person)).to_contain_text("40 of 300")
-    before = bar.evaluate("bar => parseFloat(bar.style.width)")
-    person.draw.get_by_label("log bars").check()
-    assert bar.evaluate("bar => parseFloat(bar.style.width)") > before + 5
 
 
 @pytest.mark.exhaustive

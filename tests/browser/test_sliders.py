@@ -8,6 +8,7 @@ TABLE = """() => ({
     .filter((row) => row.querySelector(".tag").innerText.includes("pick")).map((row) => row.dataset.token),
   rows: Object.fromEntries([...document.querySelectorAll("#next-token tbody tr")].map((row) => [row.dataset.token, {
     percent: parseFloat(row.querySelector(".bars b").style.width),
+    plain: parseFloat(row.querySelector(".bars b + *").style.left),
     cells: [...row.cells].slice(1).map((cell) => cell.innerText),
   }])),
 })"""
@@ -53,3 +54,5 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
         for token in both:
             assert drawn["rows"][token]["cells"] == answered["rows"][token]["cells"], setting
             assert drawn["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
+            model = drawn["rows"][token]["cells"][drawn["heads"].index("model") - 1]
+            assert drawn["rows"][token]["plain"] == pytest.approx(100 * float(model), rel=1e-2), setting

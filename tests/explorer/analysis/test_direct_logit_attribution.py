@@ -20,7 +20,12 @@ from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates
 from explorer.tracing.trace import Trace
 from tests import layouts
-from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
+from tests.sample_models import (
+    capture_all_kinds_edited_style,
+    capture_edited_style,
+    capture_stream_edited_style,
+    capture_style,
+)
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
@@ -61,6 +66,13 @@ def test_the_parts_add_up_to_the_captured_logit(trace, position):
     assert result.logit == trace["logits"][position, TOKEN]
     assert result.error <= 1e-4
     assert result.error == abs(result.total - result.logit)
+
+
+def test_an_unchanged_run_has_no_part_of_changes():
+    """Of a model that scales its embeddings, too."""
+    trace = capture_style("learned")
+    assert trace.config.embedding_scale != 1
+    assert direct_logit_attribution(trace, 5, TOKEN).changes == pytest.approx(0, abs=1e-6)
 
 
 def test_the_kinds_of_parts_are_all_of_them(trace):
