@@ -260,6 +260,11 @@ def _loss(context: QuantityContext) -> float:
     return mean_text_loss(context.trace)
 
 
+def _mean_surprisal(context: QuantityContext) -> float:
+    """Return the mean surprisal of the text's tokens, the loss in bits."""
+    return mean_text_loss(context.trace) / math.log(2)
+
+
 def _position_share(context: QuantityContext) -> float:
     parts = embedding_parts(context.trace, context.selection.query)
     if parts.position is None:
@@ -304,6 +309,7 @@ MEASURES: dict[str, Callable[..., float]] = {
     "feed_forward_adds": _feed_forward_adds,
     "tokens": _tokens,
     "loss": _loss,
+    "mean_surprisal": _mean_surprisal,
     "position_share": _position_share,
     "parameters": _parameters,
     "size": _size,

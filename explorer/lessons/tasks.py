@@ -53,10 +53,55 @@ class FindPromptTask:
     def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
         if now.run.token_ids == step.run.token_ids:
             return TaskCheckResult(False, _("This is still the text of the lesson: change it, and press Run."))
-        holds = self.when.holds(now)
+        if self.when.holds(now):
+            return TaskCheckResult(True, _("Well done: it holds for your text."))
+        conditions = self.when.arguments if self.when.name == "all" else [self.when]
+        texts = dict.fromkeys(_describe_condition(condition, conditions, now) for condition in conditions)
         return TaskCheckResult(
-            holds, _("It holds for your text.") if holds else _("It does not hold for this text yet.")
+            False, " ".join(text for text in texts if text) or _("It does not hold for this text yet.")
         )
+
+
+def _describe_condition(condition: LessonCondition, others: list[LessonCondition], context: QuantityContext) -> str:
+    """Return what of a condition holds of the text and what is wanted; "" for a kind that has no sentence."""
+    bounds = _bounds(condition)
+    if bounds is None:
+        return ""
+    quantity, value = bounds[0], bounds[0].evaluate(context)
+    same = [other for other in others if (_bounds(other) or (None,))[0] == quantity]
+    is_met = all(other.holds(context) for other in same)
+    if quantity.name == "tokens":
+        if is_met:
+            return _("The number of tokens is right.")
+        return _("It has {value} tokens; {wanted} are wanted.", value=f"{value:,.0f}", wanted=_format_count_range(same))
+    values = {"value": format_number(value), "bound": f"{bounds[1]:g}"}
+    if quantity.name == "mean_surprisal" and condition.name == "more":
+        if is_met:
+            return _("The surprisal is high enough.")
+        return _("Its surprisal is {value} bits a token; more than {bound} are wanted.", **values)
+    if quantity.name == "probability" and quantity.arguments.get("rank") == 1 and condition.name == "more":
+        if is_met:
+            return _("The probability is high enough.")
+        return _("The likeliest token has probability {value}; more than {bound} is wanted.", **values)
+    return ""
+
+
+def _bounds(condition: LessonCondition) -> tuple[LessonQuantity, float] | None:
+    """Return the quantity that a condition compares with a number, and the number; None for another condition."""
+    if condition.name not in ("more", "less") or condition.arguments[1].name != "number":
+        return None
+    return condition.arguments[0], condition.arguments[1].arguments["value"]
+
+
+def _format_count_range(conditions: list[LessonCondition]) -> str:
+    """Format the whole numbers that conditions on one count admit."""
+    bounds = {condition.name: _bounds(condition)[1] for condition in conditions}
+    low, high = (f"{bounds[name] + step:,.0f}" if name in bounds else "" for name, step in (("more", 1), ("less", -1)))
+    if not low or not high:
+        return _("at least {count}", count=low) if low else _("at most {count}", count=high)
+    if bounds["less"] - bounds["more"] == 3:
+        return _("{low} or {high}", low=low, high=high)
+    return _("{low} to {high}", low=low, high=high)
 
 
 @dataclass(frozen=True)

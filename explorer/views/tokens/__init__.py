@@ -29,7 +29,7 @@ from explorer.views.tokens.embedding import (
     pca_plot,
     vector_bars,
 )
-from explorer.views.tokens.token_table import TABLE_FIGURE, column_by_x, draw_token_table
+from explorer.views.tokens.token_table import NUM_LESSON_COLUMNS, TABLE_FIGURE, WIDTHS, column_by_x, draw_token_table
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 
@@ -178,7 +178,7 @@ VIEW = View(
             template=TABLE_FIGURE,
             no_difference_reason=make_no_difference_reason(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
-            draw=lambda trace, s: draw_token_table(trace, s.query),
+            draw=lambda trace, s: draw_token_table(trace, s.query, NUM_LESSON_COLUMNS if s.lesson else len(WIDTHS)),
             click_selects={"customdata": "query"},
             verify=verify_derived("logits"),
             inspect=inspect_table_cell,

@@ -13,6 +13,7 @@ from explorer.views.style import MONO, label, row_band
 from explorer.views.tokens.byte_pair_merges import format_hex
 
 MAX_ROWS = 20  # of the table
+NUM_LESSON_COLUMNS = 3  # position, token and id: no lesson asks about the others
 WIDTHS = {"position": 1.0, "token": 2.0, "id": 1.0, "bytes": 3.2, "surprisal": 1.6, "entropy": 1.6, "rank": 1.1}
 TITLES = {
     "position": N_("position"),
@@ -43,8 +44,10 @@ def column_by_x(x: float) -> str:
     return list(WIDTHS)[int(np.searchsorted(edges, x, side="right"))]
 
 
-def draw_token_table(trace: Trace, query: int) -> go.Figure:
+def draw_token_table(trace: Trace, query: int, num_columns: int = len(WIDTHS)) -> go.Figure:
     """Draw a row of facts for every token; of more than 20 tokens, the 20 around the query.
+
+    Only the first `num_columns` columns are in sight.
 
     The three measures of how well it was predicted share one scale in bits, as log₂ of the rank is the bits it
     takes to write it. Uniform guessing has the middle colour, so that text on it is legible.
@@ -86,7 +89,7 @@ def draw_token_table(trace: Trace, query: int) -> go.Figure:
         fact=describe_token(trace, query),
         middles=(edges[:-1] + edges[1:]) / 2,
         titles=[translate(TITLES[name]) for name in WIDTHS],
-        column_range=[0, edges[-1]],
+        column_range=[0, edges[num_columns]],
         row_range=[rows[0] + max(len(rows), 8) - 0.4, rows[0] - 0.6],
         band=row_band(query, 2),
     )

@@ -341,7 +341,7 @@ export function notifyLessonStep(now) {
 /** Calls `listener` with every step that Python tells, or tells anew. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
 export const onLessonStep = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
 
-/** Where a lesson was left: the step, and each step's reply. @typedef {{ step: number, replies: Record<string, string> }} Left */
+/** Where a lesson was left: the step, each step's reply, and whether its end was reached. @typedef {{ step: number, replies: Record<string, string>, isDone?: boolean }} Left */
 
 /** All that were begun, by their names. @returns {Record<string, Left>} */
 export function lessonPositions() {
@@ -386,6 +386,13 @@ export function forgetReply() {
   delete all[state.lesson]?.replies[state.step];
   try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* it is asked again in this visit */ }
   tune({ reply: "" });
+}
+
+/** Has the browser keep that the lesson is done; it begins at its first step again. */
+export function finishLesson() {
+  const all = lessonPositions();
+  all[state.lesson] = { replies: {}, ...all[state.lesson], step: 1, isDone: true };
+  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* not every frame has a storage */ }
 }
 
 /** What a lesson was begun from. @type {State | null} */

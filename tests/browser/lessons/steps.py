@@ -43,6 +43,9 @@ FIGURES_IN_SIGHT = """[...document.querySelectorAll("#view .panels > .block, #ne
 
 def expect_one_figure(page: Page, step: LessonStep):
     """Expect a step to leave its text and one figure in sight, and nothing that leads elsewhere; a task leaves all."""
+    if step.task and step.target == "prompt":
+        expect(page.locator("#navigation")).to_be_hidden()
+        return expect(page.locator("#prompt")).to_be_visible()
     if step.task or step.target == "prompt":
         return expect(page.locator("#navigation")).to_be_visible()
     expect(page.locator(NAVIGATION).locator("visible=true")).to_have_count(0)

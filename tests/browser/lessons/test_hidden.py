@@ -42,13 +42,13 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     page.evaluate("explorer.select({ view: 'tokens' })")  # where the whole page is in sight
     expect(page.locator("#step")).to_be_visible()
     expect(page.locator("#brief button")).to_be_hidden()
-    column(page).get_by_role("button", name="Show it without my reply").click()
+    column(page).get_by_role("button", name="Just show me").click()
     expect(column(page).locator(".verdict p")).to_contain_text("The run says")
     expect(column(page).locator(".verdict p")).not_to_contain_text(re.compile("[✓✗]"))
     expect(page.locator("#brief button")).to_be_visible()
     page.set_viewport_size({"width": 1440, "height": 900})
     column(page).get_by_role("button", name="Next").click()
-    column(page).get_by_role("button", name="Show it without my reply").click()
+    column(page).get_by_role("button", name="Just show me").click()
     for selector in ("#lesson .verdict p", "#next-token .distribution", "#generate"):
         expect(page.locator(selector)).to_be_in_viewport()
     open_lesson(page, bundled_address, lesson="residual-stream", step=1, depth="story")
@@ -73,5 +73,5 @@ def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     expect(chooser).to_contain_text("Lily")
     expect(chooser).to_be_hidden()
     expect(page.locator("#experiments-what-ifs .what-ifs")).to_be_hidden()
-    page.get_by_role("button", name="Show it without my reply").click()
+    page.get_by_role("button", name="Just show me").click()
     expect(chooser).to_be_visible()

@@ -3,7 +3,7 @@
 import { call, Refused } from "../../static/server_connection.js";
 import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
 import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
-import { forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
+import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 import { openSheet } from "./worksheet.js";
@@ -326,14 +326,15 @@ function questionNodes(asked, judged) {
   const nodes = [make("p", { className: "words" }, asked.words), ...ASKS[asked.kind](asked, judged, sendReply)];
   if (asked.is_example) return nodes;
   if (judged) return [...nodes, button(_("Ask me again"), forgetReply, { className: "quiet" })];
-  return [...nodes, button(_("Show it without my reply"), showAnswer, { className: "quiet" })];
+  return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
 
-/** What of the page a step leaves in sight: one figure, the tokens, the next token, what is above a view's figures, or, for a task or in another view, all. */
+/** What of the page a step leaves in sight: one figure, the tokens, the next token, what is above a view's figures, or, for a task without a prompt or in another view, all. */
 function subjectOf({ target = "", task, view }) {
-  if (task || target === "prompt" || view !== state.view) return "page";
+  if (view !== state.view || (task && target !== "prompt") || (target === "prompt" && !task)) return "page";
+  if (target === "prompt") return view === "tokens" ? "strip" : "answer";
   if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
   if (target === "strip") return target;
   return !target || target === "series" || target.endsWith("-what-ifs") ? "view" : "figure";
@@ -342,6 +343,7 @@ function subjectOf({ target = "", task, view }) {
 /** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {{ target?: string, task: any, view: any }} step */
 function leaveInSight(step) {
   document.body.dataset.lessonOn = subjectOf(step);
+  document.body.classList.toggle("lesson-types", step.target === "prompt");
   document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
 }
 
@@ -350,12 +352,15 @@ export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
   const back = /** @type {HTMLButtonElement} */ (find(column, ".back")), next = find(column, ".next");
   const drawn = new Map(); // part of the column -> what is drawn there, as text
-  let content = null, place = "";
+  let content = null, place = "", isAtEnd = false;
 
   function show(given) {
     const here = `${given.name} ${given.step}`, isNew = here !== place, isAnswered = !isNew && given.judged && !content?.judged;
     content = given;
     place = here;
+    if (isAtEnd && !isNew) return;
+    isAtEnd = false;
+    column.classList.remove("at-end");
     cover(given.hides);
     leaveInSight(given);
     say(heading, given.heading ?? "");
@@ -374,6 +379,30 @@ export function lesson(element) {
     if (isAnswered) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // below a telephone's fold
     notifyLessonStep(given);
     countDraw(column);
+  }
+
+  /** After the last step: that it is done, what it was against, and the next lesson. */
+  async function close() {
+    isAtEnd = true;
+    finishLesson();
+    column.classList.add("at-end");
+    const { name, title, against, steps } = content;
+    say(heading, _("Done: {title}", { title }));
+    for (const selector of [".against", ".note"]) say(find(column, selector), "");
+    for (const selector of [".question", ".verdict", ".after"]) part(selector, null, () => [], []);
+    const told = [ngettext("You went through its {count} step.", "You went through all {count} steps.", steps), ...(against ? [_("You may have thought that {belief}. You have seen that it is not so.", { belief: against })] : [])];
+    part(".before", ["done", name], () => told.map((text) => make("p", {}, text)));
+    next.textContent = _("Close");
+    back.disabled = false;
+    heading.focus({ preventScroll: true });
+    const all = await call("listed_lessons", [state]), following = all.slice(all.findIndex((one) => one.name === name) + 1).find(({ needs }) => !needs);
+    if (!isAtEnd || !following) return;
+    part(".after", ["next", following.name], () => [make("p", {}, _("The next lesson:")), button(following.title, () => goToStep(following.name, lessonPositions()[following.name]?.step ?? 1), { className: "reply" })]);
+  }
+
+  function reopen() {
+    isAtEnd = false;
+    show(content);
   }
 
   // What is drawn as it was stays, so that the keyboard's place does.
@@ -398,7 +427,7 @@ export function lesson(element) {
     if (!judged?.words) return [];
     const { is_right: isRight, words } = judged;
     if (isRight === null) return [make("p", { className: "open" }, words)];
-    return [make("p", { className: isRight ? "right" : "wrong" }, make("strong", {}, isRight ? `✓ ${_("Right.")}` : `✗ ${_("Not so.")}`), ` ${words}`)];
+    return [make("p", { className: isRight ? "right" : "wrong" }, make("strong", {}, isRight ? `✓ ${_("Right, well done.")}` : `✗ ${_("Not quite.")}`), ` ${words}`)];
   }
 
   function arrive(target) {
@@ -428,6 +457,7 @@ export function lesson(element) {
     if (isOpen && content) leaveInSight(content);
     if (isOpen !== column.hidden) return;
     column.hidden = !isOpen;
+    isAtEnd = false;
     document.body.classList.toggle("in-lesson", isOpen);
     window.dispatchEvent(new Event("resize")); // pictures have more room, or less
     if (isOpen) return;
@@ -436,8 +466,11 @@ export function lesson(element) {
     pointAtNothing();
   }
 
-  back.addEventListener("click", () => goToStep(state.lesson, content.step - 1));
-  next.addEventListener("click", () => (content && content.step < content.steps ? goToStep(state.lesson, content.step + 1) : leaveLesson()));
+  back.addEventListener("click", () => (isAtEnd ? reopen() : goToStep(state.lesson, content.step - 1)));
+  next.addEventListener("click", () => {
+    if (isAtEnd || !content?.steps) return leaveLesson();
+    return content.step < content.steps ? goToStep(state.lesson, content.step + 1) : close();
+  });
   find(column, ".leave").addEventListener("click", leaveLesson);
   find(column, ".print").addEventListener("click", () => { if (content?.steps) openSheet(content.name, content.steps); });
   fold.addEventListener("click", () => {
@@ -478,12 +511,13 @@ export function lessons(element) {
     find(details, "summary").focus({ preventScroll: true });
   });
 
-  /** @param {Listed} lesson @param {{ step: number } | undefined} left @param {boolean} isFirst */
+  /** @param {Listed} lesson @param {{ step: number, isDone?: boolean } | undefined} left @param {boolean} isFirst */
   function row({ name, title, audience, minutes, steps, needs }, left, isFirst) {
     const length = _("{minutes} min, {steps}", { minutes, steps: ngettext("{count} step", "{count} steps", steps) });
-    const made = make("button", { type: "button", className: "one" }, span("title", title), span("length", length), span("audience", _("For {audience}", { audience })));
+    const made = make("button", { type: "button", className: "one" }, span("title", left?.isDone ? `✓ ${title}` : title), span("length", length), span("audience", _("For {audience}", { audience })));
     if (needs) made.append(span("audience", needs));
     else if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));
+    else if (left?.isDone) made.append(span("left", _("done")));
     else if (isFirst) made.append(span("left", _("Start here")));
     made.addEventListener("click", () => {
       hide();

@@ -66,6 +66,7 @@ const QUANTITIES = {
   feed_forward_adds: async (context, named) => (await attribution(context, named)).feed_forward[context.layer],
   tokens: ({ tokens }) => tokens.length,
   loss: ({ measures }) => (sum(measures.surprisal.slice(1)) / (measures.surprisal.length - 1)) * Math.LN2,
+  mean_surprisal: ({ measures }) => sum(measures.surprisal.slice(1)) / (measures.surprisal.length - 1),
   parameters: (context, { part = "all" }) => context.ask("numParameters", { names: PARAMETERS[part] }),
   size: ({ config, dHead }, { name }) => (name === "d_head" ? dHead : config[name]),
   async sum(context, given) { const [a, b] = await both(context, given); return a + b; },

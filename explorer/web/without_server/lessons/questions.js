@@ -136,6 +136,32 @@ function cells({ rows, columns, row_values: ofRows, column_values: ofColumns }, 
   };
 }
 
+/** @typedef {import("./quantities.js").Condition} Condition */
+/** The quantity that a condition compares with a number, and the number, as lessons/tasks.py. @param {Condition} condition */
+const boundsOf = ({ name, arguments: [quantity, bound] = [] }) => (["more", "less"].includes(name) && bound.name === "number" ? { quantity, bound: bound.arguments.value } : null);
+
+/** What of a condition holds of the text, and what is wanted. @param {Condition} condition @param {Condition[]} others @param {Context} context */
+async function describeCondition(condition, others, context) {
+  const bounds = boundsOf(condition);
+  if (!bounds) return "";
+  const { quantity, bound } = bounds, value = await evaluate(context, quantity), isMore = condition.name === "more";
+  const same = others.filter((other) => JSON.stringify(boundsOf(other)?.quantity) === JSON.stringify(quantity));
+  const isMet = (await Promise.all(same.map((other) => holds(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
+  if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; {wanted} are wanted.", { value: value.toLocaleString("en"), wanted: formatCountRange(same) });
+  if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; more than {bound} are wanted.", values);
+  if (quantity.name === "probability" && quantity.arguments.rank === 1 && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
+  return "";
+}
+
+/** The whole numbers that conditions on one count admit. @param {Condition[]} conditions */
+function formatCountRange(conditions) {
+  const find = (/** @type {string} */ name) => conditions.filter((one) => one.name === name).map((one) => boundsOf(one)?.bound).at(-1);
+  const [more, less] = [find("more"), find("less")];
+  if (less === undefined) return _("at least {count}", { count: more + 1 });
+  if (more === undefined) return _("at most {count}", { count: less - 1 });
+  return less - more === 3 ? _("{low} or {high}", { low: more + 1, high: less - 1 }) : _("{low} to {high}", { low: more + 1, high: less - 1 });
+}
+
 /** What is done on the page: whether it is, and a sentence. @type {Record<string, (task: any, step: Context, now: Context) => Promise<{ is_done: boolean, words: string }>>} */
 export const TASKS = {
   async FindHeadTask({ score: name, at_least: least }, _step, now) {
@@ -144,7 +170,9 @@ export const TASKS = {
   },
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };
-    const isDone = await holds(now, when);
-    return { is_done: isDone, words: isDone ? _("It holds for your text.") : _("It does not hold for this text yet.") };
+    if (await holds(now, when)) return { is_done: true, words: _("Well done: it holds for your text.") };
+    const conditions = when.name === "all" ? when.arguments : [when];
+    const texts = new Set(await Promise.all(conditions.map((/** @type {Condition} */ condition) => describeCondition(condition, conditions, now))));
+    return { is_done: false, words: [...texts].filter(Boolean).join(" ") || _("It does not hold for this text yet.") };
   },
 };

@@ -41,7 +41,7 @@ async function formula(about) {
 
 /** @param {About} about */
 async function table(about) {
-  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
+  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
   const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
   const columns = [
     rows.map(String), rows.map((at) => label(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
@@ -53,7 +53,7 @@ async function table(about) {
     edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
     hover: rows.map((at, i) => WIDTHS.map(() => formatRow(about, at, bytes[i]))), positions: rows.map((at) => WIDTHS.map(() => at)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact,
     middles: WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
-    column_range: [0, EDGES.at(-1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
+    column_range: [0, EDGES.at(state.lesson ? 3 : -1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
   };
 }
 

@@ -53,6 +53,7 @@ def expected_value(trace, name: str):
         "cosine": cat @ dog / math.sqrt((cat @ cat) * (dog @ dog)),
         "tokens": 9,
         "loss": np.mean(texts),
+        "mean_surprisal": np.mean(texts) / np.log(2),
         "position_share": 0,
         "parameters": 6 * 4 * 192 * 192,
         "size": 192,

@@ -210,6 +210,20 @@ def test_a_prompt_is_found(plain):
     assert not task.check(plain, plain.replace({"text": "One two three four five"})).is_done
 
 
+def test_a_prompt_that_is_no_find_says_which_part_of_the_task_fails(plain):
+    conditions = "{all: [{less: [{of: tokens}, 7]}, {more: [{of: tokens}, 4]}, {more: [{of: mean_surprisal}, %s]}]}"
+    task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 0.1}")).steps[0].task
+    few = plain.replace({"text": "One two"})
+    count = len(few.trace.tokens)
+    assert task.check(plain, few).text == f"It has {count} tokens; 5 or 6 are wanted. The surprisal is high enough."
+    task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 90}")).steps[0].task
+    assert "more than 90 are wanted" in task.check(plain, few).text
+    task = (
+        parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0.9999]}")).steps[0].task
+    )
+    assert task.check(plain, few).text.startswith("The likeliest token has probability ")
+
+
 def test_the_lessons_own_text_is_no_find(plain):
     task = parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: tokens}, 4]}")).steps[0].task
     assert not task.check(plain, plain).is_done
