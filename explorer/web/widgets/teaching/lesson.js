@@ -427,7 +427,7 @@ export function lesson(element) {
     if (!judged?.words) return [];
     const { is_right: isRight, words } = judged;
     if (isRight === null) return [make("p", { className: "open" }, words)];
-    return [make("p", { className: isRight ? "right" : "wrong" }, make("strong", {}, isRight ? `✓ ${_("Right, well done.")}` : `✗ ${_("Not quite.")}`), ` ${words}`)];
+    return [make("p", { className: isRight ? "right" : "wrong" }, make("strong", {}, isRight ? _("✓ Right, well done.") : _("✗ Not quite.")), ` ${words}`)];
   }
 
   function arrive(target) {
