@@ -69,7 +69,7 @@ class LessonListButton(HtmlWidget):
             "glossary": _("Glossary"),
             "glossary_is": _("ten words to begin with, then all others"),
             "present": _("Present"),
-            "present_is": _("one figure, or one step of a lesson, on the whole screen"),
+            "present_is": _("save figures as slides, put them in order, and show them on the whole screen"),
         }
         super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)
 
