@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import escape_token, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
@@ -108,7 +108,8 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
     key = quote_token(trace.tokens[best.key])
     assert f"look back: layer {best.layer} head {best.head} at {key} (" in sentence
     assert contains_number(sentence, best.effect)
-    assert f"look back is at {key}." in whole_model_sentence(trace, select(trace, depth="story"))
+    story = whole_model_sentence(trace, select(trace, depth="story"))
+    assert f"look back is at “{escape_token(trace.tokens[best.key]).removeprefix('·')}”." in story  # as a word
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
 

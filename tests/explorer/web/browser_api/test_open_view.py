@@ -33,20 +33,22 @@ def test_an_open_view_has_everything_it_shows(rope_trace, view):
     assert open_view.panels(newly=False) == [panel for panel in view.panels if not panel.is_selection_independent]
 
 
-@pytest.mark.parametrize("view", [view for view in VIEWS if not view.requires_own_module], ids=lambda view: view.name)
-def test_headings_name_what_is_chosen(edited_trace_of, view):
+def test_headings_name_what_is_chosen(edited_trace_of):
     edited_trace = edited_trace_of("rope")
     selection = Selection(layer=1, head=2, query=9, key=4, neuron=7).clamp_to_trace(edited_trace)
-    open_view = OpenView(view, edited_trace, selection, comparison=Comparison.with_unchanged(edited_trace))
-    headings = {panel.name: open_view.heading(panel) for panel in view.panels if open_view.has(panel)}
+    comparison = Comparison.with_unchanged(edited_trace)
+    headings = {}
+    for view in VIEWS:
+        if not view.requires_own_module:
+            open_view = OpenView(view, edited_trace, selection, comparison=comparison)
+            shown = [panel for panel in view.panels if open_view.has(panel)]
+            headings |= {f"{view.name}-{panel.name}": open_view.heading(panel) for panel in shown}
     assert not [text for text in headings.values() if re.search(r"[{}]|\bchosen\b", text)]
-    if view.name == "attention":
-        query, key = (quote_token(edited_trace.tokens[i]) for i in (9, 4))
-        assert headings["pattern"] == f"Layer 1 head {selection.head}: who looks at whom"
-        assert headings["dimensions"] == f"Layer 1 head {selection.head}: the score of {query} → {key}"
-    if view.name == "prediction":
-        token = edited_trace.vocabulary[ranking_without_interventions(edited_trace, 9)[0]]
-        assert headings["path"] == f"The probability of {quote_token(token)}, depth by depth"
+    query, key = (quote_token(edited_trace.tokens[i]) for i in (9, 4))
+    assert headings["attention-pattern"] == f"Layer 1 head {selection.head}: who looks at whom"
+    assert headings["attention-dimensions"] == f"Layer 1 head {selection.head}: the score of {query} → {key}"
+    token = edited_trace.vocabulary[ranking_without_interventions(edited_trace, 9)[0]]
+    assert headings["prediction-path"] == f"The probability of {quote_token(token)}, depth by depth"
 
 
 @every_view
