@@ -31,9 +31,11 @@ const versionOf = ({ headers }) => headers.get("etag") ?? headers.get("last-modi
 /** Replaces what the server has another version of: all or, if it does not answer, nothing. @param {Cache} cache @param {string[]} urls */
 async function renew(cache, urls) {
   const answers = await Promise.all(urls.map(async (url) => {
-    const response = await fetch(url, { cache: "no-cache" }), kept = await cache.match(url);
+    const head = await fetch(url, { method: "HEAD", cache: "no-store" }), kept = await cache.match(url);
+    const isKept = Boolean(kept && versionOf(kept) && versionOf(kept) === versionOf(head));
+    const response = isKept || head.status !== 200 ? head : await fetch(url, { cache: "no-cache" });
     if (response.status >= 500) throw new Error(`${response.status} ${url}`);
-    return { url, response, isKept: Boolean(kept && versionOf(kept) && versionOf(kept) === versionOf(response)) };
+    return { url, response, isKept };
   }));
   await Promise.all(answers.filter(({ isKept }) => !isKept).map(async ({ url, response }) => {
     if (response.status === 200) await cache.put(url, response);

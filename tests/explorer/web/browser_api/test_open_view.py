@@ -41,8 +41,8 @@ def test_headings_name_what_is_chosen(edited_trace_of):
     for view in VIEWS:
         if not view.requires_own_module:
             open_view = OpenView(view, edited_trace, selection, comparison=comparison)
-            shown = [panel for panel in view.panels if open_view.has(panel)]
-            headings |= {f"{view.name}-{panel.name}": open_view.heading(panel) for panel in shown}
+            panels = [panel for panel in view.panels if open_view.has(panel)]
+            headings |= {f"{view.name}-{panel.name}": open_view.heading(panel) for panel in panels}
     assert not [text for text in headings.values() if re.search(r"[{}]|\bchosen\b", text)]
     query, key = (quote_token(edited_trace.tokens[i]) for i in (9, 4))
     assert headings["attention-pattern"] == f"Layer 1 head {selection.head}: who looks at whom"
