@@ -62,6 +62,13 @@ def expect_both_beside_each_other(person):
     person.page.locator("#attention-heads-b .head").nth(3).focus()
     person.page.keyboard.press("Enter")
     expect(person.page.locator("#attention-heads .head").nth(3)).to_have_attribute("aria-pressed", "true")
+    person.page.evaluate("window.explorer.select({ view: 'overview' })")
+    for suffix, letter in (("", "A"), ("-b", "B")):  # what has no heading has its letter before its path
+        path = person.page.locator(f"#overview-whole{suffix} .path")
+        expect(path).to_be_visible()
+        assert path.evaluate("path => getComputedStyle(path, '::before').content") == f'"{letter}: "'
+    person.page.evaluate("window.explorer.select({ view: 'attention' })")
+    person.at_rest()
 
 
 @pytest.mark.exhaustive

@@ -30,13 +30,18 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     query, key = selection.query, selection.key
     names = {"query": quote_token(trace.tokens[query]), "key": quote_token(trace.tokens[key])}
     if trace.config.position == "rope":
-        angles = rotation_angles(trace, selection.layer)[:, 0]
-        rotated = _(
-            "RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.",
-            angle=format_number(angles[query]),
-            key_angle=format_number(angles[key]),
-            **names,
-        )
+        angle, key_angle = (format_number(rotation_angles(trace, selection.layer)[at, 0]) for at in (query, key))
+        if query == key:
+            rotated = _("RoPE rotates pair 0 of {query} by {angle} rad.", angle=angle, **names)
+        else:
+            rotated = _(
+                "RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.",
+                angle=angle,
+                key_angle=key_angle,
+                **names,
+            )
+    elif query == key:
+        rotated = _("Each position adds a vector: {query} has that of position {position}.", position=query, **names)
     else:
         rotated = _(
             "Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine "

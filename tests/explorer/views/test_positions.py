@@ -116,6 +116,8 @@ def test_the_sentence_has_the_angles_or_the_cosine_of_the_chosen_tokens(trace_of
     first, second = (quote_token(rope.tokens[i]) for i in (9, 4))
     words = VIEW.sentence(rope, Selection(query=9, key=4))
     assert f"pair 0 of {first} by 9.00 rad, of {second} by 4.00 rad." in words
+    assert f"pair 0 of {first} by 9.00 rad. " in VIEW.sentence(rope, Selection(query=9, key=9))
+    assert f"{first} has that of position 9." in VIEW.sentence(adding, Selection(query=9, key=9))
     first, second = adding["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))
     assert contains_number(VIEW.sentence(adding, Selection(query=9, key=4)), cosine)

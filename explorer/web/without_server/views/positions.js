@@ -185,16 +185,20 @@ async function by_distance(about) {
 /** Kind of positions -> the panels of its models. */
 const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
-/** @param {About} about */
 /** How far RoPE rotates the chosen query and key, or how alike their vectors are (positions_sentence). @param {About} about */
-async function sentence(about) {
+async function sentence(about) { return `${await describe(about)} ${_("Choose two tokens.")}`; }
+
+/** @param {About} about */
+async function describe(about) {
   const { config, tokens, position, key } = about, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
     const angles = await rotationAngles(about), [angle, key_angle] = [position, key].map((at) => formatNumber(angles[at][0]));
-    return `${_("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle })} ${_("Choose two tokens.")}`;
+    if (key === position) return _("RoPE rotates pair 0 of {query} by {angle} rad.", { ...values, angle });
+    return _("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle });
   }
+  if (key === position) return _("Each position adds a vector: {query} has that of position {position}.", values);
   const vectors = await positionVectors(about);
-  return `${_("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) })} ${_("Choose two tokens.")}`;
+  return _("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) });
 }
 
 export default { formula, sentence, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };
