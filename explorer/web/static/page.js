@@ -115,7 +115,7 @@ function placeViews() {
 
 /** Puts a place for B's figure beside each, once both are to be seen. @param {HTMLElement} section @param {string} markup of the view */
 function placeSecondFigures(section, markup) {
-  if (state.shown !== "both" || find(section, ".of-b")) return;
+  if (state.shown !== "both" || !state["b.checkpoint"] || find(section, ".of-b")) return;
   const copies = parseMarkup(markup);
   for (const block of findAll(section, ".panels > .block")) {
     const copy = find(copies, `#${block.id}`);

@@ -107,7 +107,7 @@ export function applyDepth() {
   const first = initialView();
   tell(first.view, first.depth);
   onEveryState((now, before) => {
-    document.body.dataset.shown = now.shown ?? "a";
+    document.body.dataset.shown = (now["b.checkpoint"] && now.shown) || "a"; // a link may name it without a second run
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;
     if (now.depth !== "story") depthChosen = now.depth;
