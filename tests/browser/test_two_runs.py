@@ -19,7 +19,10 @@ def ways(person):
 
 
 def test_another_prompt_stands_beside_this_one(visitor):
-    person = visitor(unfolded="all")
+    person = visitor(unfolded="all", shown="both")  # as a link may say without a second run
+    expect(person.page.locator(".of-b:visible")).to_have_count(0)
+    person.page.evaluate("void window.explorer.select({ shown: 'a' })")
+    person.expect_selected(shown="a")
     expect(person.page.locator("#strip-b")).to_be_hidden()
     expect(person.page.locator("#series")).to_be_hidden()  # but for Training, of a model without steps
     compare(person)
@@ -38,9 +41,6 @@ def test_another_prompt_stands_beside_this_one(visitor):
     expect(person.page.locator("#strip-b")).to_be_hidden()
     expect(person.page.locator("#runs .ways")).to_be_visible()
     expect(person.page.locator("#attention-stages .plot")).to_be_visible()
-    person.page.evaluate("void window.explorer.select({ shown: 'both' })")  # as a link may say
-    person.at_rest()
-    expect(person.page.locator(".of-b:visible")).to_have_count(0)
 
 
 def expect_both_beside_each_other(person):
