@@ -14,6 +14,7 @@ from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_position
 from explorer.views.style import DARK, shorten_token
 from tests.rendered_figures import contains_number
 
+from .legible import TWO_FRAMES
 from .painted import (
     BARS,
     CELL_TEXTS,
@@ -208,7 +209,8 @@ def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):
         with person.redrawn(person.pattern):
             person.page.mouse.click(*person.pattern.evaluate(CELL, [key, query]))
         person.expect_selected(query=query, key=key)
-        person.at_rest()
+        expect(person.at_rest().page.locator(".inspection:visible")).to_have_count(1)
+        person.page.evaluate(TWO_FRAMES)  # the card may have the figure drawn again, which loses a click meanwhile
         tops.add(person.pattern.bounding_box()["y"])
         lengths.add(formula.evaluate(LINES))
     formula.evaluate("(text) => text.removeAttribute('style')")
