@@ -72,6 +72,7 @@ def js_constants() -> dict[str, Any]:
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
         "FORMULA": FORMULA,
+        "IN_FULL": IN_FULL,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],
         "PLOTLY_URL": "../plotly.js",  # from the script that draws figures
         "LESSON": LESSON,

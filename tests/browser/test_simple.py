@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.views import STORY_STEPS, STORY_VIEWS
 
 from .person import ANSWER, collect_posts
@@ -57,6 +58,26 @@ def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
         re.compile(f"·?{re.escape(chosen)}")
     )
     assert percent(person) == sorted(percent(person), reverse=True)
+    lead_through_the_steps(person)
+
+
+def lead_through_the_steps(person):
+    """Follow the one button that goes on, from the guess to the last step, and then to another sentence."""
+    for step in STORY_VIEWS:
+        button = person.page.locator(".next-step:visible")
+        expect(button).to_have_text(f"Next: {step.title} →")
+        button.click()
+        person.expect_selected(view=step.name)
+    last = person.page.locator("#choosing-in-full")
+    expect(last.locator("button, a")).to_have_text(["Another sentence", "A lesson", re.compile("All stages")])
+    last.get_by_role("button", name="A lesson").click()
+    expect(person.page.locator("#lessons .one").first).to_be_visible()
+    person.page.keyboard.press("Escape")
+    last.get_by_role("button", name="Another sentence").click()
+    expect(person.prompt).to_have_value(GUESS_EXAMPLES[1])
+    expect(card(person).locator(".see")).to_be_visible()
+    person.expect_selected(view="overview")
+    expect(bars(person).first).to_be_hidden()
 
 
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):

@@ -1,7 +1,8 @@
 // @ts-check
 // From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
 // follows, one question at a time; what it writes is shown token by token.
-import { notify, showNumWaiting } from "./dom.js";
+import { button, findAll, notify, showNumWaiting } from "./dom.js";
+import { _ } from "./translations.js";
 import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
 import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
 import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
@@ -332,6 +333,12 @@ export function pick(change) {
   if (view === before && depthOfView(view) === mode) return ask("pick");
   goToTop();
   requestView(mode);
+}
+
+/** A button to the story's step after a view; null after the last. @param {string} view */
+export function nextStepButton(view) {
+  const tabs = findAll(document, "#steps [data-view]"), next = tabs[tabs.findIndex(({ dataset }) => dataset.view === view) + 1];
+  return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => pick({ view: next.dataset.view }), { className: "next-step" }) : null;
 }
 
 /** What is shown next is seen from the top of the page. */

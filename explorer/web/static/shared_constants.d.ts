@@ -10,6 +10,7 @@ export const COMPARING: string[];
 /** A step of the story -> the views that tell more of it. */
 export const DEEPER_VIEWS: Record<string, string[]>;
 export const FORMULA: string;
+export const IN_FULL: string;
 export const FULL_TABS: string[];
 /** Whether figures are drawn by Plotly, which the page without a server lacks. */
 export const PLOTLY_URL: string;

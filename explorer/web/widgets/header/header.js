@@ -1,12 +1,13 @@
 // @ts-check
 // What stands around the pictures: models, how much is explained, the language, plain words and the glossary.
-import { changeModel, pick } from "../../static/page_actions.js";
+import { changeModel, goToTop, nextStepButton, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
+import { button, find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { linkTo, writeUrl } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/translations.js";
 import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
+import { IN_FULL } from "../../static/shared_constants.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 
 /** @param {HTMLElement} element */
@@ -138,9 +139,13 @@ export function words(element) {
 
 /** @param {HTMLElement} element */
 export function numbersViewLink(element) {
-  onContent(element, (content) => {
-    find(element, ".in-full").replaceChildren(...(content ? [linkTo(`${content.words} →`, content.look)] : []));
-  });
+  const line = find(element, ".in-full"), next = nextStepButton(widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length));
+  const ways = next ? [next] : [ // after the last step
+    button(_("Another sentence"), () => find(document, "#guess .another").click(), { className: "next-step" }),
+    button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
+  ];
+  line.replaceChildren(...ways);
+  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [linkTo(`${content.words} →`, content.look)] : [])));
 }
 
 /** @param {HTMLElement} element */

@@ -1,5 +1,6 @@
 """The text and how it goes on: a conversation, tokens, what was written, continuations, and a guess."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.token_shading import SHADES
 from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
+from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.state.continuation_tree import Branches as SavedBranches
 from explorer.state.continuation_tree import Path, TreeSegment
 from explorer.state.generation_settings import GenerationSettings
@@ -315,7 +317,8 @@ GUESS_HTML = """<div class="guess">
   <button type="submit" class="see">{see}</button>
   <button type="button" class="know">{know}</button>
 </form>
-<div class="seen" hidden><output></output><button type="button" class="again">{again}</button></div>
+<div class="seen" hidden><output></output><p><button type="button" class="again">{again}</button>
+<button type="button" class="another" data-texts="{texts}">{another}</button></p></div>
 </div>"""
 
 
@@ -338,6 +341,8 @@ class NextTokenGuessForm(HtmlWidget):
             see=_("See the model’s guesses"),
             know=_("I know transformers: show me numbers"),
             again=_("Guess again"),
+            another=_("Another sentence"),
+            texts=json.dumps(GUESS_EXAMPLES),
         )
         super().__init__(html=html, **kwargs)
 

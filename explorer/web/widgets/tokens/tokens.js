@@ -1,10 +1,11 @@
 // @ts-check
 // The text and how it goes on: its tokens as chips, its end in brief, what was written and how it was played, the tree
 // of continuations, and the visitor's guess.
-import { makeMove, pick, tune } from "../../static/page_actions.js";
+import { makeMove, nextStepButton, pick, runExample, tune } from "../../static/page_actions.js";
 import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, percent, tokenNodes } from "../../static/dom.js";
+import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
@@ -361,11 +362,22 @@ export function guess(element) {
     reveal();
     find(document, "[data-mode=numbers]").click();
   });
-  find(seen, ".again").addEventListener("click", () => {
+  function askAgain() {
     isHidden = true;
     reveal();
+    if (state.view !== STORY_TABS[0]) pick({ view: STORY_TABS[0] }); // where no figure tells the answer
     box.focus();
+  }
+
+  find(seen, ".again").addEventListener("click", askAgain);
+  const another = find(seen, ".another"), texts = JSON.parse(another.dataset.texts);
+  another.addEventListener("click", () => {
+    askAgain();
+    card.inert = true; // until there are words for it
+    runExample(texts[(texts.indexOf(/** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value) + 1) % texts.length]);
   });
+  const next = nextStepButton(STORY_TABS[0]);
+  if (next) find(seen, "p").prepend(next);
   card.inert = true; // until there is something to guess
   reveal(); // before it is seen at all
   // A guess is told as long as the place is the same.
