@@ -4,6 +4,7 @@ export const CHOOSERS = "choosers";
 export const ADDRESS_DEFAULTS = {"head": 0, "query": 0, "key": 0, "tap": "blocks.0.resid_post", "dim": 0, "residual_depth": 0, "target": 1, "rival": 0, "heads": "", "window": 0, "first_token": "shown", "find": "", "shade": "surprisal", "why": "closed", "stand_ins": "closed", "guess": "", "shown": "a", "lesson": "", "step": 0, "reply": "", "unfolded": "", "open": "", "pattern": "weight", "head_score": "previous_token", "lens": "probability", "direction": "", "clean_run": "b", "answer": "", "wrong": "", "metric": "logit_difference", "patch_position": "resid_pre", "patch_head": "attn.z", "patch_direction": "denoise", "receiver": "logits", "temperature": 0.8, "top_k": 40, "max_new_tokens": 60, "seed": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0, "stop_strings": "", "dropped": 0, "began": 0, "b.dropped": 0};
 export const COMPARING = ["compare", "patching"];
 export const DEEPER_VIEWS = {"pieces": ["tokens"], "looks": ["attention", "positions"], "guesses": ["prediction", "residual", "feed_forward"], "choosing": ["prediction"]};
+export const EFFECT = "-effect";
 export const FORMULA = "formula";
 export const IN_FULL = "in-full";
 export const FULL_TABS = ["overview", "tokens", "attention", "positions", "feed_forward", "residual", "prediction", "experiments", "directions", "compare", "patching", "kv_cache", "activations", "training", "own_module"];

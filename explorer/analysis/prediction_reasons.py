@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from explorer.analysis.attribution_by_source import attribution_by_source, largest_earlier_source
 from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
     direct_logit_attribution,
@@ -73,6 +74,8 @@ class PredictionReasons:
             `DECISIVE_BITS`.
         joint_cost: cost of ablating all reasons in bits; None unless it exceeds the sum of their single costs by
             `DECISIVE_BITS`.
+        look_back: the head and earlier key that add most to the target's own logit, as the whole model's sentence has
+            them; None if no earlier token adds to it.
     """
 
     token_id: int
@@ -83,6 +86,7 @@ class PredictionReasons:
     costliest: tuple[ModelComponent, float]
     partner: tuple[PredictionReason, float] | None
     joint_cost: float | None = None
+    look_back: PredictionReason | None = None
 
 
 def prediction_reasons(trace: Trace, position: int, target: int = 1) -> PredictionReasons:
@@ -130,6 +134,12 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
         if extra_costs.max() >= DECISIVE_BITS:
             index = int(extra_costs.argmax())
             partner = make_reason(index), float(pair_costs.flat[index])
+    look_back, sources = None, attribution_by_source(trace, position, token_id)
+    if source := largest_earlier_source(sources, position):
+        layer, head, key = source
+        weight = float(trace[f"blocks.{layer}.attn.pattern"][head, position, key])
+        cost = float(costs[layer, head])
+        look_back = PredictionReason(ModelComponent(layer, head), float(sources.effects[source]), cost, key, weight)
     costliest_component = components[costliest], float(costs.flat[costliest])
     return PredictionReasons(
         token_id,
@@ -140,6 +150,7 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
         costliest_component,
         partner,
         joint_cost,
+        look_back,
     )
 
 

@@ -12,7 +12,14 @@ from explorer.analysis.prediction_reasons import (
     PredictionReasons,
     RedundantComponents,
 )
-from explorer.explain.notation import format_number, format_percent, join_names, quote_token, quote_word
+from explorer.explain.notation import (
+    format_contribution,
+    format_number,
+    format_percent,
+    join_names,
+    quote_token,
+    quote_word,
+)
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -26,11 +33,13 @@ class ExplanationSentence:
         text: the sentence.
         selection_change: changes of the selection that show the figure.
         figure_id: the figure's element id; "" for none.
+        ablation: text of the intervention that switches the head off that it is about; "" for none.
     """
 
     text: str
     selection_change: dict[str, Any] = field(default_factory=dict)
     figure_id: str = ""
+    ablation: str = ""
 
 
 def explain_prediction(trace: Trace, position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
@@ -44,6 +53,18 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
         "probability": format_number(2**explanation.log2_p),
         "lead": format_number(abs(explanation.logit_difference)),
     }
+    if reason := explanation.look_back:
+        component = reason.component
+        text = _(
+            "The most helpful look back for {token}: layer {layer} head {head} at {key} ({effect} of its logit).",
+            token=token,
+            layer=component.layer,
+            head=component.head,
+            key=quote_token(trace.tokens[reason.key]),
+            effect=format_contribution(reason.effect),
+        )
+        location = _component_location(component, "attention", position) | {"key": reason.key, "pattern": "weight"}
+        yield ExplanationSentence(text, location, "attention-pattern", _head_ablation(component))
     if explanation.logit_difference >= 0:
         text = _("Why {token}, with probability {probability}? Its logit is {lead} above that of {rival}.", **values)
     else:
@@ -61,29 +82,25 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
 def explain_prediction_in_story(
     trace: Trace, prediction: NextTokenDistribution, explanation: PredictionReasons
 ) -> Iterator[ExplanationSentence]:
-    """Yield at most three sentences in percent: the token's probabilities, the first reason, and it ablated."""
+    """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated."""
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     yield ExplanationSentence(
         _(
-            "{token} has {before} before temperature and top-k, {after} after.",
+            "{token}: {after} chance to be picked, {before} before the settings.",
             token=token,
             before=format_percent(float(prediction.plain[token_id])),
             after=format_percent(float(prediction.sampled[token_id])),
         )
     )
-    rival = quote_word(trace.vocabulary[explanation.contrast_id])
-    for reason in explanation.reasons[:1]:
+    for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
         if component.head is None:
-            text = _(
-                "It gained most over {rival} from the feed-forward of layer {layer}.",
-                rival=rival,
-                layer=component.layer,
-            )
+            text = _("The feed-forward of layer {layer} adds most to its lead.", layer=component.layer)
+        elif reason is not explanation.look_back:
+            text = _("Layer {layer} head {head} adds most to its lead.", layer=component.layer, head=component.head)
         else:
             text = _(
-                "It gained most over {rival} from layer {layer} head {head}, which looked most at {key}.",
-                rival=rival,
+                "The most helpful look back: layer {layer} head {head} at {key}.",
                 layer=component.layer,
                 head=component.head,
                 key=quote_word(trace.tokens[reason.key]),
@@ -91,17 +108,42 @@ def explain_prediction_in_story(
         yield ExplanationSentence(text)
         yield ExplanationSentence(
             _(
-                "Switch it off, and {token} has {after} before temperature.",
+                "Without it {token} has {after} before the settings.",
                 token=token,
                 after=format_percent(2 ** (explanation.log2_p - reason.cost)),
-            )
+            ),
+            ablation=_head_ablation(component),
         )
+
+
+def describe_change_effect(
+    prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str]
+) -> str:
+    """Return a sentence on what interventions did to the likeliest token's chance to be picked.
+
+    Args:
+        before: the same prediction without interventions.
+    """
+    first, now = int(before.sampled.argmax()), int(prediction.sampled.argmax())
+    values = {
+        "token": quote_word(vocabulary[first]),
+        "before": format_percent(float(before.sampled[first])),
+        "after": format_percent(float(prediction.sampled[first])),
+        "other": quote_word(vocabulary[now]),
+        "share": format_percent(float(prediction.sampled[now])),
+    }
+    if now == first:
+        return _("The chance that {token} is picked: {before} before, {after} now.", **values)
+    return _(
+        "The chance that {token} is picked: {before} before, {after} now. {other} is likeliest now: {share}.", **values
+    )
 
 
 def _reason_clauses(
     trace: Trace, position: int, explanation: PredictionReasons, reason: PredictionReason
 ) -> Iterator[ExplanationSentence]:
     component, adds = reason.component, format_number(reason.effect)
+    is_named = explanation.look_back is not None and explanation.look_back.component == component
     if component.head is None:
         text = _("The feed-forward of layer {layer} adds {adds} to that difference.", layer=component.layer, adds=adds)
         yield ExplanationSentence(text, _component_location(component, "feed_forward", position), "feed_forward-curve")
@@ -129,8 +171,15 @@ def _reason_clauses(
     else:
         text = _("Ablated alone, it leaves the probability at {after}.", after=after)
     yield ExplanationSentence(
-        text, _component_location(component, "experiments", position), _ablation_figure(component)
+        text,
+        _component_location(component, "experiments", position),
+        _ablation_figure(component),
+        "" if is_named else _head_ablation(component),
     )
+
+
+def _head_ablation(component: ModelComponent) -> str:
+    return "" if component.head is None else str(component.ablation)
 
 
 def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, together: float) -> ExplanationSentence:

@@ -306,7 +306,7 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
         for token_id in prediction.top(MAX_NAMED_GUESSES)
     )
     guesses_text = _(
-        "After {token} the model’s own probabilities, before temperature and top-k, are {guesses}.",
+        "After {token} the model’s own probabilities, before the settings, are {guesses}.",
         token=quote_word(trace.tokens[query]),
         guesses=guesses,
     )

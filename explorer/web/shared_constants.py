@@ -35,6 +35,7 @@ LISTS, WRITTEN = "lists", "written"
 WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
 MARK = "-mark"  # suffix of a figure's id: its verification
+EFFECT = "-effect"  # and of the list of changes: what they did to the prediction
 HEADING = "-heading"  # and what stands above it
 OF_B = "-b"  # suffix of the id of B's figure beside A's
 
@@ -71,6 +72,7 @@ def js_constants() -> dict[str, Any]:
         "ADDRESS_DEFAULTS": url_field_defaults(),
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
+        "EFFECT": EFFECT,
         "FORMULA": FORMULA,
         "IN_FULL": IN_FULL,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],

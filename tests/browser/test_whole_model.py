@@ -127,11 +127,37 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     expect_path(figure, f"Model › Layer 2 › Attention › head 3 › “{query}” → “{key}”")
     person.at_rest()
     expect(person.page.locator("#overview-words")).to_contain_text("Layer 2 head 3")
+    switch_off_and_on(person, figure, "blocks.2.attn.z.3*zero")
+    figure.get_by_role("button", name="Step by step").click()
+    expect(person.page.locator("#walk h2")).to_contain_text("Attention of head 3 in layer 2")
+    person.page.keyboard.press("Escape")
     figure.locator(".path").get_by_role("button", name="Layer 2").click()
     expect(figure.locator(".pattern")).to_have_count(4)
     person.page.keyboard.press("Escape")
     expect_path(figure, "Model")
     assert open_level(person) == ""
+
+
+def switch_off_and_on(person: Person, figure: Locator, ablation: str):
+    """Switch the open head off, read what that did to the answer, and switch it on again by the chip."""
+    chances = "cells => cells.map((cell) => cell.dataset.percent)"
+    first, numbers = person.prediction.locator(".text").first, person.prediction.locator("tbody .number")
+    token, before = first.text_content().strip(), numbers.evaluate_all(chances)[0]
+    button = figure.get_by_role("button", name="Switch this head off")
+    place = button.bounding_box()
+    button.click()
+    effect = person.page.locator("#changes .effect")
+    expect(effect).to_contain_text("now")
+    person.at_rest()
+    assert person.state["edits"] == ablation
+    on_again = figure.get_by_role("button", name="Switch this head on again")
+    assert on_again.bounding_box()["y"] == pytest.approx(place["y"], abs=2)
+    texts = map(str.strip, person.prediction.locator(".text").all_text_contents())
+    after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
+    expect(effect).to_contain_text(f"The chance that “{token}” is picked: {before} before, {after[token]} now.")
+    person.page.locator("#changes button", has_text="ablated").click()
+    expect(effect).to_be_hidden()
+    expect(button).to_be_visible()
 
 
 def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):

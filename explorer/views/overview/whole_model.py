@@ -371,8 +371,63 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
             HeadComputationStep("norm", _("× W_O: norm that it writes"), format_number(norm)),
             HeadComputationStep("effect", _("adds to the logit of {token}", token=token), format_contribution(effect)),
         ]
+    if selection.depth == "story":
+        steps = story_steps(trace, selection, sources)
     q, keys = query_key_vectors(trace, layer, head)
     return HeadComputation([finite_or_none(x) for x in q[query]], [finite_or_none(x) for x in keys[key]], steps)
+
+
+def story_steps(trace: Trace, selection: Selection, sources: AttributionBySource) -> list[HeadComputationStep]:
+    """Return the steps from the fit of question and key to the answer in everyday words."""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    rank, count = key_fit(trace, selection)
+    effect = sources.effects[layer, head, key]
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    weight = float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])
+    steps = [
+        HeadComputationStep("score", _("how well q and k fit"), format_number(score)),
+        HeadComputationStep("rank", _("place of this fit"), _("{rank} of {count}", rank=rank, count=count)),
+        HeadComputationStep("weight", _("share of its attention"), format_percent(weight)),
+    ]
+    if not sources.changed_heads[layer, head]:
+        name = _("for the answer") if effect >= 0 else _("against the answer")
+        if float(f"{effect:.2f}") == 0:
+            name = _("of little effect on the answer")
+        steps.append(HeadComputationStep("effect", name, format_contribution(effect)))
+    return steps
+
+
+def key_fit(trace: Trace, selection: Selection) -> tuple[int, int]:
+    """Return the key's rank by score among the keys that the query sees, and their number."""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    scores = trace[f"blocks.{layer}.attn.scores"][head, query, : query + 1]
+    is_seen = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1] > 0
+    is_seen[key] = True
+    return int((scores[is_seen] > scores[key]).sum()) + 1, int(is_seen.sum())
+
+
+def cell_sentence(trace: Trace, selection: Selection) -> str:
+    """Return the story's sentence on an open cell: how much the query looks at the key, and how well they fit."""
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    rank, count = key_fit(trace, selection)
+    values = {
+        "query": quote_word(trace.tokens[query]),
+        "key": quote_word(trace.tokens[key]),
+        "percent": format_percent(float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])),
+        "count": count,
+        "better": rank - 1,
+    }
+    if count == 1:
+        return _("{query} sees only itself here, so all its attention stays there.", **values)
+    if rank == 1:
+        template = N_(
+            "{query} gives {key} {percent} of its attention: of {count} keys (k), this one fits its question (q) best."
+        )
+    else:
+        template = N_(
+            "{query} gives {key} {percent} of its attention: {better} of {count} keys (k) fit its question (q) better."
+        )
+    return translate(template, **values)
 
 
 def target_text(trace: Trace, selection: Selection) -> str:
@@ -424,6 +479,8 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
             token=token,
             feed_forward=format_contribution(attribution.feed_forward[layer]),
         )
+    if level == "cell" and selection.depth == "story":
+        return cell_sentence(trace, selection)
     if level:
         weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
         if level == "head":

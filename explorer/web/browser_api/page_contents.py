@@ -14,7 +14,11 @@ from explorer.analysis.token_shading import SHADES, shade_by_surprisal_differenc
 from explorer.architecture.summary import model_summary, summarise_files
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
-from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
+from explorer.lessons.prediction_explanation import (
+    describe_change_effect,
+    explain_prediction,
+    explain_prediction_in_story,
+)
 from explorer.state.chat_messages import chat_messages
 from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
@@ -44,6 +48,7 @@ from explorer.web.shared_constants import (
     CHAT,
     CHOOSERS,
     CODE,
+    EFFECT,
     FACTS,
     FORMULA,
     GUESS,
@@ -234,6 +239,11 @@ class PageContents:
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
         }
+        contents[CHANGES + EFFECT] = ""
+        if trace.baseline:
+            start = page_state.run.first_visible(len(trace))
+            before_changes = next_token_distribution_in_trace(trace.baseline, position, settings, start)
+            contents[CHANGES + EFFECT] = describe_change_effect(prediction, before_changes, vocabulary)
         if other is None or page_state.selection.shown in ("a", "both"):
             return contents
         if page_state.selection.shown == "b":

@@ -9,6 +9,7 @@ export const CHOOSERS: string;
 export const COMPARING: string[];
 /** A step of the story -> the views that tell more of it. */
 export const DEEPER_VIEWS: Record<string, string[]>;
+export const EFFECT: string;
 export const FORMULA: string;
 export const IN_FULL: string;
 export const FULL_TABS: string[];

@@ -9,7 +9,7 @@ import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations/calculations.js";
 import { derivePoint } from "./derivations/points.js";
 import { ask } from "./model.js";
-import { makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
+import { describeChangeEffect, makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks } from "./verification.js";
@@ -77,6 +77,7 @@ export async function* contentsOf(scope, state) {
     "next-token": packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null),
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
     guess: packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous),
+    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary) : "",
     brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
   if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));

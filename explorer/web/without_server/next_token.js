@@ -143,6 +143,14 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
   return `${text} ${_("The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
 }
 
+/** What interventions did to the likeliest token's chance to be picked. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary */
+export function describeChangeEffect({ sampled: after }, { sampled: before }, vocabulary) {
+  const [first] = ranking(before), [now] = ranking(after);
+  const values = { token: quoteWord(vocabulary[first]), before: formatPercent(before[first]), after: formatPercent(after[first]), other: quoteWord(vocabulary[now]), share: formatPercent(after[now]) };
+  return now === first ? _("The chance that {token} is picked: {before} before, {after} now.", values)
+    : _("The chance that {token} is picked: {before} before, {after} now. {other} is likeliest now: {share}.", values);
+}
+
 /** What is asked and told of a guess (NextTokenGuess.pack).
  * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before that the token was drawn from */
 export function packGuess(prediction, vocabulary, after, guess, before) {

@@ -25,7 +25,7 @@ export async function packWholeModel(shown) {
   const cell = state.open === "cell" ? await cellNumbers(about) : null;
   return {
     "overview-whole": await figure(about, cell),
-    "overview-words": sentence(about),
+    "overview-words": sentence(about, cell),
     "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
     "overview-choosers": packChoosers(shown),
     "overview-code": "", "overview-what-ifs": [],
@@ -137,12 +137,18 @@ async function openPart({ config: { num_heads: H }, tokens: { length: T }, state
 
 /** One head's query and key by dimension, and the steps from their product to a contribution. */
 async function cellNumbers(about) {
-  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = about, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
+  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key, depth }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = about, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
   const [qs, ks, { data: values }, { data: scores }] = await Promise.all([`q${suffix}`, `k${suffix}`, "v", "scores"].map((name) => value(`${attn}.${name}`)));
   const vector = (data, at) => data.subarray((head * T + at) * dHead, (head * T + at + 1) * dHead), q = vector(qs.data, position), k = vector(ks.data, key), v = vector(values, key);
   const dots = Float64Array.from({ length: position + 1 }, (_none, at) => q.reduce((total, x, i) => total + x * vector(ks.data, at)[i], 0)), largest = Math.max(...dots) / Math.sqrt(dHead);
   const exps = dots.map((dot) => Math.exp(dot / Math.sqrt(dHead) - largest)), index = (layer * H + head) * T + key, weight = weights[index], norm = sources.norms[index], effect = sources.effects[index], changed = sources.changed[layer * H + head];
-  const target = shortenToken(vocabulary[tokenId]) + (contrastId === null ? "" : ` − ${shortenToken(vocabulary[contrastId])}`), steps = [
+  const rank = 1 + dots.filter((dot) => dot > dots[key]).length, count = position + 1;
+  const target = shortenToken(vocabulary[tokenId]) + (contrastId === null ? "" : ` − ${shortenToken(vocabulary[contrastId])}`), steps = (depth === "story" ? [
+    ["score", _("how well q and k fit"), formatNumber(scores[(head * T + position) * T + key])],
+    ["rank", _("place of this fit"), _("{rank} of {count}", { rank, count })],
+    ["weight", _("share of its attention"), formatPercent(weight)],
+    ...(changed ? [] : [["effect", +effect.toFixed(2) === 0 ? _("of little effect on the answer") : effect > 0 ? _("for the answer") : _("against the answer"), formatContribution(effect)]]),
+  ] : [
     ["dot", _("q·k: sum of the products"), formatNumber(dots[key])],
     ["score", _("÷ {divisor}: score", { divisor: `√${dHead}` }), formatNumber(scores[(head * T + position) * T + key])],
     ["mask", _("mask: this key is"), weight === 0 ? _("hidden") : _("visible")],
@@ -152,14 +158,19 @@ async function cellNumbers(about) {
       ["norm", _("× W_O: norm that it writes"), formatNumber(norm)],
       ["effect", _("adds to the logit of {token}", { token: target }), formatContribution(effect)],
     ]),
-  ].map(([step, name, text]) => ({ kind: step, name, value: text }));
-  return { dot: dots[key], score: dots[key] / Math.sqrt(dHead), part: exps[key], total: sum(exps), norm, effect, content: { query: Array.from(q, (x) => finite(x)), key: Array.from(k, (x) => finite(x)), steps } };
+  ]).map(([step, name, text]) => ({ kind: step, name, value: text }));
+  return { rank, count, dot: dots[key], score: dots[key] / Math.sqrt(dHead), part: exps[key], total: sum(exps), norm, effect, content: { query: Array.from(q, (x) => finite(x)), key: Array.from(k, (x) => finite(x)), steps } };
 }
 
 /** What the figure shows in this run, in a sentence: of the whole model, or of what is open. */
-function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, tokenId, vocabulary, contrastId, numbers: { attribution, sources, weights } }) {
+function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, tokenId, vocabulary, contrastId, numbers: { attribution, sources, weights } }, cell) {
   const T = tokens.length, quote = depth === "story" ? quoteWord : quoteToken, after = quote(tokens[position]), token = quote(vocabulary[tokenId]), start = (layer * H + head) * T;
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
+  if (cell && depth === "story") {
+    const values = { query: after, key: quote(tokens[key]), percent: formatPercent(weights[start + key]), count: cell.count, better: cell.rank - 1 };
+    if (cell.count === 1) return _("{query} sees only itself here, so all its attention stays there.", values);
+    return cell.rank === 1 ? _("{query} gives {key} {percent} of its attention: of {count} keys (k), this one fits its question (q) best.", values) : _("{query} gives {key} {percent} of its attention: {better} of {count} keys (k) fit its question (q) better.", values);
+  }
   if (open) {
     const row = weights.subarray(start, start + position + 1), at = open === "head" ? row.indexOf(Math.max(...row)) : key;
     const values = { layer, head, query: after, key: quote(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };

@@ -14,11 +14,13 @@ from explorer.analysis.prediction_reasons import (
     ModelComponent,
     prediction_reasons,
 )
-from explorer.explain.notation import quote_token, quote_word
+from explorer.explain.notation import quote_token
 from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
+from explorer.state.selection import Selection
 from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
+from explorer.views.overview.whole_model import whole_model_sentence
 
 MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")
 TEXTS = (
@@ -36,6 +38,7 @@ TEXTS = (
 SHARES = (0.3, 0.7, 1.0)  # of a text
 QUOTED, INDEX, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
 COMPONENT = rf"(?:layer {INDEX} head {INDEX}|the feed-forward of layer {INDEX})"
+LOOK_BACK = rf"The most helpful look back for {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
 CLAUSES = {
     "ahead": f"Why {QUOTED}, with probability {NUMBER}\\? Its logit is {NUMBER} above that of {QUOTED}\\.",
     "behind": f"{QUOTED} has probability {NUMBER}: its logit is {NUMBER} below that of {QUOTED}\\.",
@@ -59,7 +62,7 @@ class Truth:
     """Expected values for the clauses about one prediction."""
 
     def __init__(self, lm, trace, target: int):
-        self.lm, self.trace, self.last = lm, trace, len(trace) - 1
+        self.lm, self.trace, self.last, self.target = lm, trace, len(trace) - 1, target
         logits = trace["logits"][-1].astype(np.float64)
         order = np.argsort(-logits, kind="stable")
         self.token, self.contrast = order[target - 1], order[0 if target > 1 else 1]
@@ -113,6 +116,14 @@ def assert_near(text: str, truth: float):
 
 def verify(truth: Truth, clauses):
     trace, reason, named_components = truth.trace, None, []
+    if match := re.fullmatch(LOOK_BACK, clauses[0].text, re.S):  # as the whole model's sentence has it
+        token, place, effect = match.groups()
+        assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
+        headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
+        assert f"The most helpful look back: {place} ({effect} of its logit, " in headline
+        layer, head = map(int, re.findall(r"\d+", place)[:2])
+        assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
+        clauses = clauses[1:]
     kinds = []
     for clause in clauses:
         matches = {kind: re.fullmatch(text, clause.text, re.S) for kind, text in CLAUSES.items()}
@@ -222,18 +233,19 @@ def test_every_clause_is_true(library, model, text, share):
 def test_another_token_than_the_likeliest_is_explained_against_that(library):
     truth, reasons = explain(library, MODELS[0], TEXTS[4], 1.0, target=3)
     clauses = list(explain_prediction(truth.trace, truth.last, reasons))
-    assert " below that of “·key”" in clauses[0].text
+    assert any(" below that of “·key”" in clause.text for clause in clauses[:2])
     verify(truth, clauses)
 
 
 def test_the_story_has_three_sentences_in_percent_before_and_after_the_settings(library):
     truth, reasons = explain(library, MODELS[0], TEXTS[0], 1.0)
     prediction = next_token_distribution(truth.trace, truth.last, temperature=0.8, top_k=40)
-    chances, helper, without = [s.text for s in explain_prediction_in_story(truth.trace, prediction, reasons)]
-    shares = [2**truth.log2_p, prediction.sampled[truth.token], 2 ** (truth.log2_p - reasons.reasons[0].cost)]
-    assert re.findall(r"(\d+)%", f"{chances} {without}") == [f"{100 * share:.0f}" for share in shares]
-    component = make_component(*re.search(COMPONENT, helper, re.IGNORECASE).groups())
-    assert component == max(all_components(truth.trace.config), key=truth.direct_effect)
-    tokens, weights = truth.trace.tokens, truth.trace[f"blocks.{component.layer}.attn.pattern"][component.head, -1]
-    named = truth.trace.vocabulary[truth.contrast], tokens[weights.argmax()]
-    assert re.findall("“.*?”", helper) == list(map(quote_word, named))
+    chances, helper, without = explain_prediction_in_story(truth.trace, prediction, reasons)
+    layer, head = map(int, re.search(r"layer (\d+) head (\d+) at", helper.text).groups())
+    component = ModelComponent(layer, head)
+    shares = [prediction.sampled[truth.token], 2**truth.log2_p, 2 ** truth.log2_probability_without(component)]
+    assert re.findall(r"(\d+)%", f"{chances.text} {without.text}") == [f"{100 * share:.0f}" for share in shares]
+    assert without.ablation == str(component.ablation)
+    key = re.search("“.*”", helper.text)[0]
+    headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
+    assert f"The most helpful look back is at {key}." in headline

@@ -8,6 +8,7 @@ from explorer.translations import _
 from explorer.views.overview.map_parts import MapPart, ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
 from explorer.web.widgets import EVIDENCE, HtmlWidget, fill_template
+from explorer.web.widgets.teaching import WalkthroughButton
 
 
 class ModelMapWidget(HtmlWidget):
@@ -73,7 +74,8 @@ def round_coordinates(numbers: Iterable[float]) -> list[float]:
 
 
 WHOLE_MODEL_HTML = """<div class="whole">
-<div class="line"><nav class="path" aria-label="{path}"></nav><output class="readout" aria-live="off"></output></div>
+<div class="line"><nav class="path" aria-label="{path}"></nav><div class="acts">%s</div>
+<output class="readout" aria-live="off"></output></div>
 <div class="drawing"></div>
 <p class="sum"></p>
 </div>"""
@@ -89,7 +91,9 @@ class WholeModelWidget(HtmlWidget):
     script = "whole_model"
 
     def __init__(self, **kwargs):
-        super().__init__(html=fill_template(WHOLE_MODEL_HTML, path=_("what is open")) + EVIDENCE, **kwargs)
+        walk = WalkthroughButton("attention", elem_id="overview-walk").markup
+        html = fill_template(WHOLE_MODEL_HTML, path=_("what is open")) % walk
+        super().__init__(html=html + EVIDENCE, **kwargs)
 
     @staticmethod
     def pack(whole_model: WholeModelFigure) -> dict[str, Any]:

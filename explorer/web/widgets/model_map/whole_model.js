@@ -1,7 +1,7 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place: tokens are rows, blocks are columns, the chosen token's
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
-import { pick } from "../../static/page_actions.js";
+import { edits, pick, toggleEdit } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -105,6 +105,12 @@ export function wholeModel(element) {
   let isKept = false; // whether the keyboard is to stay in the drawing while its part is replaced
   /** Name of a node -> it. @type {Map<string, SVGElement & { turn?: number, item?: any }>} */
   const nodes = new Map();
+
+  // What can be done with the head that is open.
+  const runEdits = () => (shownRun(element) === "b" ? "b.edits" : "edits"), ablation = ({ layer, head }) => `blocks.${layer}.attn.z.${head}*zero`;
+  const switching = button("", () => toggleEdit(ablation(opened()), { of: runEdits(), adds: true }), { className: "plain" });
+  const acts = find(figure, ".acts");
+  acts.append(switching);
 
   set(svg, { role: "group", "aria-description": _("Arrow keys go from part to part, Enter opens one, Escape leads back.") });
   drawing.append(svg);
@@ -440,6 +446,8 @@ export function wholeModel(element) {
       }));
     }
     tell(null);
+    acts.hidden = level !== "head" && level !== "cell";
+    say(switching, edits(runEdits()).includes(ablation(open)) ? _("Switch this head on again") : _("Switch this head off"));
     sum.replaceChildren(...(isStory() ? level ? [] : legend() : summands()));
   }
 
@@ -453,7 +461,7 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
-    return [...pieces, whole, ...note, span("note", _("percentages: before temperature"))];
+    return [...pieces, whole, ...note, span("note", _("percentages: before the settings"))];
   }
 
   /** The colours and shapes of the story's drawing. */
@@ -527,7 +535,7 @@ export function wholeModel(element) {
   function follow() {
     if (!model) return;
     const open = opened(), { level, layer, head, query, key } = open;
-    const now = JSON.stringify([state.view, level && open, isGuessing(), isStory()]);
+    const now = JSON.stringify([state.view, level && open, isGuessing(), isStory(), state[runEdits()]]);
     if (now === followed) return; // each token that is written is another state
     followed = now;
     const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;

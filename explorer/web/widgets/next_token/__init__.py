@@ -248,5 +248,11 @@ class ExplanationButton(HtmlWidget):
     def pack(clauses: Iterable[ExplanationSentence]) -> list[dict[str, Any]]:
         """Return the widget's value."""
         return [
-            {"words": clause.text, "look": clause.selection_change, "picture": clause.figure_id} for clause in clauses
+            {
+                "words": clause.text,
+                "look": clause.selection_change,
+                "picture": clause.figure_id,
+                "ablation": clause.ablation,
+            }
+            for clause in clauses
         ]

@@ -1,10 +1,10 @@
 // @ts-check
 // The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
 // one.
-import { setLocalPreview, makeMove, pick, syncControls, tune } from "../../static/page_actions.js";
+import { setLocalPreview, makeMove, pick, syncControls, toggleEdit, tune } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll, percent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll, percent, tokenNodes } from "../../static/dom.js";
 import { linkTo } from "../../static/history.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
@@ -295,20 +295,26 @@ export function presets(element) {
 
 /** @param {HTMLElement} element */
 export function explanation(element) {
-  const button = find(element, ".asked"), told = find(element, ".clauses"), { field } = button.dataset;
+  const asked = find(element, ".asked"), told = find(element, ".clauses"), { field } = asked.dataset;
   const isOpen = () => state[field] === "open";
+  let isAwaited = false; // what was asked for is to be seen
 
   function show(clauses) {
-    told.replaceChildren(...clauses.flatMap(({ words, look, picture }) => [picture ? linkTo(words, look, picture) : span("says", words), " "]));
+    told.replaceChildren(...clauses.flatMap(({ words, look, picture, ablation }) => {
+      const off = ablation ? [button(_("Switch this head off"), () => toggleEdit(ablation, { of: "edits", adds: true }), { className: "plain" }), " "] : [];
+      return [picture ? linkTo(words, look, picture) : span("says", words), " ", ...off];
+    }));
     countDraw(told);
+    if (isAwaited && clauses.length) requestAnimationFrame(() => told.scrollIntoView({ block: "nearest" }));
+    isAwaited &&= !clauses.length;
   }
 
   function open() {
-    button.ariaExpanded = String(isOpen());
+    asked.ariaExpanded = String(isOpen());
     told.hidden = !isOpen();
   }
 
-  button.addEventListener("click", () => pick({ [field]: isOpen() ? "closed" : "open" }));
+  asked.addEventListener("click", () => { isAwaited = !isOpen(); pick({ [field]: isAwaited ? "open" : "closed" }); });
   onState(element, open);
   onContent(element, show);
   open();

@@ -101,12 +101,12 @@ class InterventionControls(HtmlWidget):
 
 
 class ActiveInterventionList(HtmlWidget):
-    """The interventions of both runs, each with a button that removes it; empty if there are none."""
+    """The interventions of both runs, each with a button that removes it, and their effect; empty without any."""
 
     kind = "changes"
 
     def __init__(self, **kwargs):
-        super().__init__(html='<div class="changes" role="status"></div>', **kwargs)
+        super().__init__(html='<div class="changes" role="status"></div><p class="effect" role="status"></p>', **kwargs)
 
     @staticmethod
     def pack(trace: Trace, other: Trace | None = None) -> dict[str, list[list[str]]]:

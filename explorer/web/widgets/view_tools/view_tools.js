@@ -7,6 +7,7 @@ import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_
 import { linkTo } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
+import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
@@ -214,13 +215,19 @@ export function changes(element) {
     return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
 
+  /** Keeps the control that was pressed under the pointer. @param {() => void} write */
+  function writeAbove(write) {
+    const control = document.activeElement?.closest(".what-ifs, .acts"), before = control?.getBoundingClientRect().top;
+    write();
+    if (control) scrollBy({ top: control.getBoundingClientRect().top - before, behavior: "instant" });
+  }
+
   hide(element, true);
-  onContent(element, (made) => {
-    const control = document.activeElement?.closest(".what-ifs"), before = control?.getBoundingClientRect().top;
+  onContent(element, (made) => writeAbove(() => {
     hide(element, !Object.values(made).some((each) => each.length));
     box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
-    if (control) scrollBy({ top: control.getBoundingClientRect().top - before, behavior: "instant" }); // the control stays under the pointer
-  });
+  }));
+  onContent(element, (words) => writeAbove(() => say(find(element, ".effect"), words)), EFFECT);
 }
 
 /** @param {HTMLElement} element */

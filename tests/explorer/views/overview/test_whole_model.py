@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from explorer.explain.notation import escape_token, quote_token
+from explorer.analysis.attribution_by_source import attribution_by_source
+from explorer.explain.notation import escape_token, format_percent, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
@@ -112,6 +113,23 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
     assert f"look back is at “{escape_token(trace.tokens[best.key]).removeprefix('·')}”." in story  # as a word
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
+
+
+@pytest.mark.parametrize("key", range(QUERY + 1))
+def test_the_story_tells_an_open_cell_by_how_well_question_and_key_fit(trace, key):
+    selection = select(trace, open="cell", depth="story", key=key)
+    scores, weights = (trace[f"blocks.1.attn.{name}"][2, QUERY, : QUERY + 1] for name in ("scores", "pattern"))
+    better = int((scores > scores[key]).sum())
+    told = f"{better} of {QUERY + 1} keys (k) fit its question (q) better."
+    best = f"of {QUERY + 1} keys (k), this one fits its question (q) best."
+    share = format_percent(weights[key])
+    sentence = whole_model_sentence(trace, selection)
+    assert sentence.endswith(f" {share} of its attention: {told if better else best}")
+    steps = {step.kind: step for step in draw_whole_model(trace, selection).open.cell.steps}
+    assert (steps["rank"].value, steps["weight"].value) == (f"{better + 1} of {QUERY + 1}", share)
+    effect = attribution_by_source(trace, QUERY, int(trace["logits"][QUERY].argmax())).effects[1, 2, key]
+    name = "for the answer" if effect > 0 else "against the answer"
+    assert steps["effect"].name == (name if abs(effect) >= 0.005 else "of little effect on the answer")
 
 
 def test_a_first_token_has_nothing_to_look_back_at():

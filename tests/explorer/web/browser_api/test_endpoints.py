@@ -54,7 +54,8 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     texts |= {f"{view.name}-code"} if view.code else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= set() if about == "pick" else {"view"}
-    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
+    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "changes-effect"}
+    texts |= {"why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
         | {"chat", "facts", "vocabulary"}
         if about == "show"
@@ -128,7 +129,7 @@ def test_with_everything_come_the_facts_of_the_model(endpoints, all_contents, st
 
 def test_a_slider_changes_the_prediction_and_nothing_else(all_contents, state):
     cold, hot = (all_contents("tune", state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess"}
+    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess", "changes-effect"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
@@ -161,6 +162,7 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, sta
         "next-token-words",
         "problem",
         "brief",
+        "changes-effect",
         "guess",
     }
     assert set(contents) == around | {lists}

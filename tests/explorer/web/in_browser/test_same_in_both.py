@@ -30,9 +30,9 @@ READ = """() => {
   return JSON.stringify({
     view,
     state: fields.map((name) => window.explorer.state[name] ?? ""), figures,
-    texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes", "#guess output",
-      `#${view}-words`, `#${view}-formula pre`, "#lesson .told", "#walk .walk:not([hidden])",
-      ".inspection:not([hidden])"].map(text),
+    texts: ["#next-token tbody", "#next-token-words", "#story", "#changes .changes",
+      "#changes .effect", "#guess output", `#${view}-words`, `#${view}-formula pre`, "#lesson .told",
+      "#walk .walk:not([hidden])", ".inspection:not([hidden])"].map(text),
     chips: [...document.querySelectorAll("#strip .chip")].map((chip) => chip.textContent),
   });
 }"""
@@ -103,6 +103,8 @@ def go_step_by_step(page: BrowserPage):
 
 THINGS = {
     "guesses": lambda page: page.click(".choices button >> nth=1"),
+    "opens what a head takes": select(open="cell", layer=4, head=4, key=7),
+    "closes it": select(open=""),
     "writes a token": step,
     "turns to the numbers": lambda page: page.click("[data-mode=numbers]"),
     "generates": generate,
