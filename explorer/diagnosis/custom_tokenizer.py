@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from explorer.errors import UserError
+from explorer.explain.notation import END_OF_TEXT_TOKENS
 from explorer.translations import N_, _
 from model.errors import LoadingNote
 from model.pretrained.tokenizer import VISIBLE_TO_BYTE
 from model.tokenizer import MergeRules
 
 BYTES = 256
-ENDS = "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"
 
 
 class CustomTokenizer:
@@ -48,7 +48,7 @@ class CustomTokenizer:
         self.special_tokens = {
             self._tokens[token_id].decode(errors="replace"): token_id for token_id in sorted(specials)
         }
-        self.eos_ids = tuple(self.special_tokens[text] for text in ENDS if text in self.special_tokens)
+        self.eos_ids = tuple(self.special_tokens[text] for text in END_OF_TEXT_TOKENS if text in self.special_tokens)
 
     @property
     def end_of_text(self) -> int | None:

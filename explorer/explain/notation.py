@@ -10,9 +10,16 @@ from explorer.interventions import Text
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 
+END_OF_TEXT_TOKENS = "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"
+
 
 def escape_token(token: str) -> str:
-    """Return a token with spaces, line breaks and control characters made visible."""
+    """Return a token with spaces, line breaks and control characters made visible, and an end of text as a sign."""
+    return _("■ end of text") if token in END_OF_TEXT_TOKENS else escape_text(token)
+
+
+def escape_text(token: str) -> str:
+    """Return a text with spaces, line breaks and control characters made visible."""
     text = token.replace(" ", "·")
     if not text.isprintable():  # rare, and figures format hundreds of tokens
         text = "".join(map(escape_character, token))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.residual import ResidualStage
-from explorer.explain.notation import escape_token
-from explorer.translations import _
+from explorer.explain.notation import END_OF_TEXT_TOKENS, escape_token
+from explorer.translations import _, current_locale
 from explorer.views import graph_objects as go
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
@@ -214,9 +214,13 @@ def shorten_token(token: str, max_chars: int = 14) -> str:
     return f"\u2068{text}\u2069"
 
 
-@lru_cache(1 << 14)  # an answer asks for hundreds, most of them again and again
 def label(token: str, max_chars: int = 14) -> str:
     """Return a shortened token as Plotly text, escaped because Plotly reads a few HTML tags and entities."""
+    return _label(token, max_chars, current_locale() if token in END_OF_TEXT_TOKENS else "")
+
+
+@lru_cache(1 << 14)  # an answer asks for hundreds, most of them again and again
+def _label(token: str, max_chars: int, locale: str) -> str:
     return html.escape(shorten_token(token, max_chars), quote=False)
 
 

@@ -6,6 +6,7 @@
 from dataclasses import fields
 from typing import Any
 
+from explorer.explain.notation import END_OF_TEXT_TOKENS
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -73,6 +74,7 @@ def js_constants() -> dict[str, Any]:
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
         "EFFECT": EFFECT,
+        "END_OF_TEXT_TOKENS": END_OF_TEXT_TOKENS,
         "FORMULA": FORMULA,
         "IN_FULL": IN_FULL,
         "FULL_TABS": [view.name for view in numbers_views(has_own_module=True)],

@@ -144,14 +144,14 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     first, numbers = person.prediction.locator(".text").first, person.prediction.locator("tbody .number")
     token, before = first.text_content().strip(), numbers.evaluate_all(chances)[0]
     button = figure.get_by_role("button", name="Switch this head off")
-    place = button.bounding_box()
+    box = button.bounding_box()
     button.click()
     effect = person.page.locator("#changes .effect")
     expect(effect).to_contain_text("now")
     person.at_rest()
     assert person.state["edits"] == ablation
     on_again = figure.get_by_role("button", name="Switch this head on again")
-    assert on_again.bounding_box()["y"] == pytest.approx(place["y"], abs=2)
+    assert on_again.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
     texts = map(str.strip, person.prediction.locator(".text").all_text_contents())
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
     expect(effect).to_contain_text(f"The chance that “{token}” is picked: {before} before, {after[token]} now.")

@@ -252,7 +252,7 @@ def stream_norm(trace: Trace, layer: int, position: int) -> float | None:
 def make_row(trace: Trace, positions: range) -> TokenRow:
     """Return the row of a token or a fold."""
     if len(positions) == 1:
-        text = shorten_token(trace.tokens[positions[0]], max_chars=12)
+        text = shorten_token(trace.tokens[positions[0]], max_chars=13)
     else:
         text = _("… {count} tokens", count=len(positions))
     return TokenRow(positions[0], positions[-1], text)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import metric_label, small_difference_warning
-from explorer.explain.notation import escape_token, format_number
+from explorer.explain.notation import escape_text, format_number
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS, MIN_DIFFERENCE
@@ -51,7 +51,7 @@ def likely_token_options(name: str) -> Callable[[Comparison | Trace, Selection],
                 proposed = token
         ranking = ranking_without_interventions(trace, len(trace) - 1)
         tokens = [trace.vocabulary[token_id] for token_id in ranking[:NUM_LISTED]]
-        return [("", proposed), *((escape_token(text), shorten_token(text)) for text in tokens)]
+        return [("", proposed), *((escape_text(text), shorten_token(text)) for text in tokens)]
 
     return options
 

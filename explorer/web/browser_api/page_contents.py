@@ -32,7 +32,7 @@ from explorer.tracing.request_budget import BudgetExceededError, check_budget
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, strip_bos, token_roles
 from explorer.tracing.trace import Trace
-from explorer.translations import _, current_locale, translate
+from explorer.translations import _, current_locale, ngettext, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
@@ -104,6 +104,7 @@ from model.describe import NOT_NAMED, Description, describe_model
 from model.generation.sampling import sampling_distribution
 from model.gguf.gguf_file import read_licence
 from model.pretrained.chat_template import has_chat_template
+from model.tokenizer import Tokenizer
 
 MAX_CACHE_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_PER_TOKEN = 40  # of a run: a number and a reference to it
@@ -209,7 +210,7 @@ class PageContents:
         return other | {
             CHAT: ChatForm.pack(messages, generated) if has_chat_template(tokenizer) else None,
             STRIP: TokenStrip.pack(**strip, beginning=("", False) if messages else self.bos_text(run)),
-            STORY: {"prompt": prompt, "generated": generated},
+            STORY: {"prompt": prompt, "generated": generated, "ended": describe_end(run, tokenizer)},
             PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
 
@@ -341,6 +342,16 @@ class PageContents:
             return {PROBLEM: str(error)}
         generated, branches = page_state.run.generated, page_state.branches
         return {BRANCHES: ContinuationTree.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
+
+
+def describe_end(run: RunRequest, tokenizer: Tokenizer) -> str:
+    """Return a sentence if the model ended the text itself, else ""."""
+    if not run.generated or run.generated[-1] not in tokenizer.eos_ids:
+        return ""
+    count = len(run.generated)
+    return ngettext(
+        "The model ended the text after {count} token.", "The model ended the text after {count} tokens.", count
+    )
 
 
 def token_strip_fields(run: RunRequest, trace: Trace) -> dict[str, Any]:

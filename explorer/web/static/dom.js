@@ -1,7 +1,7 @@
 // @ts-check
 // Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
 // keyboard and scrolling go about in them, in which colours they are, light or dark, and what the page says besides.
-import { THEMES } from "./shared_constants.js";
+import { END_OF_TEXT_TOKENS, THEMES } from "./shared_constants.js";
 import { _, ngettext } from "./translations.js";
 
 // Elements, built of text: what comes from a prompt is never read as markup.
@@ -455,10 +455,16 @@ function markOf(character) {
 
 /** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
 export function tokenNodes(token) {
+  if (END_OF_TEXT_TOKENS.includes(token)) return [make("span", { className: "sign", title: token, dataset: { sign: _("■ end of text") } }, span("heard", token))];
   const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
   return pieces(token).map(({ text, mark }) =>
     (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
 }
+
+const ENDS = new RegExp(`(${END_OF_TEXT_TOKENS.map((token) => token.replace(/[|[\]/]/g, "\\$&")).join("|")})`);
+
+/** A text of many tokens as nodes of the page. @param {string} text @returns {(string | Node)[]} */
+export const textNodes = (text) => text.split(ENDS).filter(Boolean).flatMap((piece) => (END_OF_TEXT_TOKENS.includes(piece) ? tokenNodes(piece) : [piece]));
 
 /** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
 export function percent(share) {

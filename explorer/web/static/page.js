@@ -310,7 +310,7 @@ function followButtons() {
   const [undo, stopping, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
     undo.disabled = !state.generated?.length && !hasFormerPrompt();
-    undo.dataset.unit = state.generated?.length ? _("1 token") : "";
+    undo.dataset.unit = state.generated?.length ? _("1 token") : hasFormerPrompt() ? _("the prompt") : "";
     undo.title = state.generated?.length ? _("Takes back the last token (Ctrl Z)") : _("Brings back the prompt before this one, with its answer (Ctrl Z)");
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stopping.disabled = !isWriting();

@@ -2,7 +2,7 @@
 // What follows from the page's state, by element id, as explorer/web/browser_api/endpoints.py answers: from the model in the worker.
 import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
-import { _ } from "../static/translations.js";
+import { _, ngettext } from "../static/translations.js";
 import { announce } from "../static/dom.js";
 import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
@@ -100,7 +100,7 @@ function needsPython(view) {
 }
 
 /** The tokens with their shades, and the text (TokenStrip.pack). */
-async function packTokens({ checkpoint, prompt, generated }, { config }, tokens, measures, earlier, before) {
+async function packTokens({ checkpoint, prompt, generated }, { config, endOfText }, tokens, measures, earlier, before) {
   const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => ask("decode", { checkpoint, ids });
   const shade = (values, share, words) => ({ shares: values.map((value) => +Math.min(1, Math.max(0, share(value) || 0)).toFixed(3)), words: values.map((value) => (Number.isNaN(value) ? "" : words(value))) });
   return {
@@ -113,7 +113,7 @@ async function packTokens({ checkpoint, prompt, generated }, { config }, tokens,
       },
     },
     chat: null, "strip-b": null,
-    story: { prompt: await text(prompt), generated: await text(generated) },
+    story: { prompt: await text(prompt), generated: await text(generated), ended: generated.at(-1) === endOfText ? ngettext("The model ended the text after {count} token.", "The model ended the text after {count} tokens.", generated.length) : "" },
     playback: { first, tokens: tokens.slice(first), unseen: generated.length - tokens.length + first + 1 },
     branches: [],
   };

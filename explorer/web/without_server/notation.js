@@ -1,10 +1,11 @@
 // @ts-check
 // Numbers and tokens as text, as explorer/explain/notation.py and views/style.py write them.
+import { END_OF_TEXT_TOKENS } from "../static/shared_constants.js";
 import { _ } from "../static/translations.js";
 import { formatNumber } from "../widgets/next_token/next_token.js";
 
 /** A token with spaces, line breaks and control characters made visible. @param {string} token */
-export const escapeToken = (token) => Array.from(token, escapeCharacter).join("") || "∅";
+export const escapeToken = (token) => (END_OF_TEXT_TOKENS.includes(token) ? _("■ end of text") : Array.from(token, escapeCharacter).join("") || "∅");
 
 /** @param {string} character */
 function escapeCharacter(character) {

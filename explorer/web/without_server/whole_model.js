@@ -91,7 +91,7 @@ async function figure(about, cell) {
   return {
     alt: alt.join(" "), query: position, key: state.key, answer: shortenToken(vocabulary[tokenId]), rank, probability: finite(probability),
     contrast: contrastId === null ? "" : shortenToken(vocabulary[contrastId]), logit: finite(attribution.logit), norm: finite(norms[0]),
-    rows: rows.map(([first, last]) => [first, last, first === last ? shortenToken(tokens[first], 12) : _("… {count} tokens", { count: last - first + 1 })]),
+    rows: rows.map(([first, last]) => [first, last, first === last ? shortenToken(tokens[first], 13) : _("… {count} tokens", { count: last - first + 1 })]),
     blocks: guesses.map(({ id, probability: share }, layer) => ({
       guess: shortenToken(vocabulary[id] ?? ""), probability: finite(share), norm: finite(norms[layer + 1]),
       heads: Array.from(attribution.heads.subarray(layer * H, (layer + 1) * H), (value) => finite(value)), feed_forward: finite(attribution.feed_forward[layer]),

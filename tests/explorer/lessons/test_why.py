@@ -117,11 +117,11 @@ def assert_near(text: str, truth: float):
 def verify(truth: Truth, clauses):
     trace, reason, named_components = truth.trace, None, []
     if match := re.fullmatch(LOOK_BACK, clauses[0].text, re.S):  # as the whole model's sentence has it
-        token, place, effect = match.groups()
+        token, source, effect = match.groups()
         assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
         headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
-        assert f"The most helpful look back: {place} ({effect} of its logit, " in headline
-        layer, head = map(int, re.findall(r"\d+", place)[:2])
+        assert f"The most helpful look back: {source} ({effect} of its logit, " in headline
+        layer, head = map(int, re.findall(r"\d+", source)[:2])
         assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
         clauses = clauses[1:]
     kinds = []

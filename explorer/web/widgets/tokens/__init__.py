@@ -161,12 +161,16 @@ class NextTokenPreview(HtmlWidget):
 
 
 class GeneratedText(HtmlWidget):
-    """The end of the prompt and the generated text: {"prompt": str, "generated": str}."""
+    """The end of the prompt, the generated text, and whether the model ended it.
+
+    Its value is {"prompt": str, "generated": str, "ended": str}.
+    """
 
     kind = "story"
 
     def __init__(self, **kwargs):
-        html = '<div class="story" dir="auto"><span class="prompt"></span><span class="generated"></span></div>'
+        html = '<div class="story" dir="auto"><span class="prompt"></span><span class="generated"></span>'
+        html += '<p class="ended" role="status"></p></div>'
         super().__init__(html=html, **kwargs)
 
 

@@ -4,7 +4,7 @@
 import { makeMove, nextStepButton, pick, runExample, tune } from "../../static/page_actions.js";
 import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, span, setTabStop, isPartOfCharacter, percent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, say, span, setTabStop, isPartOfCharacter, percent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -140,7 +140,7 @@ export function brief(element) {
   line.addEventListener("click", () => find(document, "#prompt textarea").focus());
   onContent(element, (value) => {
     const values = {
-      text: make("span", { className: "text", dir: "auto" }, value.text),
+      text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
       next: span("next", span("label", `${_("next pick")}: `), ...tokenNodes(value.next)),
       probability: span("probability", percent(value.probability)),
     };
@@ -152,10 +152,11 @@ export function brief(element) {
 
 /** @param {HTMLElement} element */
 export function story(element) {
-  const text = focusableWhileScrolling(find(element, ".story")), [prompt, generated] = text.children;
+  const text = focusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
-    generated.textContent = value.generated;
+    generated.replaceChildren(...textNodes(value.generated));
+    say(ended, value.ended);
     requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // once a frame the page's layout is known anyway
     countDraw(text);
   });
@@ -276,7 +277,7 @@ export function branches(element) {
     const likely = count === 1 ? _("log₂ P {bits}", { bits }) : _("log₂ P of all {bits}, {each} per token", { bits, each });
     const go = button("", () => makeMove({ kind: "go", path: pathTo(i) }), { className: "go", title: row.tokens.join("") });
     if (row.here) go.ariaCurrent = "true";
-    const text = span("text", span("first", ...tokenNodes(row.tokens[0])), span("rest", row.tokens.slice(1).join("")));
+    const text = span("text", span("first", ...tokenNodes(row.tokens[0])), span("rest", ...textNodes(row.tokens.slice(1).join(""))));
     if (row.name) text.prepend(span("name", `${row.name}`));
     go.append(text, span("figures", [row.origins, first, tokens, likely].filter(Boolean).join(" · ")));
     const prune = button("×", () => take(i), {

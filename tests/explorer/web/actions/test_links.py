@@ -127,7 +127,7 @@ def test_addresses_that_people_saved_go_on_working(notices, load):
 def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, move):
     state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
     contents = BrowserEndpoints(page.actions.state_builder.runs).answer("token", state)["contents"]
-    assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
+    assert contents["story"] == {"prompt": nasty_prompt, "generated": "", "ended": ""}
     assert json.loads(json.dumps(contents)) == contents
     assert load(text=nasty_prompt).prompt == nasty_prompt
 

@@ -169,6 +169,17 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, sta
     assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
     assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
+    assert contents["story"]["ended"] == ""
+
+
+def test_that_the_model_ended_the_text_is_told_and_its_token_shown_as_a_sign(endpoints, all_contents, state):
+    _lm, tokenizer = endpoints.runs.model(state["checkpoint"])
+    contents = all_contents("show", state | {"generated": [5, *tokenizer.eos_ids], "view": "overview", "query": 99})
+    assert contents["story"]["ended"] == "The model ended the text after 2 tokens."
+    assert contents["story"]["generated"].endswith("<|endoftext|>")  # which the page's script shows as the sign
+    assert contents["strip"]["tokens"][-1] == "<|endoftext|>"
+    assert contents["overview-words"].startswith("After “■ end of text” the model")
+    assert contents["overview-whole"]["rows"][-1][2] == "\u2068■ end of text\u2069"
 
 
 @pytest.mark.parametrize("about", ["show", "pick", "token", "tune"])

@@ -69,6 +69,15 @@ def generate(page: BrowserPage):
     page.wait_for_function("window.explorer.state.generated.length === 9")
 
 
+def end_text(page: BrowserPage):
+    page.fill("#prompt textarea", "They lived happily ever after.")
+    page.press("#prompt textarea", "Enter")
+    page.wait_for_function("window.explorer.state.prompt.length === 6")
+    page.click("#generate")
+    page.locator("#story .ended", has_text="The model ended the text after 1 token.").wait_for()
+    assert page.locator("#story .generated .sign").get_attribute("data-sign") == "■ end of text"
+
+
 def inspect_cell(page: BrowserPage):
     page.focus("#attention-pattern .plot")
     page.keyboard.press("Enter")
@@ -108,6 +117,7 @@ THINGS = {
     "writes a token": step,
     "turns to the numbers": lambda page: page.click("[data-mode=numbers]"),
     "generates": generate,
+    "sees the model end a text": end_text,
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
     "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11, unfolded="all"),
