@@ -120,11 +120,11 @@ def test_the_story_tells_an_open_cell_by_how_well_question_and_key_fit(trace, ke
     selection = select(trace, open="cell", depth="story", key=key)
     scores, weights = (trace[f"blocks.1.attn.{name}"][2, QUERY, : QUERY + 1] for name in ("scores", "pattern"))
     better = int((scores > scores[key]).sum())
-    told = f"{better} of {QUERY + 1} keys (k) fit its question (q) better."
+    more = f"{better} of {QUERY + 1} keys (k) fit its question (q) better."
     best = f"of {QUERY + 1} keys (k), this one fits its question (q) best."
     share = format_percent(weights[key])
     sentence = whole_model_sentence(trace, selection)
-    assert sentence.endswith(f" {share} of its attention: {told if better else best}")
+    assert sentence.endswith(f" {share} of its attention: {more if better else best}")
     steps = {step.kind: step for step in draw_whole_model(trace, selection).open.cell.steps}
     assert (steps["rank"].value, steps["weight"].value) == (f"{better + 1} of {QUERY + 1}", share)
     effect = attribution_by_source(trace, QUERY, int(trace["logits"][QUERY].argmax())).effects[1, 2, key]
