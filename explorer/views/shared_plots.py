@@ -10,7 +10,7 @@ from explorer.analysis.direct_logit_attribution import (
     has_intervention_additions,
 )
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_percent
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
@@ -152,11 +152,27 @@ def token_bars(
         bars,
         alt=alt,
         xaxis={**token_axis(tokens, _("token"))},
-        yaxis={"range": [0, 1.08], "tickformat": ".0%", "title": {"text": title}},
+        yaxis=share_axis(shares, title),
         bargap=0.15,
         barmode="overlay",
         showlegend=False,
     )
+
+
+SMALL_SHARE = 0.2  # bars that are all lower have an axis of their own
+
+
+def share_axis(shares: np.ndarray, title: str, top: float = 1.08) -> dict[str, Any]:
+    """Return the axis of bars from 0 to 1; small ones reach its top, and its title says how long the longest is.
+
+    Args:
+        top: where the axis ends, as a multiple of its longest bar: with room for the bars' texts.
+    """
+    largest = float(np.nan_to_num(shares).max(initial=0.0))
+    if not 0 < largest < SMALL_SHARE:
+        return {"range": [0, top], "tickformat": ".0%", "title": {"text": title}}
+    name = _("{title}; the longest bar is {share}", title=title, share=format_percent(largest))
+    return {"range": [0, top * largest], "tickformat": ".2~%", "title": {"text": name}}
 
 
 def score_term_values(terms: np.ndarray) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.labels import PARTS, SUM_CHECK
-from explorer.views.shared_plots import token_bars
+from explorer.views.shared_plots import share_axis, token_bars
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
 from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
 from explorer.views.view import Panel, View
@@ -252,6 +252,7 @@ ATTENTION_STEP = View(
 
 
 MAX_NAMED_GUESSES = 3  # guesses
+MAX_LABELLED_LAYERS = 13  # bars that have room for their percentage
 
 
 def top_token_by_layer(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray]:
@@ -274,16 +275,20 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     ids, shares = top_token_by_layer(trace, query)
     tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
     names = layer_labels(trace)
+    texts = tokens
+    if len(names) <= MAX_LABELLED_LAYERS:
+        texts = [f"{token}<br>{format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
     return figure(
         go.Bar(
             x=names,
             y=shares,
             marker={"color": [SELECTED if token_id == ids[-1] else RESIDUAL for token_id in ids]},
-            text=tokens,
+            text=texts,
             textposition="outside",
             textfont={"family": MONO, "size": 13},
             cliponaxis=False,
-            hovertemplate="%{x}<br>%{text} %{y:.2%}<extra></extra>",
+            hovertext=tokens,
+            hovertemplate="%{x}<br>%{hovertext} %{y:.2%}<extra></extra>",
         ),
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
@@ -291,7 +296,7 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
             last=quote_word(trace.vocabulary[ids[-1]]),
         ),
         xaxis={"type": "category", "title": {"text": _("if it stopped after")}, "showgrid": False},
-        yaxis={"range": [0, 1.08], "tickformat": ".0%", "title": {"text": _("how sure it would be")}},
+        yaxis=share_axis(shares, _("how sure it would be"), top=1.15),
         bargap=0.25,
     )
 

@@ -98,7 +98,7 @@ PAGE_MENU = (
 )
 NEXT_TOKEN_HEADER = (
     "<header><h2>{title}</h2><span class='of-run'></span><small class='chance'>{chance}</small>"
-    "<small class='tick'>{tick}</small></header>"
+    "<small class='scale'></small><small class='tick'>{tick}</small></header>"
 )
 
 

@@ -113,6 +113,15 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
         assert drawn_stretch["end"] - drawn_stretch["start"] == pytest.approx(sampled[draw_token(sampled, u)], abs=0.01)
         assert tokenizer.vocabulary[draw_token(sampled, u)].strip() in drawn_stretch["note"]
         assert draw_token(sampled, u) == (next_id if query == at_end else text_ids[text_position])
+    with person.redrawn(person.prediction):
+        person.page.evaluate("window.explorer.select({temperature: 2})")
+    hot = sampling_distribution(trace["logits"][query], 2, 30)
+    assert 0.01 < max(hot.max(), plain.max()) < 0.1  # so small that the bars are drawn ten times as long, which is told
+    expect(person.page.locator("#answer .scale")).to_have_text("bars × 10")
+    for row in wait_for_animations(person.prediction).evaluate(ROWS):
+        assert row["to"] == pytest.approx(10 * hot[row["id"]], abs=0.02)
+    with person.redrawn(person.prediction):
+        person.page.evaluate("window.explorer.select({temperature: 0.25})")
     person.draw.get_by_label("log bars").check()
     wait_for_animations(person.prediction)
     for row in person.prediction.evaluate(ROWS):

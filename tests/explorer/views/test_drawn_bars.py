@@ -7,6 +7,7 @@ import pytest
 
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
+from explorer.views.shared_plots import share_axis
 from explorer.views.style import label, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 
@@ -152,6 +153,15 @@ PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
     ("looks", "weights"): weights,
     ("guesses", "layers"): early,
 }
+
+
+def test_small_bars_reach_the_axis_and_its_title_says_so():
+    assert share_axis(np.array([0.02, np.nan, 0.031]), "share") == {
+        "range": [0, pytest.approx(1.08 * 0.031)],
+        "tickformat": ".2~%",
+        "title": {"text": "share; the longest bar is 3.1%"},
+    }
+    assert share_axis(np.array([0.02, 0.5]), "share")["range"] == [0, 1.08]
 
 
 @pytest.mark.parametrize("style", PRE_NORM)

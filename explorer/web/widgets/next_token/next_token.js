@@ -78,8 +78,9 @@ function newRow(columns) {
  * @param {boolean} isApart whether ranks are left out before it
  * @param {boolean} isLog whether bars are by powers of ten
  * @param {boolean} isOwn whether a token of it can be taken: not of the second run, nor of a difference
+ * @param {number} scale how many times as long bars are drawn
  */
-function fillRow(element, row, tokens, isApart, isLog, isOwn) {
+function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   const [token, ...cells] = element.cells, [rank, text, tag, take] = /** @type {any} */ (token.children);
   const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
@@ -106,12 +107,18 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn) {
   });
   /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = percent(row.cut ? 0 : row.probability);
   const [bar, alone] = /** @type {any} */ (find(element, ".bars").children);
-  bar.style.width = `${100 * length(row.probability, isLog)}%`;
-  alone.style.left = `${100 * length(row.plain, isLog)}%`;
+  bar.style.width = `${100 * scale * length(row.probability, isLog)}%`;
+  alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;
 }
 
 /** The part of a whole bar that stands for a probability. */
 const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
+
+/** How many times as long the bars of a table are, so that the longest is seen. @param {{ probability: number, plain: number }[]} rows */
+function barScale(rows) {
+  const longest = Math.max(...rows.map(({ probability, plain }) => Math.max(Math.abs(probability), plain)));
+  return longest >= 0.1 || !longest ? 1 : longest >= 0.01 ? 10 : 100;
+}
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
@@ -167,9 +174,11 @@ export function distribution(element) {
     value.columns.forEach(({ title, about }, i) => { say(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > value.rows.length) body.lastChild.remove();
     while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
+    const scale = log.checked ? 1 : barScale(value.rows);
+    say(find(document, "#answer .scale"), scale > 1 ? _("bars × {scale}", { scale }) : "");
     value.rows.forEach((row, i) => {
       const isApart = row.rank > (value.rows[i - 1]?.rank ?? 0) + 1;
-      fillRow(body.rows[i], row, value, isApart, log.checked, !value.run || value.run === "a");
+      fillRow(body.rows[i], row, value, isApart, log.checked, !value.run || value.run === "a", scale);
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(value.find) && !value.found);
