@@ -144,7 +144,7 @@ class PageLayout:
         )
         component_of_widgets(
             f'<h1 id="title">{escape_text(TITLE)}</h1>',
-            CollapseButton(text="⋯", name=_("more of the page"), elem_id="more-of-header"),
+            CollapseButton(text=_("Menu"), elem_id="more-of-header"),
             *header,
             fill_template(FACTS_SUMMARY, name=_("about the model")),
             TextBlock(elem_id=shared_constants.FACTS),

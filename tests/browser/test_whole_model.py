@@ -113,7 +113,13 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     figure.get_by_role("button", name=re.compile("^Layer 2,")).click(position={"x": 30, "y": 12})
     expect_path(figure, "Model › Layer 2")
     expect(figure.locator(".pattern")).to_have_count(4)
-    figure.get_by_role("button", name=re.compile(r"^layer 2 head 3:")).click()
+    expect(figure.locator(".sum")).to_contain_text("a darker cell takes more of its attention")
+    pointed = figure.get_by_role("button", name=re.compile(r"^layer 2 head 3:"))
+    pointed.hover()
+    strokes = (frame.locator(".shape").first for frame in (figure.locator(".pattern.here"), pointed))
+    chosen, other = (shape.evaluate("(shape) => getComputedStyle(shape).stroke") for shape in strokes)
+    assert chosen != other  # what the pointer is on looks not as what is chosen
+    pointed.click()
     expect_path(figure, "Model › Layer 2 › Attention › head 3")
     size = len(person.state["prompt"])
     expect(figure.locator(".cell")).to_have_count(size * (size + 1) // 2)
@@ -216,9 +222,13 @@ def test_labels_never_overlap_in_any_size(visitor, viewport, level):
     assert figure.evaluate(OVERLAPS) == []
     assert person.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     box = figure.locator("svg").bounding_box()
-    if viewport is not TELEPHONE:
+    assert figure.locator(".answer").first.text_content()  # whatever is open
+    assert "…" not in "".join(figure.locator(".step").all_text_contents())
+    if viewport is TELEPHONE:
+        assert person.page.locator("#overview-whole").bounding_box()["y"] <= 200
+    else:
         assert box["height"] >= 340
-    elif not level:  # the answer stands beside the last column
+    if viewport is TELEPHONE and not level:  # the answer stands beside the last column
         answer, last = (figure.locator(part).last.bounding_box() for part in (".answer:not(.share)", ".block .shape"))
         assert answer["x"] >= last["x"] + last["width"] and answer["x"] + answer["width"] <= viewport["width"]
 

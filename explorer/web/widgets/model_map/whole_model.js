@@ -75,6 +75,8 @@ const signed = (value) => (value === null ? "–" : `${value < -0.004 ? "−" : 
 const bare = (text) => text.replace(/[\u2068\u2069]/g, "").replace(document.body?.dataset.depth === "story" ? /^·(?=[^·])/ : /^$/, ""); // in the story a word is a word
 /** A text that has room for so many letters. @param {string} text @param {number} most */
 const fit = (text, most) => (bare(text).length > most ? `${bare(text).slice(0, Math.max(0, Math.floor(most) - 1))}…` : bare(text));
+/** A row's text in so much room; of a fold at least how many it has. @param {[number, number, string]} row @param {number} most */
+const rowText = ([first, last, text], most) => (last > first && bare(text).length > most ? `… ${last - first + 1}` : fit(text, most));
 const largest = (values) => Math.max(1e-9, ...values.map((value) => Math.abs(value ?? 0)));
 /** Its colour and strength, beside the largest of its kind. */
 const shade = (value, most) => {
@@ -250,7 +252,7 @@ export function wholeModel(element) {
     model.rows.forEach(([first, last, text], i) => {
       const isFold = last > first, isLater = first > model.query;
       const label = isFold ? _("tokens {first} to {last}, folded", { first, last }) : _("token {position}: {text}", { position: first, text: bare(text) });
-      const shown = fit(text, letters), letterWidth = width() < NARROW ? SMALL : CHARACTER;
+      const shown = rowText([first, last, text], letters), letterWidth = width() < NARROW ? SMALL : CHARACTER;
       const node = putItem("tokens", `token:${first}`, {
         kind: ["token", isFold && "folded", isLater && "later", first === chosen && "chosen"].filter(Boolean).join(" "), label,
         box: [0, y[i] - 8, left - 8, y[i] + 8], lights: ([, , key]) => key >= first && key <= last,
@@ -328,10 +330,10 @@ export function wholeModel(element) {
     put("stream", "spine", "path", { class: "spine", d: `M${[...upper, ...lower].join("L")}Z` });
     const last = half(norms.at(-1)) + 3;
     put("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${middle - last}l${last + 3} ${last}l${-last - 3} ${last}Z` });
-    const narrow = width() < NARROW, room = (right - 24) / 9.8, isHidden = narrow && opened().level, { answer, probability, rank } = model;
+    const narrow = width() < NARROW, room = (right - 24) / 9.8, isOpen = Boolean(opened().level), { answer, probability, rank } = model;
     const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 28 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
-    put("stream", "answer", "text", { class: "answer", ...place }, isHidden ? "" : fit(answer, narrow ? 10 : Math.max(4, room)));
-    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, isHidden || (narrow && isStory()) ? "" : percent(probability));
+    put("stream", "answer", "text", { class: "answer", ...place }, fit(answer, narrow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(4, room)));
+    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow && isStory() ? "" : percent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 
@@ -377,7 +379,7 @@ export function wholeModel(element) {
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
     within(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
-    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${signed(block.feed_forward)} →` : signed(block.feed_forward));
+    within(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${signed(block.feed_forward)} →` : w > 140 ? signed(block.feed_forward) : "");
   }
 
   function drawPattern({ layer, head, query, key, level }) {
@@ -401,7 +403,7 @@ export function wholeModel(element) {
         within(node, 2, "text", { class: (p ?? 0) > 0.55 ? "on" : "", x: x + w / 2, y: y + h / 2 + 4, "text-anchor": "middle" }, w > 27 && p >= 0.005 ? (100 * p).toFixed(0) : "");
       });
       const letters = room + ((rows.length - i - 1) * w) / SMALL - 1; // beside the diagonal is room for the column's name
-      put("card", `column:${position}`, "text", { class: i === boxed ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: topOf(i) + h / 2 + 4 }, letters > 3 ? fit(model.rows[i][2], letters) : "");
+      put("card", `column:${position}`, "text", { class: i === boxed ? "name here" : "name", x: pattern.x + (i + 1) * w + 5, y: topOf(i) + h / 2 + 4 }, letters > 3 ? rowText(model.rows[i], letters) : "");
     });
     const row = rowOf(query);
     put("card", "row", "rect", { class: "row", x: pattern.x, y: topOf(row), width: (row + 1) * w, height: h, rx: 2 });
@@ -419,11 +421,13 @@ export function wholeModel(element) {
       put("card", `base:${row}`, "path", { class: "base", d: `M${x + 40} ${middle}h${inner}` });
       for (const sign of [1, -1]) put("card", `bars:${row}:${sign}`, "path", { class: `bars ${row < 2 ? ["plain of-q", "plain of-k"][row] : sign > 0 ? "adds" : "takes"}`, "stroke-width": Math.max(0.8, bar * 0.7), d: draw(sign) });
     });
+    const letters = (value, isWrapped) => (isWrapped ? w : w - value.length * 8) / 5.8;
     const top = card.y + 34 + strip * 3 + 12, space = Math.min(42, (card.y + card.h - top - 8) / steps.length);
+    const shorter = (kind, name) => (kind === "effect" && !isStory() ? _("logit of {token}", { token: bare(model.answer) }) : name.split(":")[0]); // where it has no room
     steps.forEach(({ kind, name, value }, i) => {
       const y = top + (i + 0.5) * space, isWrapped = isTight && space > 28;
       put("card", `rule:${i}`, "path", { class: "base", d: `M${x} ${y - space / 2}h${w}` });
-      put("card", `step:${i}`, "text", { class: "step", x, y: y + (isWrapped ? -3 : 4) }, fit(name, (isWrapped ? w : w - value.length * 8) / 5.8));
+      put("card", `step:${i}`, "text", { class: "step", x, y: y + (isWrapped ? -3 : 4) }, fit(name.length > letters(value, isWrapped) ? shorter(kind, name) : name, letters(value, isWrapped)));
       put("card", `value:${i}`, "text", { class: `value ${kind}`, x: x + w, y: y + (isWrapped ? 11 : 4), "text-anchor": "end" }, value);
     });
   }
@@ -448,7 +452,7 @@ export function wholeModel(element) {
     tell(null);
     acts.hidden = level !== "head" && level !== "cell";
     say(switching, edits(runEdits()).includes(ablation(open)) ? _("Switch this head on again") : _("Switch this head off"));
-    sum.replaceChildren(...(isStory() ? level ? [] : legend() : summands()));
+    sum.replaceChildren(...(isStory() ? legend(level) : summands()));
   }
 
   /** How the logit comes about. */
@@ -461,11 +465,12 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
-    return [...pieces, whole, ...note, span("note", _("percentages: before the settings"))];
+    return [...pieces, whole, ...note, span("note", _("percentages: before the settings")), ...(opened().level ? [span("note", cellKey())] : [])];
   }
 
+  const cellKey = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
   /** The colours and shapes of the story's drawing. */
-  const legend = () => [span("reading", _("Each line looks back at a token; a thicker one takes more.")),
+  const legend = (level) => [span("reading", level ? cellKey() : _("Each line looks back at a token; a thicker one takes more.")),
     ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
