@@ -351,8 +351,8 @@ BUGS = {
         ("cumulative.findIndex((end) => end > content.u)", "cumulative.findIndex((end) => end < content.u)"),
         ("stretch.style.left = `${100 * start}%`;", "stretch.style.left = `${100 * end}%`;"),
         (
-            "alone.style.left = `${100 * length(row.plain, isLog)}%`;",
-            "alone.style.left = `${100 * length(row.probability, isLog)}%`;",
+            "alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;",
+            "alone.style.left = `${100 * scale * length(row.probability, isLog)}%`;",
         ),
         (
             "(isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES)",

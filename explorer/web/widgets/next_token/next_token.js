@@ -91,6 +91,7 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
   say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("next pick") : "");
+  element.classList.toggle("tagged", Boolean(tag.textContent));
   say(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
   token.title = [
     isActual ? _("the token that the text has here") : "",
