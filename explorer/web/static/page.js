@@ -259,6 +259,7 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("teaching/lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("teaching/presentation");
   followButtons();
+  followPanel();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
   makeToolbar(find(document, "#navigation"));
   followTabKey();
@@ -329,6 +330,20 @@ function followSwitch(button) {
     remember(kept, String(button.ariaExpanded));
   });
   show(recall(kept) === "true");
+}
+
+/** Has the panel beside the figures go with the page until its end is in sight, and back until its top is. */
+function followPanel() {
+  const panel = find(document, "#generation");
+  let shift = 0, scrolled = scrollY;
+  function follow() {
+    const top = parseFloat(getComputedStyle(panel).top) || 0, room = innerHeight - (top - shift) - panel.offsetHeight;
+    shift = Math.min(0, Math.max(room, shift - (scrollY - scrolled)));
+    scrolled = scrollY;
+    panel.style.setProperty("--panel-shift", `${shift}px`);
+  }
+  addEventListener("scroll", follow, { passive: true });
+  new ResizeObserver(follow).observe(panel);
 }
 
 // The page for scripts: `window.explorer`.
