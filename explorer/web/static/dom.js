@@ -270,9 +270,9 @@ export function hide(element, isHidden) {
 
 const FADES = 32; // pixels at the ends of a box that scrolls sideways (page.css)
 
-/** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */
-export function scrollSidewaysTo(box, item) {
-  const around = box.getBoundingClientRect(), at = item.getBoundingClientRect();
+/** Scrolls a box sideways until what lies at some place of the window is in sight. @param {Element} box @param {{ left: number, right: number }} at */
+export function scrollSidewaysTo(box, at) {
+  const around = box.getBoundingClientRect();
   box.scrollLeft += Math.max(0, at.right + FADES - around.right) || Math.min(0, at.left - FADES - around.left);
 }
 

@@ -169,7 +169,7 @@ function followTabs(bar) {
   const follow = () => {
     for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
     setTabStop(tabs, chosen());
-    if (followed !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, chosen())); // once the bar is seen
+    if (followed !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, chosen().getBoundingClientRect())); // once the bar is seen
     followed = state.view;
   };
   markSidewaysScroll(bar, tabs[0]);
