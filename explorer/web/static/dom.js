@@ -514,3 +514,10 @@ export function showNumWaiting(count) {
   }
   say(place, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
 }
+
+/** Has the browser save a text as a file. @param {string} text @param {string} name @param {string} type */
+export function saveText(text, name, type) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  make("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href));
+}

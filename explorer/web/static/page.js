@@ -5,7 +5,7 @@ import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, set
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
 import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme } from "./dom.js";
-import { copyLink, copyPython, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -298,7 +298,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
+  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));
