@@ -102,7 +102,8 @@ def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
     assert download.value.suggested_filename == "tiny-attention-pattern.csv"
     names, *rows = csv.reader(download.value.path().read_text(encoding="utf-8").splitlines())
     assert names == ["key (looked at)", "query (looks back)", "weight"]
-    weights = capture_visible_run(person)["blocks.0.attn.pattern"][0]
+    layer, head = (person.state[name] for name in ("layer", "head"))
+    weights = capture_visible_run(person)[f"blocks.{layer}.attn.pattern"][head]
     assert len(rows) == weights.size
     for i, (key, query, weight) in enumerate(rows):
         at_query, at_key = divmod(i, len(weights))
