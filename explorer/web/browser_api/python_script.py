@@ -183,7 +183,7 @@ def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
         return f"model.page({comparison}, {keyword_arguments({'view': view.name} | unfolded | fields)}).launch()"
     names = f"{python_text_literal(view.name)}, {python_text_literal(panel.name)}"
     call = f"{comparison}.figure({', '.join([names, *filter(None, [keyword_arguments(fields)])])})"
-    return f"figure = {call}\nfigure.show()\n{numbers_line(open_view.draw(panel))}".rstrip("\n")
+    return "\n".join(filter(None, [f"figure = {call}", "figure.show()", numbers_line(open_view.draw(panel))]))
 
 
 def numbers_line(figure: Any) -> str:

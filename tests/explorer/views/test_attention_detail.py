@@ -32,13 +32,18 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
         score, within = scores[layer, head], baseline.quantiles[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
         assert f"stay within {format_number(within)}" in hovers[layer, head]
-    assert f"have {format_number(baseline.uniform_scores[0])} here (31 queries count," in figure.layout.xaxis.title.text
+    assert (
+        f"scores {format_number(baseline.uniform_scores[0])} here. Measured at 31 tokens,"
+        in figure.layout.xaxis.title.text
+    )
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
 def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
     trace = trace_of("rope", 32)
-    assert "the first token’s never" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    assert (
+        "not at the first, which sees itself alone" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    )
     other = trace["blocks.0.attn.pattern"].copy()
     other[:, 0, 0] = 0.25
     spoiled = replace(trace, values=trace.values | {"blocks.0.attn.pattern": other})
@@ -47,7 +52,7 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
     figure = head_score_map(trace_of("rope", 32), "spread", False, 0, 0)
-    assert "have 1.00 here" in figure.layout.xaxis.title.text
+    assert "scores 1.00 here" in figure.layout.xaxis.title.text
     assert not any("(" in text for text in np.ravel(figure.data[0].text))
 
 
