@@ -545,6 +545,7 @@ export function series(element) {
   onContent(element, ({ moments, other }) => {
     box.hidden = !moments.length && !other;
     box.classList.toggle("no-steps", !moments.length);
+    document.body.classList.toggle("without-steps", !moments.length);
     const open = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
     box.replaceChildren(...(moments.length ? slider : [_("This model kept no steps."), open()]));
     steps.show(moments);
