@@ -34,6 +34,7 @@ def test_another_prompt_stands_beside_this_one(visitor):
     compare(person)
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     expect(person.strip).to_have_text(FIRST_PROMPT)
+    assert person.page.locator("#strip-b").bounding_box()["height"] <= 24  # the first figure is near
     expect(person.prediction.locator("thead")).to_contain_text("A − B in")
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
