@@ -165,6 +165,16 @@ def query_attention_stages(trace: Trace, layer: int, head: int, query: int) -> A
 FILE, HEADS = "explorer/analysis/attention.py", "explorer/analysis/head_scores.py"
 
 
+def select_keys(weights: np.ndarray, allowed: np.ndarray, query: int, chosen: int, max_keys: int) -> list[int]:
+    """Return the displayed keys in order: the chosen one, those with the largest weights, one masked if any is."""
+    later = [query + 1] if query + 1 < len(weights) else []
+    is_chosen = np.arange(len(weights)) == chosen
+    candidates = np.flatnonzero(allowed | is_chosen)
+    ranks = np.where(is_chosen, np.inf, weights)[candidates]
+    top_keys = candidates[np.argsort(-ranks, kind="stable")[: max_keys - len(later)]]
+    return sorted({*map(int, top_keys), *later})
+
+
 def displayed_weight(
     trace: Trace, layer: int, head: int, query: int, key: int, kind: str, chosen_heads: Sequence[tuple[int, int]] = ()
 ) -> Derivation | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.attention import query_attention_stages
+from explorer.analysis.attention import query_attention_stages, select_keys
 from explorer.analysis.logit_lens import TOP, lens_summaries
 from explorer.analysis.positions import pair_scales, rotated_pairs, rotation_angles, score_by_pair
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
@@ -94,7 +94,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     if not (trace.has_tap("blocks.*.attn.scores") and trace.has_tap("blocks.*.attn.v")):
         raise UserError(_("No attention was captured for this run."))
     steps = query_attention_stages(trace, layer, head, query)
-    keys = select_keys(steps.weights, steps.allowed, query, selection.key)
+    keys = select_keys(steps.weights, steps.allowed, query, selection.key, MAX_KEYS)
     masked = np.where(steps.allowed, steps.capped, -np.inf)
     columns = ["q·k", _("score"), _("after the mask"), _("weight")]
     values = [display_numbers(value[keys]) for value in (steps.dots, steps.scores, masked)]
@@ -136,15 +136,6 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         value_mix_step(trace, layer, head, query, [key for key in keys if key <= query]),
     ]  # fmt: skip
     return Walkthrough(title, segments)
-
-
-def select_keys(weights: np.ndarray, allowed: np.ndarray, query: int, chosen: int) -> list[int]:
-    """Return the displayed keys in order: the chosen one, those with the largest weights, one masked if any is."""
-    later = [query + 1] if query + 1 < len(weights) else []
-    visible_keys = np.flatnonzero(allowed)
-    ranks = np.where(visible_keys == chosen, np.inf, weights[visible_keys])
-    top_keys = visible_keys[np.argsort(-ranks, kind="stable")[: MAX_KEYS - len(later)]]
-    return [*sorted(int(key) for key in top_keys), *later]
 
 
 def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequence[int]) -> ComputationStep:

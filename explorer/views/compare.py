@@ -119,12 +119,12 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
         raise NoDifferenceError(_("A and B have different numbers of layers or heads. View them one at a time."))
     values = head_distances(comparison)  # (L, H)
     raise_if_unaligned(values)
-    largest_index = np.unravel_index(np.nanargmax(values), values.shape)
+    largest_index = most_different_head(values)
     fig = figure(
         go.Heatmap(
             z=values,
             zmin=0,
-            zmax=1,
+            zmax=float(values[largest_index]) or 1,
             autocolorscale=True,
             text=[[f"{value:.2f}" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
@@ -144,6 +144,30 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
         **head_map_axes(),
     )
     return frame_head(fig, layer, head)
+
+
+def most_different_head(distances: np.ndarray) -> tuple[int, int]:
+    """Return layer and head of the largest distance."""
+    layer, head = np.unravel_index(np.nanargmax(distances), distances.shape)
+    return int(layer), int(head)
+
+
+def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
+    """Return the likeliest next tokens of both runs, and which head looks most differently, if heads compare."""
+    sentence = likeliest_tokens_sentence(comparison, selection)
+    if len({(run.config.num_layers, run.config.num_heads) for run in comparison.runs}) > 1:
+        return sentence
+    distances = head_distances(comparison)
+    if not np.nan_to_num(distances).any():
+        return sentence
+    layer, head = most_different_head(distances)
+    difference = _(
+        "The most different head is layer {layer} head {head} ({distance} of 1).",
+        layer=layer,
+        head=head,
+        distance=f"{distances[layer, head]:.2f}",
+    )
+    return f"{sentence} {difference}"
 
 
 def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
@@ -394,7 +418,7 @@ VIEW = View(
     group="try",
     order=120,
     description=N_("Where do two runs differ? Their streams, heads, parts of the logit and next token, A beside B."),
-    sentence=likeliest_tokens_sentence,
+    sentence=comparison_sentence,
     formula=describe_differences,
     is_comparison=True,
     required_taps=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),

@@ -234,43 +234,58 @@ def is_control_applicable(control: InterventionControl, trace: Trace) -> bool:
     return not (control.kind is NormReplacement and control.by == trace.config.norm)
 
 
-ROTATION_SHIFT = InterventionControl(N_("all positions shifted by"), "rope.angles", PositionShift, maximum=512)
+ROTATION_SHIFT = InterventionControl(N_("Shift all positions by"), "rope.angles", PositionShift, maximum=512)
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
 BASE = InterventionControl(
-    "θ", "rope.angles", RopeBaseReplacement, default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True
+    N_("Base θ of the rotation"),
+    "rope.angles",
+    RopeBaseReplacement,
+    default=10_000,
+    minimum=10,
+    maximum=1_000_000,
+    step=0.05,
+    log=True,
 )
-ROTATION_OFF = InterventionControl(N_("rotation off"), "rope.angles", ZeroAblation)
-POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), tap="position_embed")
+ROTATION_OFF = InterventionControl(N_("Switch the rotation off"), "rope.angles", ZeroAblation)
+POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("Switch the position vectors off"), tap="position_embed")
 
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
 # work and not the residual stream; a bias of its output stays.
 COMPONENT_SCALE = InterventionControl("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
-HEAD = replace(COMPONENT_SCALE, title=N_("head {head} of layer {layer} ×"), tap="blocks.{layer}.attn.z", index="head")
-HEAD_OFF = replace(HEAD, title=N_("Ablate head {head} of layer {layer} (switch it off)"), kind=ZeroAblation, default=0)
-HEADS = replace(COMPONENT_SCALE, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
-FEED_FORWARD = replace(COMPONENT_SCALE, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
-NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
-NEURON_OFF = replace(
-    NEURON, title=N_("Ablate neuron {neuron} of layer {layer} (switch it off)"), kind=ZeroAblation, default=0
+HEADS = replace(COMPONENT_SCALE, title=N_("Strength of all heads of layer {layer}"), tap="blocks.{layer}.attn.z")
+HEAD = replace(HEADS, title=N_("Strength of head {head} of layer {layer}"), index="head")
+HEAD_OFF = replace(HEAD, title=N_("Switch head {head} of layer {layer} off (ablate it)"), kind=ZeroAblation, default=0)
+FEED_FORWARD = replace(
+    COMPONENT_SCALE, title=N_("Strength of the feed-forward of layer {layer}"), tap="blocks.{layer}.ffn.hidden"
 )
-MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=MeanAblation, default=0)
+NEURON = replace(FEED_FORWARD, title=N_("Strength of neuron {neuron} of layer {layer}"), index="neuron")
+NEURON_OFF = replace(
+    NEURON, title=N_("Switch neuron {neuron} of layer {layer} off (ablate it)"), kind=ZeroAblation, default=0
+)
+MEAN = replace(
+    HEAD, title=N_("Replace head {head} of layer {layer} by its mean over the prompt"), kind=MeanAblation, default=0
+)
 
 # Patches of the chosen component, offered if there is another run.
-PATCH_HEAD = replace(MEAN, title=N_("head {head} of layer {layer} as in the other run"), kind=Patch)
-PATCH_HEADS = replace(PATCH_HEAD, title=N_("all heads of layer {layer} as in the other run"), index=None)
+PATCH_HEAD = replace(MEAN, title=N_("Replace head {head} of layer {layer} by the other run’s"), kind=Patch)
+PATCH_HEADS = replace(PATCH_HEAD, title=N_("Replace all heads of layer {layer} by the other run’s"), index=None)
 PATCH_PATTERN = replace(
     PATCH_HEAD,
-    title=N_("pattern of head {head} of layer {layer} as in the other run"),
+    title=N_("Replace the pattern of head {head} of layer {layer} by the other run’s"),
     tap="blocks.{layer}.attn.pattern",
 )
 PATCH_FEED_FORWARD = replace(
-    FEED_FORWARD, title=N_("feed-forward of layer {layer} as in the other run"), kind=Patch, default=0
+    FEED_FORWARD, title=N_("Replace the feed-forward of layer {layer} by the other run’s"), kind=Patch, default=0
 )
-PATCH_NEURON = replace(NEURON, title=N_("neuron {neuron} of layer {layer} as in the other run"), kind=Patch, default=0)
+PATCH_NEURON = replace(
+    NEURON, title=N_("Replace neuron {neuron} of layer {layer} by the other run’s"), kind=Patch, default=0
+)
 PATCH_STREAM = replace(
-    PATCH_HEADS, title=N_("the stream after layer {layer} as in the other run"), tap="blocks.{layer}.resid_post"
+    PATCH_HEADS, title=N_("Replace the stream after layer {layer} by the other run’s"), tap="blocks.{layer}.resid_post"
 )
-PATCH_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
+PATCH_MEAN = replace(
+    MEAN, title=N_("Replace head {head} of layer {layer} by its mean over the other run"), kind=PatchMean
+)
 
 EDGE_SCOPES = (
     InterventionScope(N_("in head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
@@ -293,7 +308,7 @@ DROP = replace(
 )
 GATE = replace(
     NEURON,
-    title=N_("gate of neuron {neuron} of layer {layer} held at"),
+    title=N_("Hold the gate of neuron {neuron} of layer {layer} at"),
     tap="blocks.{layer}.ffn.gate",
     kind=Clamp,
     minimum=-2,
@@ -301,12 +316,12 @@ GATE = replace(
 )
 HIDDEN = replace(
     GATE,
-    title=N_("neuron {neuron} of layer {layer} held at"),
+    title=N_("Hold neuron {neuron} of layer {layer} at"),
     tap="blocks.{layer}.ffn.hidden",
     without="blocks.{layer}.ffn.gate",
 )
 STEER_TO_TOKEN = InterventionControl(
-    N_("the stream after layer {layer}, pushed towards {word} by × its length"),
+    N_("Push the stream after layer {layer} towards {word}, by × its length"),
     "blocks.{layer}.resid_post",
     AddDirection,
     minimum=-1,
@@ -316,21 +331,21 @@ STEER_TO_TOKEN = InterventionControl(
 )
 STEER_ALONG_DIRECTION = replace(
     STEER_TO_TOKEN,
-    title=N_("the stream after layer {layer}, pushed by × its length along the direction"),
+    title=N_("Push the stream after layer {layer} along the direction, by × its length"),
     by=BY_DIRECTION,
 )
 REMOVE_DIRECTION = replace(
     STEER_ALONG_DIRECTION,
-    title=N_("the stream after layer {layer} without its part along the direction"),
+    title=N_("Take the part along the direction out of the stream after layer {layer}"),
     kind=RemoveDirection,
 )
 REMOVE_TOKEN_DIRECTION = replace(
-    STEER_TO_TOKEN, title=N_("the stream after layer {layer} without its part along {word}"), kind=RemoveDirection
+    STEER_TO_TOKEN, title=N_("Take the part along {word} out of the stream after layer {layer}"), kind=RemoveDirection
 )
 NORM_TITLES = {
-    "rmsnorm": N_("{norm} as an RMSNorm"),
-    "layernorm": N_("{norm} as a LayerNorm"),
-    "none": N_("{norm} off, but for its gain"),
+    "rmsnorm": N_("Compute {norm} as an RMSNorm"),
+    "layernorm": N_("Compute {norm} as a LayerNorm"),
+    "none": N_("Switch {norm} off, but for its gain"),
 }
 NORMS = tuple(
     InterventionControl(title, tap, NormReplacement, by=by, here="{query}")

@@ -250,7 +250,7 @@ def token_axis(tokens: Sequence[str], title: str = "", max_labels: int = 48, vis
     }
 
 
-def numbered_axis(tokens: Sequence[str], title: str, visible: range) -> dict:
+def numbered_axis(tokens: Sequence[str], title: str, visible: Sequence[int]) -> dict:
     """Return the settings of an axis whose values are the `visible` positions, as numbers.
 
     A heatmap of some tokens with texts in its cells needs it: along categories Plotly moves the values of cells

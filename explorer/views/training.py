@@ -357,7 +357,7 @@ def training_sentence(trace: Trace, selection: Selection) -> str:
     return f"{loss} {translate(NEXT_STEP)}"
 
 
-NEXT_STEP = N_("Training makes the next token likelier, step by step.")
+NEXT_STEP = N_("Training makes the next token likelier.")
 
 
 TEXT_LOSS = N_("This text’s loss is {loss} nats a token; even guesses would have {even}.")

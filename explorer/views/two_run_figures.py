@@ -337,6 +337,8 @@ def draw_two_runs(
         return FigurePlaceholder(_("B has nothing of the kind.") if second is None else _("A has nothing of the kind."))
     if visible_run == "difference" and (reason := panel.no_difference_reason(first[1])):
         return FigurePlaceholder(reason)
+    if visible_run == "difference":
+        first, second = panel.select_for_difference(comparison, first, second)
     figures = [run_selection and panel.draw(*run_selection) for run_selection in (first, second)]
     kinds = {type(panel_figure) for panel_figure in figures}
     default = GRIDS if HeadHeatmaps in kinds else TABLES if HeadTable in kinds else FIGURES

@@ -128,6 +128,8 @@ class Panel:
         no_difference_reason: selection -> why two runs' figures have no difference, in a sentence; "" if they
             have one.
         two_run_renderer: how two runs' figures are drawn, if they are neither plain figures nor grids of heads.
+        select_for_difference: (comparison, first, second) -> the two runs with the selections that A − B is drawn
+            and derived by, if not by their own.
         condition: trace -> whether the panel is shown, besides.
         click_opens_checkpoint: whether points' "customdata" are names of checkpoints of the model's training,
             which a click opens.
@@ -160,6 +162,7 @@ class Panel:
     compared_run: Literal["", "unchanged", "other"] = ""
     no_difference_reason: Callable[[Selection], str] = lambda selection: ""
     two_run_renderer: TwoRunRenderer | None = None
+    select_for_difference: Callable[..., tuple[tuple[Trace, Selection], ...]] = lambda comparison, *runs: runs
     condition: Callable[[Trace], bool] = lambda trace: True
     click_opens_checkpoint: bool = False
     is_selection_independent: bool = False

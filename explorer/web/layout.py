@@ -156,6 +156,7 @@ class PageLayout:
             fill_template(COPY_SUMMARY, name=_("Share")),
             button_markup("share", _("Copy link")),
             button_markup("copy-python", _("Copy as Python")),
+            button_markup("save-numbers", _("Numbers (CSV)")),
             "</div></details>",
             fill_template(PAGE_MENU, name=_("page menu")),
             LanguageList(elem_id="language"),
@@ -251,7 +252,7 @@ class PageLayout:
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         with gr.Row(elem_classes="buttons", elem_id="again"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
-            self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
+            self.regenerate = gr.Button(_("Regenerate (seed + 1)"), size="sm", min_width=90, elem_id="regenerate")
             self.compare = gr.Button(_("Compare methods"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
             PromptAdviceLine(elem_id=shared_constants.ADVICE),

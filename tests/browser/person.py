@@ -160,6 +160,8 @@ class Person:
         button = self.page.locator("[id$=-what-ifs] .fold:visible")
         if button.get_attribute("aria-expanded") == "false":
             button.click()
+        for more in self.page.locator(".more-changes[aria-expanded=false]:visible").all():
+            more.click()
 
     def copy(self, entry: str):
         """Choose an entry of the menu of what can be copied."""

@@ -11,6 +11,22 @@ from .conftest import DESK
 from .person import ANSWER, Person, collect_posts
 
 TELEPHONE, PROJECTOR = {"width": 390, "height": 844}, {"width": 1024, "height": 768}
+LAPTOP = {"width": 1366, "height": 768}
+# How many pixels of the next token's table are cut, and the smallest gap between texts of a row.
+TABLE_ROOM = """() => {
+  const table = document.querySelector("#next-token .table"), gaps = [];
+  for (const row of table.querySelectorAll("tr")) {
+    const texts = [...row.querySelectorAll(".name > *, td:not(.probability), .number, thead th")];
+    const boxes = texts.filter((text) => text.checkVisibility() && text.textContent.trim()).map((text) => {
+      const range = document.createRange();
+      range.selectNodeContents(text);
+      const { left, right } = text.matches(".name > *") ? text.getBoundingClientRect() : range.getBoundingClientRect();
+      return { left, right };
+    });
+    boxes.slice(1).forEach((box, i) => gaps.push(box.left - boxes[i].right));
+  }
+  return [table.scrollWidth - table.clientWidth, Math.min(...gaps)];
+}"""
 # How far below the navigation a view's words, its first figure (where it has one), its controls and the bar at the
 # bottom begin.
 TOPS = """(view) => {
@@ -55,7 +71,7 @@ def test_a_line_says_how_much_is_changed(visitor):
     line = person.page.locator("#attention-what-ifs .fold")
     expect(line).to_have_text("Change")
     line.click()
-    person.page.locator("#attention-what-ifs input[type=checkbox]").nth(1).check()
+    person.page.locator("#attention-what-ifs input[type=checkbox]").first.check()
     expect(line).to_have_text("changed here: 1")
     box = person.page.locator("#attention-what-ifs .what-ifs").bounding_box()
     assert box["height"] < 450  # the figure below it is near
@@ -165,6 +181,29 @@ def test_each_switch_is_remembered(newcomer):
             person.page.reload()
             person.at_rest()
             expect_open(**is_open)
+
+
+@pytest.mark.parametrize("size", [DESK, LAPTOP])
+def test_the_wheel_and_tab_reach_all_of_the_panel_beside_the_figures_and_its_table_is_whole(visitor, size):
+    person = visitor(viewport=size, depth="formula", top_p=0.8, min_p=0.02, repetition_penalty=1.2).at_rest()
+    page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
+    cut, gap = page.evaluate(TABLE_ROOM)
+    assert cut == 0 and gap >= 0
+    expect(page.locator("#next-token .token .tag", has_text="pick")).to_be_visible()
+    first.hover()
+    for end in (last, first):  # down to its end, and back to its top
+        for _ in range(12):
+            page.mouse.wheel(0, 240 if end is last else -240)
+            page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        expect(end).to_be_in_viewport(ratio=1)
+        assert page.locator("#generation").evaluate("(panel) => panel.scrollTop") == 0  # the page alone is scrolled
+    page.get_by_label("number input for temperature").focus()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        expect(page.locator(":focus")).to_be_in_viewport()
+        if last.evaluate("(box) => box === document.activeElement"):
+            return
+    raise AssertionError("Tab does not come to the panel's last box")
 
 
 def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcomer):

@@ -12,6 +12,12 @@ from explorer.web.actions.page_actions import FIRST_PROMPT
 from .painted import pixels, scale_colours
 from .two_runs import OTHER, chips_of_b, compare, expect_painted, open_more, show_run, switch
 
+IS_WITHIN_ITS_PLACE = """(frame) => {
+  const place = frame.closest(".html-container");
+  const [around, at] = [place, frame].map((box) => box.getBoundingClientRect());
+  return place.scrollWidth > place.clientWidth && at.left >= around.left && at.right <= around.right;
+}"""
+
 
 @pytest.fixture
 def ways(person):
@@ -28,6 +34,7 @@ def test_another_prompt_stands_beside_this_one(visitor):
     compare(person)
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     expect(person.strip).to_have_text(FIRST_PROMPT)
+    assert person.page.locator("#strip-b").bounding_box()["height"] <= 24  # the first figure is near
     expect(person.prediction.locator("thead")).to_contain_text("A − B in")
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
@@ -70,6 +77,11 @@ def expect_both_beside_each_other(person):
         path = person.page.locator(f"#overview-whole{suffix} .path")
         expect(path).to_be_visible()
         assert path.evaluate("path => getComputedStyle(path, '::before').content") == f'"{letter}: "'
+    person.page.evaluate(f"window.explorer.select({{ view: 'prediction', query: {last} }})")
+    for suffix in ("", "-b"):  # each lens is wider than its place, and shows the chosen column
+        frame = person.page.locator(f"#prediction-lens{suffix} .shapelayer path").last
+        expect(frame).to_be_visible()
+        assert frame.evaluate(IS_WITHIN_ITS_PLACE)
     person.page.evaluate("window.explorer.select({ view: 'attention' })")
     person.at_rest()
 

@@ -1,10 +1,14 @@
 """URL of the page, which has the page's whole visible state."""
 
+import csv
+
 import pytest
 from playwright.sync_api import expect
 
 from explorer.web.actions.page_actions import FIRST_PROMPT
 from explorer.web.browser_api.python_script import python_script
+
+from .painted import capture_visible_run
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),
@@ -91,6 +95,20 @@ def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
     script = person.page.evaluate("navigator.clipboard.readText()")
     assert script == python_script(opening.runs, opening.state_from_query(person.state), "attention-row")
     assert 'run.figure("attention", "row"' in script
+    person.page.locator("#attention-pattern h2").click()
+    with person.page.expect_download() as download:
+        person.copy("Numbers (CSV)")
+    expect(person.warning).to_contain_text("The numbers of the figure")
+    assert download.value.suggested_filename == "tiny-attention-pattern.csv"
+    names, *rows = csv.reader(download.value.path().read_text(encoding="utf-8").splitlines())
+    assert names == ["key (looked at)", "query (looks back)", "weight"]
+    layer, head = (person.state[name] for name in ("layer", "head"))
+    weights = capture_visible_run(person)[f"blocks.{layer}.attn.pattern"][head]
+    assert len(rows) == weights.size
+    for i, (key, query, weight) in enumerate(rows):
+        at_query, at_key = divmod(i, len(weights))
+        assert (query.split()[0], key.split()[0]) == (str(at_query), str(at_key))
+        assert float(weight or 0) == pytest.approx(weights[at_query, at_key], abs=1e-6)
 
 
 @pytest.mark.exhaustive

@@ -56,7 +56,7 @@ def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(
 @pytest.mark.exhaustive
 def test_controls_change_the_chosen_token_alone_where_that_is_asked(visitor):
     person = visitor("experiments", **LOOK)
-    mean, only = control(person, "at its mean over the prompt"), control(person, "only at the chosen token")
+    mean, only = control(person, "by its mean over the prompt"), control(person, "only at the chosen token")
     mean.check()
     expect_changes(person, "blocks.1.attn.z.1*mean")
     only.check()
@@ -84,7 +84,7 @@ def test_one_kind_of_norm_takes_the_place_of_another(visitor):
 def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
     person = newcomer().open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(control(person, "only at the chosen token")).to_be_checked()
-    expect(control(person, "head 1 of layer 1 ×")).to_have_value("0.5")
+    expect(control(person, "Strength of head 1 of layer 1")).to_have_value("0.5")
 
 
 @pytest.mark.exhaustive
@@ -132,7 +132,7 @@ def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(vi
 @pytest.mark.exhaustive
 def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor):
     person = visitor("attention", **LOOK)
-    scale = control(person, "head 1 of layer 1 ×")
+    scale = control(person, "Strength of head 1 of layer 1")
     scale.first.focus()
     scale.first.fill("0.5")
     expect_changes(person, "blocks.1.attn.z.1*scale*0.5")
@@ -140,6 +140,27 @@ def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor
     expect_changes(person, "")
     expect(scale.first).to_be_focused()
     expect(scale.first).to_have_value("1")
+
+
+def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor):
+    person = visitor("experiments", **LOOK)
+    page, labels = person.page, person.page.locator("#experiments-what-ifs label:visible")
+    page.locator("#experiments-what-ifs .fold").click()
+    expect(labels).to_have_text(["Switch head 1 of layer 1 off (ablate it)", "only at the chosen token"])
+    labels.first.locator("input").check()
+    expect_changes(person, "blocks.1.attn.z.1*zero")
+    expect(page.locator("#changes [data-edit]")).to_have_count(1)
+    control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more
+    expect_changes(person, "blocks.1.attn.z.1*mean")
+    expect(person.warning).to_contain_text("Replaced: head 1 of layer 1 ablated. One part has one change at a time.")
+    expect(labels.first.locator("input")).not_to_be_checked()
+    assert labels.count() > 10
+    person.tab("Attention")
+    person.at_rest()
+    expect(page.locator("#attention-what-ifs .more-changes")).to_have_attribute(
+        "aria-expanded", "true"
+    )  # as it was left
+    person.warning.get_by_role("button").click()
 
 
 def test_a_change_is_told_beside_what_was_before_and_leads_to_what_it_did(visitor):

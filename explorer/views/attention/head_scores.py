@@ -63,8 +63,9 @@ def measured_queries_text(trace: Trace) -> str:
         if count < most
     ]
     if not fewer:
-        return _("Measured on this prompt, over {count} queries.", count=most)
-    return _("Measured on this prompt, over {count} queries; {others}.", count=most, others=join_names(fewer))
+        return _("Each score is an average over {count} tokens of this prompt.", count=most)
+    others = join_names(fewer)
+    return _("Each score is an average over {count} tokens of this prompt; {others}.", count=most, others=others)
 
 
 SCORE_DESCRIPTIONS = {  # whether the first token is hidden -> description of a score
@@ -172,10 +173,10 @@ def head_axis_title(baseline: ChanceHeadScores | None) -> str:
     if baseline is None:
         return _("head")
     return ngettext(
-        "head<br>attention spread evenly would<br>have {even} here ({count} query counts,<br>the first token’s never: "
-        "it sees itself alone)",
-        "head<br>attention spread evenly would<br>have {even} here ({count} queries count,<br>the first token’s "
-        "never: it sees itself alone)",
+        "head<br>a head that looks at all tokens alike<br>scores {even} here. Measured at {count} token,<br>not at the "
+        "first, which sees itself alone",
+        "head<br>a head that looks at all tokens alike<br>scores {even} here. Measured at {count} tokens,<br>not at "
+        "the first, which sees itself alone",
         baseline.queries,
         even=uniform_score_text(baseline),
     )

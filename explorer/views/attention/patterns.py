@@ -1,10 +1,17 @@
 """Figures of one head’s attention: heatmap, bars and lines of its pattern, and the scores behind its weights."""
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
-from explorer.analysis.attention import PATTERNS, displayed_pattern, query_attention_stages, score_by_dimension
+from explorer.analysis.attention import (
+    PATTERNS,
+    displayed_pattern,
+    query_attention_stages,
+    score_by_dimension,
+    select_keys,
+)
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.explain.notation import format_number, format_six_digits, format_two_digits, quote_token
 from explorer.tracing.trace import Trace
@@ -295,14 +302,14 @@ def key_hover(position: int, token: str) -> str:
     return _("key {position} {token}", position=position, token=token)
 
 
-MAX_STAGE_KEYS = 11  # keys around the chosen one whose numbers are written out
+MAX_STAGE_KEYS = 12  # keys of a long text whose numbers are written out
 BLOCK_GAP = 0.01  # between keys that do not follow one another, as a share of the width
 
 
 def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """Draw the chosen query's numbers from dot products to weights: a row for each stage, a column for each key.
 
-    Colours compare within a row. With many keys, those around the chosen one are drawn, the first, and the query.
+    Colours compare within a row. Of many keys the chosen one and the heaviest are drawn, in the order of the text.
     """
     steps = query_attention_stages(trace, layer, head, query)
     masked, cap = np.where(steps.allowed, steps.capped, -np.inf), trace.config.score_cap
@@ -319,12 +326,13 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
     values = np.stack(list(rows.values()))  # (6 or 7, T)
     finite = np.where(np.isfinite(values), values, np.nan)
     largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in values])[:, None]
-    blocks, names = stage_key_blocks(len(trace), query, key), position_labels(trace.tokens)
+    keys = select_keys(steps.weights, steps.allowed, query, key, MAX_STAGE_KEYS)
+    blocks, names = stage_key_blocks(len(trace), keys, key), position_labels(trace.tokens)
     return STAGES_FIGURE.draw(
         blocks=[
             {
                 "axis": axis,
-                "keys": list(keys),
+                "keys": keys,
                 "shades": (finite / largest)[:, keys],
                 "numbers": [list(map(format_two_digits, row)) for row in values[:, keys]],
                 "exact": [[f"{names[at]}: {format_six_digits(row[at])}" for at in keys] for row in values],
@@ -378,26 +386,27 @@ STAGES_FIGURE = FigureTemplate(
 )
 
 
-def stage_key_blocks(num_keys: int, query: int, key: int) -> dict[str, range]:
-    """Return the drawn keys by their axis, from left to right: on "x" those around the chosen one.
+def stage_key_blocks(num_keys: int, selected: Sequence[int], chosen: int) -> dict[str, list[int]]:
+    """Return the drawn keys by their axis, from left to right: each row of neighbours has one, the chosen key's is "x".
 
-    The first key and the query itself have axes of their own where they are not among these. A single key is never
-    left out.
+    A text that has hardly more keys than the selected is drawn whole.
     """
-    if num_keys <= MAX_STAGE_KEYS + 3:
-        return {"x": range(num_keys)}
-    window = window_around(key, MAX_STAGE_KEYS, num_keys)
-    blocks = {"x2": range(1)} if window.start else {}
-    blocks["x"] = window
-    return blocks | ({"x3": range(query, query + 1)} if query >= window.stop else {})
+    if num_keys <= MAX_STAGE_KEYS + 2:
+        return {"x": list(range(num_keys))}
+    starts = np.flatnonzero(np.diff(selected) > 1) + 1
+    neighbours = [block.tolist() for block in np.split(np.asarray(selected), starts)]
+    names = (f"x{number}" for number in count(2))
+    return {"x" if chosen in block else next(names): block for block in neighbours}
 
 
-def stage_axes(tokens: Sequence[str], blocks: dict[str, range], title: str) -> dict[str, dict]:
-    """Return the settings of the blocks' axes, side by side, as wide as they have keys."""
-    width, left, axes = (1 - BLOCK_GAP * (len(blocks) - 1)) / sum(map(len, blocks.values())), 0.0, {}
+def stage_axes(tokens: Sequence[str], blocks: dict[str, list[int]], title: str) -> dict[str, dict]:
+    """Return the settings of the blocks' axes, side by side, as wide as they have keys; the title is in the middle."""
+    num_keys = sum(map(len, blocks.values()))
+    width, left, axes = (1 - BLOCK_GAP * (len(blocks) - 1)) / num_keys, 0.0, {}
+    middle = np.concatenate(list(blocks.values()))[num_keys // 2]
     for axis, keys in blocks.items():
         right = left + width * len(keys)
-        settings = numbered_axis(tokens, title if axis == "x" else "", keys)
+        settings = numbered_axis(tokens, title if middle in keys else "", keys) | {"tickangle": -90}
         if axis != "x":
             del settings[TOKEN_AXIS_KEY]
         axes[axis.replace("x", "xaxis")] = settings | {"domain": [left, min(1, right)]}
@@ -411,7 +420,7 @@ def key_axis_title(weights: np.ndarray, keys: np.ndarray) -> str:
     if not num_hidden:
         return _("key")
     return _(
-        "key (the {count} others have {elsewhere} of the weight together)",
+        "the chosen key and the heaviest (the {count} others have {elsewhere} of the weight together)",
         count=num_hidden,
         elsewhere=format_number(np.delete(weights, keys).sum(dtype=np.float64)),
     )

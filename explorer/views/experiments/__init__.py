@@ -45,6 +45,7 @@ from explorer.views.intervention_controls import (
     FEED_FORWARD,
     GATE,
     HEAD,
+    HEAD_OFF,
     HEADS,
     HIDDEN,
     MASK,
@@ -172,7 +173,7 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),
     controls=("layer", "head", "neuron", "target", "query", "key"),
     intervention_controls=(
-        *(HEAD, HEADS, FEED_FORWARD, NEURON, MEAN),
+        *(HEAD_OFF, HEAD, HEADS, FEED_FORWARD, NEURON, MEAN),
         *(PATCH_HEAD, PATCH_MEAN, PATCH_HEADS, PATCH_FEED_FORWARD, PATCH_NEURON, PATCH_STREAM),
         *(MASK, DROP, GATE, HIDDEN, STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION),
         *(*NORMS, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),

@@ -53,6 +53,7 @@ from explorer.views.prediction.logit_lens import (
     lens_map,
     lens_sentence,
     rollout_bars,
+    select_common_token,
     subtract_lenses,
     token_trajectory,
 )
@@ -191,6 +192,7 @@ VIEW = View(
             template=LENS_FIGURE,
             no_difference_reason=no_rank_difference_reason,
             two_run_renderer=TwoRunRenderer(share_scale, subtract_lenses),
+            select_for_difference=select_common_token,
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},

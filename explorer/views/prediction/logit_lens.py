@@ -73,7 +73,7 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
     summaries = lens_summaries(trace, page)
     names = depth_names(trace)
     target_probs = token_probabilities(trace, page, token_id)
-    target_ranks = single_token_ranks(trace, page, token_id) if kind == "rank" else None
+    target_ranks = single_token_ranks(trace, page, token_id)
     title = _("after this token")
     if len(page) < len(trace):
         title = _(
@@ -167,12 +167,39 @@ def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison,
     hovers = [[_("most probable in A: {a}, in B: {b}", a=a, b=b or "–") for a, b in row] for row in pairs]
     words = {"text": cell_texts, "texttemplate": "%{text}", "textfont": {"family": MONO, "size": 10}}
     hover = {"hovertext": hovers, "hovertemplate": trace["hovertemplate"].replace("<extra>", "<br>%{hovertext}<extra>")}
-    axis = {**layout["xaxis"], "title": {"text": _("after this token; in a cell A’s token, below it B’s if another")}}
+    says = _("after this token; in a cell A’s token, below it B’s if another")
+    if translate(LENSES["target"]) in trace["colorbar"]["title"]["text"]:
+        says = _("after this token; in a cell A’s token, below it B’s if another; coloured by the explained token")
+    axis = {**layout["xaxis"], "title": {"text": says}}
     return fig.with_traces_and_layout([trace | words | hover], {**layout, "xaxis": axis})
 
 
+def select_common_token(
+    comparison: Comparison, first: tuple[Trace, Selection], second: tuple[Trace, Selection]
+) -> tuple[tuple[Trace, Selection], ...]:
+    """Return the runs with the explained token's lens where the likeliest tokens of A and B differ.
+
+    Probabilities of different tokens have no difference that means anything.
+    """
+    runs = first, second
+    if first[1].option("lens") != "probability" or _have_same_likeliest_tokens(comparison, runs):
+        return runs
+    return tuple((trace, selection.replace(lens="target")) for trace, selection in runs)
+
+
+def _have_same_likeliest_tokens(comparison: Comparison, runs: tuple[tuple[Trace, Selection], ...]) -> bool:
+    texts = []
+    for trace, selection in runs:
+        page = visible_positions(trace, selection.query)
+        likeliest = lens_summaries(trace, page).top[..., 0].T
+        texts.append({at: [trace.vocabulary[i] for i in ids] for at, ids in zip(page, likeliest, strict=True)})
+    of_a, of_b = texts
+    partners = comparison.alignment.partners
+    return all(of_b.get(partners[at], tokens) == tokens for at, tokens in of_a.items())
+
+
 def lens_heatmap_colours(
-    trace: Trace, kind: str, summaries, target_probs: np.ndarray, target_ranks: np.ndarray | None
+    trace: Trace, kind: str, summaries, target_probs: np.ndarray, target_ranks: np.ndarray
 ) -> dict:
     """Return the heatmap's values and colour bar: more probable is more intense; for entropy, more uncertain."""
     size = trace.config.vocab_size
@@ -194,7 +221,7 @@ def format_tokens(trace: Trace, ids: np.ndarray, max_chars: int) -> list[list[st
 
 
 def lens_cell_hover(
-    trace: Trace, page: range, token_id: int, summaries, target_probs: np.ndarray, target_ranks
+    trace: Trace, page: range, token_id: int, summaries, target_probs: np.ndarray, target_ranks: np.ndarray
 ) -> list[list[str]]:
     """Return the hover text of each cell."""
     names = {i: label(trace.vocabulary[i]) for i in np.unique(summaries.top)}
@@ -204,13 +231,8 @@ def lens_cell_hover(
         likeliest = zip(summaries.top[depth, column], summaries.probabilities[depth, column], strict=True)
         lines = [f"{rank}. {names[i]}  {p:.3f}" for rank, (i, p) in enumerate(likeliest, 1)]
         probability = format_number(target_probs[depth, column])
-        if target_ranks is None:
-            last = _("explained: {token}  {probability}", token=target, probability=probability)
-        else:
-            rank = target_ranks[depth, column]
-            last = _(
-                "explained: {token}  {probability}, rank {rank:,}", token=target, probability=probability, rank=rank
-            )
+        rank = target_ranks[depth, column]
+        last = _("explained: {token}  {probability}, rank {rank:,}", token=target, probability=probability, rank=rank)
         first = _("after {token}, {depth}", token=token_labels[column], depth=labels[depth])
         entropy = _("entropy {bits:.2f} bits", bits=summaries.entropy[depth, column])
         return "<br>".join([first, *lines, entropy, last])

@@ -101,6 +101,12 @@ class OpenView:
             self.visible_run, self.runs_with_selection
         )
 
+    def drawn_runs(self, panel: Panel) -> tuple[RunAndSelection, ...]:
+        """Return the visible runs, each with the selection that the panel's figure is drawn by."""
+        if self.visible_run != "difference":
+            return self.visible_runs
+        return panel.select_for_difference(self.comparison, *self.visible_runs)
+
     @property
     def has_single_run(self) -> bool:
         """Return whether the view has no second run to compare with."""
@@ -298,7 +304,7 @@ class OpenView:
             return None
         if self.visible_run == "difference" and panel.no_difference_reason(self.selection):
             return None
-        verifications = [panel.verify(*run_and_selection) for run_and_selection in self.visible_runs]
+        verifications = [panel.verify(*run_and_selection) for run_and_selection in self.drawn_runs(panel)]
         return verifications[0] if len(verifications) == 1 else worse_verification(*verifications)
 
 
@@ -376,7 +382,7 @@ def _derivation_text(open_view: OpenView, panel: Panel, point: ClickedPoint) -> 
         [point] if len(open_view.visible_runs) == 1 else [point, _aligned_point(open_view.comparison, panel, point)]
     )
     texts = []
-    for run_and_selection, run_point in zip(open_view.visible_runs, points, strict=True):
+    for run_and_selection, run_point in zip(open_view.drawn_runs(panel), points, strict=True):
         _check_head(point, run_and_selection[0])
         texts.append(derivation_text(panel.inspect(*run_and_selection, run_point), depth) if run_point else "")
     return join_run_texts(texts)

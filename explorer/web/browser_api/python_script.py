@@ -13,8 +13,9 @@ from explorer.state.run_request import RunRequest
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, strip_bos
 from explorer.translations import _
+from explorer.views import graph_objects as go
 from explorer.views.default_selection import complete_selection
-from explorer.views.two_run_figures import FigurePlaceholder
+from explorer.views.two_run_figures import FigurePlaceholder, value_key
 from explorer.views.view import PAGE_KINDS, Panel
 from explorer.web.browser_api.open_view import OpenView, make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
@@ -136,7 +137,7 @@ class PythonScriptBuilder:
         return python_text_literal(text) if is_same else repr([*token_ids])
 
     def text(self, last: str) -> str:
-        """Return the script, which ends with the line `last`."""
+        """Return the script, which ends with the lines `last`."""
         install = python_comment(_("Install first, in a copy of the project: pip install ."))
         return "\n".join([install, *self.imports, "", *self.lines, last, ""])
 
@@ -163,7 +164,7 @@ def intervention_literal(edit: Intervention, source: str) -> str:
 
 
 def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
-    """Return the line that shows a figure, or the page for a figure that only its scripts draw.
+    """Return the lines that show a figure and take its numbers, or the page for a figure that only its scripts draw.
 
     Args:
         comparison: expression for what is drawn, one run or two that are compared.
@@ -181,7 +182,19 @@ def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
         unfolded = {"unfolded": element_id(view.name, panel.name)} if panel is not panels[0] else {}
         return f"model.page({comparison}, {keyword_arguments({'view': view.name} | unfolded | fields)}).launch()"
     names = f"{python_text_literal(view.name)}, {python_text_literal(panel.name)}"
-    return f"{comparison}.figure({', '.join([names, *filter(None, [keyword_arguments(fields)])])}).show()"
+    call = f"{comparison}.figure({', '.join([names, *filter(None, [keyword_arguments(fields)])])})"
+    return "\n".join(filter(None, [f"figure = {call}", "figure.show()", numbers_line(open_view.draw(panel))]))
+
+
+def numbers_line(figure: Any) -> str:
+    """Return the line that takes a figure's numbers as arrays; "" if it has none."""
+    traces = figure.traces_and_layout[0] if isinstance(figure, go.Figure) else []
+    keys = {value_key(plot_trace) for plot_trace in traces}
+    if len(keys) != 1:
+        return ""
+    (key,) = keys
+    array = f"figure.data[0].{key}" if len(traces) == 1 else f"[trace.{key} for trace in figure.data]"
+    return f"numbers = {array}  " + python_comment(_("what the figure draws"))
 
 
 def keyword_arguments(fields: Mapping[str, Any]) -> str:

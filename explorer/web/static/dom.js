@@ -270,9 +270,9 @@ export function hide(element, isHidden) {
 
 const FADES = 32; // pixels at the ends of a box that scrolls sideways (page.css)
 
-/** Scrolls a box sideways until one of its items is in sight. @param {HTMLElement} box @param {HTMLElement} item */
-export function scrollSidewaysTo(box, item) {
-  const around = box.getBoundingClientRect(), at = item.getBoundingClientRect();
+/** Scrolls a box sideways until what lies at some place of the window is in sight. @param {Element} box @param {{ left: number, right: number }} at */
+export function scrollSidewaysTo(box, at) {
+  const around = box.getBoundingClientRect();
   box.scrollLeft += Math.max(0, at.right + FADES - around.right) || Math.min(0, at.left - FADES - around.left);
 }
 
@@ -519,4 +519,11 @@ export function showNumWaiting(count) {
     find(document, "#prompt-row").append(place);
   }
   say(place, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
+}
+
+/** Has the browser save a text as a file. @param {string} text @param {string} name @param {string} type */
+export function saveText(text, name, type) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  make("a", { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href));
 }

@@ -3,8 +3,9 @@
 // lesson was left.
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
-import { figureInSight, reveal } from "./widget_contents.js";
-import { announce, find, make, notify, say } from "./dom.js";
+import { figureInSight, pictures, reveal, widgetBlock } from "./widget_contents.js";
+import { announce, find, make, notify, saveText, say } from "./dom.js";
+import { saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
@@ -143,6 +144,15 @@ export async function copyPython(button) {
   } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
 }
 
+/** Saves the numbers of the figure in sight, or else of the first that is drawn, and says which. @param {HTMLElement} button */
+export function saveNumbersInSight(button) {
+  closeAround(button);
+  const blocks = [document.getElementById(figureInSight()), ...pictures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
+  if (!plot) return announce(_("No figure with numbers is drawn here."));
+  saveNumbers(plot);
+  notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), COPIED);
+}
+
 // What is too long for a link: the state as a file, to be saved and opened.
 
 export const MOST_LINK = 6000; // characters that every mail and chat passes on
@@ -150,13 +160,6 @@ const KIND = "transformerlm-explorer", OWN = ["lang", "turn", "version"]; // of 
 
 /** Has the browser save a file that `chooseFile` opens. @param {Record<string, any>} content */
 export const download = (content) => saveText(JSON.stringify({ [KIND]: 1, ...content }), `${KIND}.json`, "application/json");
-
-/** Has the browser save a text as a file. @param {string} text @param {string} name @param {string} type */
-function saveText(text, name, type) {
-  const href = URL.createObjectURL(new Blob([text], { type }));
-  make("a", { href, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(href));
-}
 
 /** Saves the state as a file, and says so. @param {State} state @param {number} count characters that a link would have */
 function saveFile(state, count) {

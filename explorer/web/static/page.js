@@ -5,7 +5,7 @@ import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, set
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
 import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme } from "./dom.js";
-import { copyLink, copyPython, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -169,7 +169,7 @@ function followTabs(bar) {
   const follow = () => {
     for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
     setTabStop(tabs, chosen());
-    if (followed !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, chosen())); // once the bar is seen
+    if (followed !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, chosen().getBoundingClientRect())); // once the bar is seen
     followed = state.view;
   };
   markSidewaysScroll(bar, tabs[0]);
@@ -259,6 +259,7 @@ export async function build() {
   if (isInRoom() || new URLSearchParams(location.search).get("lesson")) await need("teaching/lesson"); // which covers what would tell
   if (location.hash.startsWith("#places=")) need("teaching/presentation");
   followButtons();
+  followPanel();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
   makeToolbar(find(document, "#navigation"));
   followTabKey();
@@ -297,7 +298,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
+  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));
@@ -329,6 +330,20 @@ function followSwitch(button) {
     remember(kept, String(button.ariaExpanded));
   });
   show(recall(kept) === "true");
+}
+
+/** Has the panel beside the figures go with the page until its end is in sight, and back until its top is. */
+function followPanel() {
+  const panel = find(document, "#generation");
+  let shift = 0, scrolled = scrollY;
+  function follow() {
+    const top = parseFloat(getComputedStyle(panel).top) || 0, room = innerHeight - (top - shift) - panel.offsetHeight;
+    shift = Math.min(0, Math.max(room, shift - (scrollY - scrolled)));
+    scrolled = scrollY;
+    panel.style.setProperty("--panel-shift", `${shift}px`);
+  }
+  addEventListener("scroll", follow, { passive: true });
+  new ResizeObserver(follow).observe(panel);
 }
 
 // The page for scripts: `window.explorer`.

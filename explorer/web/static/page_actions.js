@@ -7,6 +7,7 @@ import { answerLines, isServerLost, look, onServerReturn, Refused } from "./serv
 import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
 import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
+import { _ } from "./translations.js";
 import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
@@ -420,7 +421,19 @@ export function setEdits(changed, of = "edits", change = {}) {
 export function toggleEdit(edit, { of, adds }, change) {
   const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
   const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
-  setEdits(before.includes(edit) ? others : [...others, edit], of, change);
+  setEdits(before.includes(edit) ? others : addEdit(others, edit), of, change);
+}
+
+/** A change beside others, and in the place of one of the same part: the person is told of it. @param {string[]} others @param {string} edit */
+export function addEdit(others, edit) {
+  const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;
+  const replaced = others.filter((other) => changedPart(other) === changedPart(edit));
+  for (const text of replaced) {
+    /** @type {HTMLElement | null} */
+    const button = document.querySelector(`#changes [data-edit="${CSS.escape(text)}"]`);
+    if (text !== edit) notify(_("Replaced: {change}. One part has one change at a time.", { change: button?.dataset.words ?? text }));
+  }
+  return [...others.filter((other) => !replaced.includes(other)), edit];
 }
 
 // What a person has Python do: run a prompt, change the model, move among the continuations, of a text's beginning and of a

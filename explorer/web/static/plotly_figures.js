@@ -2,7 +2,7 @@
 // Pictures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
 // black or white ink.
 import { widgetBlock, reportBroken } from "./widget_contents.js";
-import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, set, theme } from "./dom.js";
+import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, saveText, set, theme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
 import { PLOTLY_URL } from "./shared_constants.js";
@@ -343,7 +343,7 @@ let made;
 
 /** What Plotly is to do besides drawing; always the same, as it draws all anew for another. */
 export const config = () => made ??= {
-  responsive: false, displaylogo: false, modeBarButtons: [[download()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  responsive: false, displaylogo: false, modeBarButtons: [[download(), numbers()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
   locale: language, locales: { [language]: { dictionary } },
 };
 
@@ -354,6 +354,31 @@ const download = () => ({
   name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
   click: (plot) => saveFigure(plot, "png"),
 });
+
+const numbers = () => ({ name: "numbers", title: _("Numbers (CSV)"), icon: plotly().Icons.disk, click: saveNumbers });
+
+/** Has the browser save the numbers that a figure draws, a row for each. @param {any} plot */
+export const saveNumbers = (plot) => saveText(toCsv(drawnNumbers(plot)), `${fileName(plot)}.csv`, "text/csv");
+
+/** Rows of a table as CSV. @param {any[][]} rows */
+const toCsv = (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(`${cell}`) ? `"${`${cell}`.replaceAll('"', '""')}"` : cell)).join() + "\n").join("");
+
+/** What a figure draws: names of its axes, then a row for each number, with its place. @param {any} plot @returns {any[][]} */
+export function drawnNumbers({ _fullData, _fullLayout }) {
+  const traces = _fullData.filter(({ visible }) => visible === true), isNamed = traces.length > 1;
+  const plain = (text) => `${text ?? ""}`.replaceAll("<br>", " ").replace(/[\u2066-\u2069]/g, "");
+  const axisOf = (trace, letter) => _fullLayout[`${letter}axis${(trace[`${letter}axis`] ?? letter).slice(1)}`] ?? {};
+  const place = (trace, letter, i) => {
+    const at = trace[letter]?.[i] ?? i, { tickvals, ticktext } = axisOf(trace, letter), said = ticktext?.[tickvals?.indexOf(at)];
+    return typeof at === "string" ? plain(at) : said === undefined || said === `${at}` ? at : `${at} ${plain(said)}`;
+  };
+  const title = (letter) => traces.map((trace) => plain(axisOf(trace, letter).title?.text)).find(Boolean) ?? letter;
+  const cells = (trace) => Array.from(trace.z, (row, r) => Array.from(row, (number, c) => [place(trace, "x", c), place(trace, "y", r), Number.isNaN(number) ? "" : number ?? ""])).flat();
+  const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [place(trace, "x", i), place(trace, "y", i)]);
+  const rows = traces.flatMap((trace, n) => (trace.z ? cells(trace) : points(trace)).map((row) => (isNamed ? [plain(trace.name) || n, ...row] : row)));
+  const scale = traces.find(({ z }) => z), of = scale ? [plain(scale.colorbar?.title?.text) || _("value")] : [];
+  return [[...(isNamed ? [_("line")] : []), title("x"), title("y"), ...of], ...rows];
+}
 
 /** Has the browser save a figure as a file. @param {any} plot @param {"png" | "svg"} format */
 export const saveFigure = (plot, format) =>

@@ -6,8 +6,8 @@ import { _ } from "../static/translations.js";
 
 /** View -> what is switched off or scaled there, a head or a neuron. @type {Record<string, (about: About) => [string, string, string]>} both titles, and the place */
 const SCALED = {
-  attention: ({ layer, head }) => [_("Ablate head {head} of layer {layer} (switch it off)", { head, layer }), _("head {head} of layer {layer} ×", { head, layer }), `blocks.${layer}.attn.z.${head}`],
-  feed_forward: ({ layer, neuron }) => [_("Ablate neuron {neuron} of layer {layer} (switch it off)", { neuron, layer }), _("neuron {neuron} of layer {layer} ×", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate it)", { head, layer }), _("Strength of head {head} of layer {layer}", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate it)", { neuron, layer }), _("Strength of neuron {neuron} of layer {layer}", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
 };
 
 /** The sliders of a view (InterventionControls.pack). @param {string} view @param {About} about */

@@ -4,7 +4,7 @@ import { _ } from "../static/translations.js";
 import { argmax, largest, length, range, rowsOf } from "./figures.js";
 import { ToldError } from "./model.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
-import { headRows } from "./views/attention.js";
+import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
 import { stream, updates } from "./views/residual.js";
@@ -18,13 +18,6 @@ const displayNumber = (value, most, write = formatNumber) => ({ text: value === 
 /** @param {number[]} values @param {(value: number) => string} [write] */
 const displayNumbers = (values, write) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs)), write));
 const formatWeight = (weight) => formatFixed(weight, 4);
-
-/** The keys that are shown, in order: the chosen one, those with the largest weights, and one that is masked if any is. @param {ArrayLike<number>} weights @param {number} query @param {number} chosen */
-function selectKeys(weights, query, chosen) {
-  const later = range(query + 1, weights.length).slice(0, 1), rank = (key) => (key === chosen ? Infinity : weights[key]);
-  const top = range(query + 1).sort((a, b) => (rank(a) === rank(b) ? a - b : rank(b) - rank(a))).slice(0, MAX_KEYS - later.length);
-  return [...top.sort((a, b) => a - b), ...later];
-}
 
 /** Each value times its weight, and their sum, the head's output. @param {About} about @param {number[]} keys */
 async function mixValues(about, keys) {
@@ -41,7 +34,7 @@ async function mixValues(about, keys) {
 /** Dot products, scaling, mask, softmax, weighted sum of the values. @param {About} about @returns {Promise<Walkthrough>} */
 async function attention(about) {
   const { tokens, layer, head, position, key: chosen, dHead } = about, query = quoteToken(tokens[position]), scores = (await headRows(about, "scores"))[position], weights = (await headRows(about, "pattern"))[position];
-  const keys = selectKeys(weights, position, chosen), hasLater = keys.at(-1) > position, isWhole = keys.filter((key) => key <= position).length === position + 1;
+  const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasLater = keys.at(-1) > position, isWhole = keys.filter((key) => key <= position).length === position + 1;
   const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
   const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
   columns.push(displayNumbers(keys.map((key) => weights[key]), formatWeight));

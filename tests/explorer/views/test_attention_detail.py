@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,13 +32,18 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
         score, within = scores[layer, head], baseline.quantiles[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
         assert f"stay within {format_number(within)}" in hovers[layer, head]
-    assert f"have {format_number(baseline.uniform_scores[0])} here (31 queries count," in figure.layout.xaxis.title.text
+    assert (
+        f"scores {format_number(baseline.uniform_scores[0])} here. Measured at 31 tokens,"
+        in figure.layout.xaxis.title.text
+    )
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
 def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
     trace = trace_of("rope", 32)
-    assert "the first token’s never" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    assert (
+        "not at the first, which sees itself alone" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    )
     other = trace["blocks.0.attn.pattern"].copy()
     other[:, 0, 0] = 0.25
     spoiled = replace(trace, values=trace.values | {"blocks.0.attn.pattern": other})
@@ -46,7 +52,7 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
     figure = head_score_map(trace_of("rope", 32), "spread", False, 0, 0)
-    assert "have 1.00 here" in figure.layout.xaxis.title.text
+    assert "scores 1.00 here" in figure.layout.xaxis.title.text
     assert not any("(" in text for text in np.ravel(figure.data[0].text))
 
 
@@ -56,33 +62,48 @@ def test_where_no_token_repeats_the_map_says_so(trace_of):
     assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
 
-def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
+def test_the_stages_are_written_out_of_the_chosen_key_and_the_heaviest_in_the_order_of_the_text(trace_of, style):
     trace = trace_of(style, 32)
     query, key = 20, 9
-    first, heatmap, last = attention_stages(trace, 1, 0, query, key).data
-    keys = list(heatmap.x)
-    assert len(keys) == MAX_STAGE_KEYS
-    assert (list(first.x), list(last.x)) == ([0], [query])  # where much of the weight often is, and its own
-    assert last.hovertext[0][0].startswith(f"{position_labels(trace.tokens)[query]}: ")
-    column = keys.index(key)
+    figure = attention_stages(trace, 1, 0, query, key)
+    weights = trace["blocks.1.attn.pattern"][0, query]
+    keys = [at for heatmap in figure.data for at in heatmap.x]
+    hidden = style in ("local", "sandwich")  # their second layers see 8 tokens
+    visible = [at for at in range(query + 1) if weights[at] > 0]
+    heaviest = sorted((at for at in visible if at != key), key=lambda at: -weights[at])[: MAX_STAGE_KEYS - 2]
+    assert keys == sorted({key, *heaviest, query + 1})  # and one that the mask hides
+    ends = [figure.layout[heatmap.xaxis.replace("x", "xaxis")].domain for heatmap in figure.data]
+    assert ends == sorted(ends) and all(left[1] < right[0] for left, right in pairwise(ends))
+    heatmap = next(heatmap for heatmap in figure.data if key in heatmap.x)
+    assert heatmap.xaxis == "x" and figure.layout.shapes[0].x0 == key - 0.5  # the frame is on the first axis
+    last = next(heatmap for heatmap in figure.data if query in heatmap.x)
+    column = list(last.x).index(query)
+    assert last.hovertext[0][column].startswith(f"{position_labels(trace.tokens)[query]}: ")
+    column = list(heatmap.x).index(key)
     assert all(row[column].startswith(f"{position_labels(trace.tokens)[key]}: ") for row in heatmap.hovertext)
     text = [row[column] for row in heatmap.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
-    hidden = style in ("local", "sandwich")  # their second layers see 8 tokens
     if cap := trace.config.score_cap:
         assert heatmap.y[2] == f"capped = {cap} · tanh(score / {cap})"
         assert text.pop(2) == format_two_digits(cap * np.tanh(score / cap))
     assert (text[1], text[2]) == (format_two_digits(score), "−∞" if hidden else format_two_digits(score))
-    weights = trace["blocks.1.attn.pattern"][0, query]
     assert text[3] == format_two_digits(weights[key])
-    rest = sum(float(weights[other]) for other in range(1, 32) if other not in [*keys, query])
-    title = attention_stages(trace, 1, 0, query, key).layout.xaxis.title.text
-    assert title == f"key (the 19 others have {format_number(rest)} of the weight together)"
+    rest = sum(float(weights[other]) for other in range(32) if other not in keys)
+    assert axis_title(figure) == (
+        f"the chosen key and the heaviest (the {32 - len(keys)} others have {format_number(rest)} of the weight"
+        " together)"
+    )
 
 
-@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "key (the 3 others have")])
+def axis_title(figure):
+    axes = (axis for name, axis in figure.layout.to_plotly_json().items() if name.startswith("xaxis"))
+    (title,) = {axis["title"]["text"] for axis in axes} - {""}
+    return title
+
+
+@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
 def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
-    text = attention_stages(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
+    text = axis_title(attention_stages(trace_of("rope", length), 0, 0, length - 1, 0))
     assert text.startswith(said) and ("(" in text) is (length > 14)
 
 

@@ -16,6 +16,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.compare import (
     VIEW,
+    comparison_sentence,
     contribution_difference_bars,
     describe_differences,
     head_attention_difference_map,
@@ -47,9 +48,13 @@ def test_numbers_are_drawn_as_they_are(style):
     assert_allclose(
         residual_distance_map(comparison, 4).traces_and_layout[0][0]["z"], relative_stream_distance(comparison)
     )
-    assert_allclose(
-        head_attention_difference_map(comparison, 1, 2).traces_and_layout[0][0]["z"], head_distances(comparison)
-    )
+    heads = head_attention_difference_map(comparison, 1, 2).traces_and_layout[0][0]
+    distances = head_distances(comparison)
+    assert_allclose(heads["z"], distances)
+    assert (heads["zmin"], heads["zmax"]) == (0, distances.max())  # so that small ones are seen apart
+    layer, head = np.unravel_index(distances.argmax(), distances.shape)
+    sentence = comparison_sentence(comparison, Selection(query=4))
+    assert sentence.endswith(f"The most different head is layer {layer} head {head} ({distances.max():.2f} of 1).")
     assert_allclose(
         surprisal_difference_bars(comparison, 4).traces_and_layout[0][0]["y"], surprisal_difference(comparison)
     )

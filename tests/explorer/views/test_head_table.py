@@ -56,7 +56,7 @@ def test_the_table_says_over_how_many_queries_it_was_measured(trace):
     """The text of 12 tokens repeats some: fewer queries have an earlier occurrence than have a token before."""
     again = sum(token_id in trace.token_ids[:i] for i, token_id in enumerate(trace.token_ids))
     note = all_heads_table(trace, Selection().clamp_to_trace(trace)).note
-    assert note.startswith(f"Measured on this prompt, over {len(trace) - 1} queries; ")
+    assert note.startswith(f"Each score is an average over {len(trace) - 1} tokens of this prompt; ")
     assert f"duplicate token over {again}" in note
 
 

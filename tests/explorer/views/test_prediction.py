@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis import logit_lens as derived_logit_lens
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.logit_lens import LENSES, lens_summaries, token_probabilities
+from explorer.analysis.logit_lens import LENSES, lens_summaries, single_token_ranks, token_probabilities
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.analysis.unembedding import unembed_vectors
@@ -54,8 +54,10 @@ def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
     assert list(heatmap.x) == list(range(len(trace)))
 
 
-def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
-    heatmap = lens_map(trace, QUERY, TOKEN, "rank").data[0]
+@pytest.mark.parametrize("kind", ["probability", "rank"])
+def test_every_cell_has_its_likeliest_token_and_tells_more(trace, kind):
+    heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
+    ranks = single_token_ranks(trace, range(len(trace)), TOKEN)
     summaries = lens_summaries(trace, range(len(trace)))
     for depth, column in ((0, 0), (2, 5), (-1, 11)):
         top, p = summaries.top[depth, column], summaries.probabilities[depth, column]
@@ -63,7 +65,8 @@ def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
         hover = heatmap.hovertext[depth][column]
         assert hover.startswith(f"after {position_labels(trace.tokens)[column]}, ")
         assert f"2. {label(trace.vocabulary[top[1]])}  {p[1]:.3f}" in hover
-        assert f"{format_number(token_probabilities(trace, range(len(trace)), TOKEN)[depth, column])}, rank " in hover
+        probability = format_number(token_probabilities(trace, range(len(trace)), TOKEN)[depth, column])
+        assert hover.endswith(f"{probability}, rank {ranks[depth, column]}")
 
 
 def test_ranks_have_a_colour_bar_of_ranks(rope_trace):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from explorer.analysis.logit_lens import token_probabilities
 from explorer.explain.notation import quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.labels import target_and_contrast
+from explorer.views.labels import target_and_contrast, target_token
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
 from explorer.views.two_run_figures import (
@@ -114,8 +115,9 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
 def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
     """Cell by cell, in the order of the first figure; NaN where the second run has no such cell."""
     comparison, panel = make_comparison(style, kind), PANELS[name][1]
-    first, second = (panel.draw(*args) for args in draw_args(comparison))
     difference = draw_pair(name, style, kind, "difference")
+    runs = panel.select_for_difference(comparison, *draw_args(comparison))
+    first, second = (panel.draw(*args) for args in runs)
     if isinstance(difference, FigurePlaceholder):
         assert difference.message
         return check_placeholder(panel, first, second, draw_args(comparison)[0][1])
@@ -271,6 +273,23 @@ def test_a_difference_of_lenses_has_the_words_of_both_runs():
             assert text[column] == "<br>".join(dict.fromkeys(pair))
             num_different += len(set(pair)) == 2
     assert num_different
+
+
+def test_where_the_likeliest_tokens_differ_a_difference_of_lenses_is_of_the_explained_token():
+    comparison, panel = make_comparison("rope", "edited"), PANELS["prediction-lens"][1]
+    (trace, selection), (other, _other_selection) = draw_args(comparison)
+    difference = draw_pair("prediction-lens", "rope", "edited", "difference")
+    heatmap, token_id = difference.data[0], target_token(trace, selection)
+    assert heatmap.colorbar.title.text == "A − B of probability (explained)"
+    assert difference.layout.xaxis.title.text.endswith("coloured by the explained token")
+    position, partner = next(pair for pair in enumerate(comparison.alignment.partners) if pair[1] is not None)
+    probability_a, probability_b = (
+        token_probabilities(run_trace, range(at, at + 1), token_id)[-1, 0]
+        for run_trace, at in ((trace, position), (other, partner))
+    )
+    assert heatmap.z[-1][position] == pytest.approx(probability_a - probability_b, abs=1e-6)
+    same = make_comparison("rope", "same")
+    assert panel.select_for_difference(same, *draw_args(same)) == draw_args(same)  # the likeliest are the same
 
 
 def test_the_likeliest_token_of_each_run_is_told():

@@ -107,10 +107,10 @@ def test_parts_are_those_that_are_chosen(trace):
         )
     )
     assert [offer.title for offer in offers] == [
-        "head 2 of layer 1 ×",
-        "all heads of layer 1 ×",
-        "feed-forward of layer 1 ×",
-        "neuron 7 of layer 1 ×",
+        "Strength of head 2 of layer 1",
+        "Strength of all heads of layer 1",
+        "Strength of the feed-forward of layer 1",
+        "Strength of neuron 7 of layer 1",
     ]
 
 

@@ -3,7 +3,7 @@
 // each head, and the table of their scores.
 import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
+import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
@@ -141,6 +141,7 @@ export function figure(element) {
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
   let written = []; // what is drawn but for marks and images, which are drawn anew without all else
   let named; // whose tokens it is about, if not the seen run's
+  let shownColumn = -1; // to which it was scrolled
   let image = null; // of more cells than Plotly draws
   let changes = null; // what points make of a run (graph_objects.py)
   let settingLine = null; // a line at the value of a setting, which follows its slider: its name, its colour, and where it is
@@ -201,7 +202,17 @@ export function figure(element) {
     if (!isHeard) firstDrawn();
     isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
+    if (selects.x === "query") showColumn(seen(run()).query);
     countDraw(plot);
+  }
+
+  /** Scrolls a figure that is wider than its place to the chosen column, once; on a telephone its rows' names come first. @param {number} column */
+  function showColumn(column) {
+    const box = element.closest(".html-container"), { xaxis } = plot._fullLayout;
+    if (column === shownColumn || matchMedia("(max-width: 600px)").matches || box.scrollWidth <= box.clientWidth) return;
+    shownColumn = column;
+    const { left } = plot.getBoundingClientRect(), [start, end] = [column - 0.5, column + 0.5].map((at) => left + xaxis._offset + xaxis.l2p(at));
+    scrollSidewaysTo(box, { left: start, right: end });
   }
 
   function firstDrawn() {

@@ -63,7 +63,7 @@ function newRow(columns) {
   }, _("take"));
   const token = cell("th", "token");
   token.scope = "row";
-  token.append(...["rank", "text", "tag"].map((name) => span(name)), take);
+  token.append(make("div", { className: "name" }, ...["rank", "text", "tag"].map((part) => span(part))), take);
   const row = make("tr", {}, token, ...columns.map(({ name }) => cell("td", name)));
   const bars = make("div", { className: "bars" }, make("b"), make("i"));
   find(row, ".probability").append(bars, span("number"));
@@ -81,7 +81,7 @@ function newRow(columns) {
  * @param {number} scale how many times as long bars are drawn
  */
 function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
-  const [token, ...cells] = element.cells, [rank, text, tag, take] = /** @type {any} */ (token.children);
+  const [token, ...cells] = element.cells, [name, take] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
   const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;

@@ -1,11 +1,11 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { addEdit, changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, say, span, toggleFold } from "../../static/dom.js";
+import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
@@ -97,6 +97,7 @@ export function choosers(element) {
   });
 }
 
+const MAX_FIRST_CONTROLS = 3; // of more, the first alone is there at first
 let put = null; // the changes that there were when a control was used last
 
 /** @param {string[]} changed */
@@ -107,7 +108,10 @@ function putEdits(changed) {
 
 /** @param {HTMLElement} element */
 export function whatIfs(element) {
-  const box = find(element, ".what-ifs"), fold = foldButton();
+  const box = find(element, ".what-ifs"), fold = foldButton(), more = button("", () => {
+    toggleFold(more);
+    remember("explorer-more-changes", String(more.ariaExpanded));
+  }, { className: "more-changes" });
   let built = new Map(); // what a control offers, as JSON -> the control
   let offered = []; // what was shown last
 
@@ -131,7 +135,11 @@ export function whatIfs(element) {
     built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
       .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, isHere))]));
     const labels = [...built.values()].map(({ label }) => label);
-    if (offers.some(({ here }) => here)) labels.push(onlyHere);
+    if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_FIRST_CONTROLS ? 1 : labels.length, 0, onlyHere);
+    if (offers.length > MAX_FIRST_CONTROLS) labels.splice(labels.indexOf(onlyHere) === 1 ? 2 : 1, 0, more);
+    say(more, _("{count} more changes", { count: offers.length - 1 }));
+    more.ariaExpanded = recall("explorer-more-changes") ?? "false"; // as it was left
+    more.hidden = Boolean(state.lesson);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
     if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
     offered = offers;
@@ -160,7 +168,7 @@ function listOf({ title, scopes }) {
   const list = make("select", {}, new Option(_("off"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
     const others = edits().filter((edit) => !texts.includes(edit));
-    putEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
+    putEdits(list.selectedIndex ? addEdit(others, texts[list.selectedIndex - 1]) : others);
   });
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
@@ -185,7 +193,7 @@ function control(offer, isHere) {
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const ended = offer.ablates ? [inPlaceOf, ablationOf(inPlaceOf)] : [inPlaceOf];
     const others = edits().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
-    putEdits(edit ? [...others, edit] : others);
+    putEdits(edit ? addEdit(others, edit) : others);
   });
   return {
     label,
@@ -202,13 +210,13 @@ export function changes(element) {
   const box = find(element, ".changes");
   const whatItDid = linkTo(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
   onState(element, () => { whatItDid.hidden = state.view === "experiments"; });
-  const takeBack = (of, text, label, left) => button(text, () => setEdits(left(), of), { ariaLabel: label });
+  const takeBack = (of, text, label, left, dataset = {}) => button(text, () => setEdits(left(), of), { ariaLabel: label, dataset });
 
   /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
   function listed(of, made) {
     /** @type {HTMLElement[]} */
     const buttons = made.map(([edit, words]) =>
-      takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit)));
+      takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit), { edit, words }));
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     if (of === "edits" && made.length) buttons.push(whatItDid);
     const told = of === "edits" ? _("The model is changed, and all you see follows: {changes}") : _("B is changed: {changes}");
@@ -544,6 +552,7 @@ export function series(element) {
   onContent(element, ({ moments, other }) => {
     box.hidden = !moments.length && !other;
     box.classList.toggle("no-steps", !moments.length);
+    document.body.classList.toggle("without-steps", !moments.length);
     const open = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
     box.replaceChildren(...(moments.length ? slider : [_("This model kept no steps."), open()]));
     steps.show(moments);

@@ -8,7 +8,7 @@ import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").About} About */
 
-const MAX_STAGE_KEYS = 11, BLOCK_GAP = 0.01, MAX_PIXELS = 96, MAX_LINE_TOKENS = 48, MIN_DRAWN_WEIGHT = 0.05;
+const MAX_STAGE_KEYS = 12, BLOCK_GAP = 0.01, MAX_PIXELS = 96, MAX_LINE_TOKENS = 48, MIN_DRAWN_WEIGHT = 0.05;
 const OPACITIES = range(6).map((level) => MIN_DRAWN_WEIGHT + (level * (1 - MIN_DRAWN_WEIGHT)) / 6);
 
 /** A head's rows of a value (H, T, width) at each position. @param {About} about @param {string} name @param {number} [head] @returns {Promise<Float32Array[]>} */
@@ -99,28 +99,37 @@ async function row(about) {
   };
 }
 
-/** The drawn keys by their axis, from left to right: those around the chosen one, the first and the query. @param {number} numKeys @param {number} query @param {number} key @returns {[string, number[]][]} */
-function stageKeyBlocks(numKeys, query, key) {
-  if (numKeys <= MAX_STAGE_KEYS + 3) return [["x", range(numKeys)]];
-  const around = windowAround(key, MAX_STAGE_KEYS, numKeys);
-  return /** @type {any} */ ([around[0] > 0 && ["x2", [0]], ["x", around], query > around.at(-1) && ["x3", [query]]].filter(Boolean));
+/** The keys that are shown, in order: the chosen one, those with the largest weights, and one that is masked if any is. @param {ArrayLike<number>} weights @param {number} query @param {number} chosen @param {number} maxKeys */
+export function selectKeys(weights, query, chosen, maxKeys) {
+  const later = range(query + 1, weights.length).slice(0, 1), rank = (key) => (key === chosen ? Infinity : weights[key]);
+  const top = range(query + 1).sort((a, b) => (rank(a) === rank(b) ? a - b : rank(b) - rank(a))).slice(0, maxKeys - later.length);
+  return [...top.sort((a, b) => a - b), ...later];
 }
 
-/** The settings of the blocks' axes, side by side, as wide as they have keys. @param {string[]} tokens @param {[string, number[]][]} blocks @param {string} title */
+/** The drawn keys by their axis, from left to right: each row of neighbours has one, the chosen key's is "x". @param {number} numKeys @param {number[]} selected @param {number} chosen @returns {[string, number[]][]} */
+function stageKeyBlocks(numKeys, selected, chosen) {
+  if (numKeys <= MAX_STAGE_KEYS + 2) return [["x", range(numKeys)]];
+  const starts = selected.flatMap((key, i) => (key - 1 === selected[i - 1] ? [] : [i]));
+  let others = 1;
+  return starts.map((start, i) => selected.slice(start, starts[i + 1])).map((keys) => [keys.includes(chosen) ? "x" : `x${++others}`, keys]);
+}
+
+/** The settings of the blocks' axes, side by side, as wide as they have keys; the title is in the middle. @param {string[]} tokens @param {[string, number[]][]} blocks @param {string} title */
 function stageAxes(tokens, blocks, title) {
-  const width = (1 - BLOCK_GAP * (blocks.length - 1)) / sum(blocks.map(([, keys]) => keys.length));
+  const drawn = blocks.flatMap(([, keys]) => keys), middle = drawn[drawn.length >> 1], width = (1 - BLOCK_GAP * (blocks.length - 1)) / drawn.length;
   let left = 0;
   return Object.fromEntries(blocks.map(([axis, keys]) => {
-    const { of_tokens, ...settings } = numberedAxis(tokens, axis === "x" ? title : "", keys), right = left + width * keys.length, domain = [left, Math.min(1, right)];
+    const { of_tokens, ...settings } = numberedAxis(tokens, keys.includes(middle) ? title : "", keys), right = left + width * keys.length, domain = [left, Math.min(1, right)];
     left = right + BLOCK_GAP;
-    return [axis.replace("x", "xaxis"), { ...settings, ...(axis === "x" && { of_tokens }), domain }];
+    return [axis.replace("x", "xaxis"), { ...settings, tickangle: -90, ...(axis === "x" && { of_tokens }), domain }];
   }));
 }
 
-/** The chosen query's numbers from products to what is fetched, around the chosen key. @param {About} about */
+/** The chosen query's numbers from products to what is fetched. @param {About} about */
 async function stages(about) {
-  const { tokens, position: query, key, layer, head, dHead } = about, blocks = stageKeyBlocks(tokens.length, query, key), labels = positionLabels(tokens);
+  const { tokens, position: query, key, layer, head, dHead } = about, labels = positionLabels(tokens);
   const scores = (await headRows(about, "scores"))[query], weights = (await headRows(about, "pattern"))[query], norms = await about.ask("outputNorms", { layer, head });
+  const blocks = stageKeyBlocks(tokens.length, selectKeys(weights, query, key, MAX_STAGE_KEYS), key);
   const rows = /** @type {[string, number[]][]} */ ([
     ["q·k", Array.from(scores, (score) => score * Math.sqrt(dHead))],
     [_("score = q·k / {divisor}", { divisor: `√${dHead}` }), Array.from(scores)],
@@ -145,7 +154,7 @@ function keyAxisTitle(weights, keys) {
   const numHidden = weights.length - keys.length;
   if (!numHidden) return _("key");
   const elsewhere = formatNumber(sum(weights.filter((_weight, at) => !keys.includes(at))));
-  return _("key (the {count} others have {elsewhere} of the weight together)", { count: numHidden, elsewhere });
+  return _("the chosen key and the heaviest (the {count} others have {elsewhere} of the weight together)", { count: numHidden, elsewhere });
 }
 
 /** The parts of a score, and their sum (score_term_values). @param {number[]} terms */

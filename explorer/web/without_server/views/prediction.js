@@ -60,7 +60,7 @@ async function lens(about) {
   const title = page.length < tokens.length ? _("after this token ({first} to {last} of {total}: choose another token above for the others)", { first: page[0], last: page.at(-1), total: tokens.length }) : _("after this token");
   const explained = (depth, column) => {
     const values = { token: label(vocabulary[about.tokenId]), probability: formatNumber(target[depth][column]) };
-    return state.lens === "rank" ? _("explained: {token}  {probability}, rank {rank:,}", { ...values, rank: rank[depth][column] }) : _("explained: {token}  {probability}", values);
+    return _("explained: {token}  {probability}, rank {rank:,}", { ...values, rank: rank[depth][column] });
   };
   const hover = (depth, column) => [
     _("after {token}, {depth}", { token: after[page[column]], depth: labels[depth] }), ...top[depth][column].map((id, i) => `${i + 1}. ${label(vocabulary[id])}  ${topProbabilities[depth][column][i].toFixed(3)}`),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
+import numpy as np
 import pytest
 
 from explorer.interventions import parse_interventions
@@ -43,14 +44,14 @@ def runs() -> RunService:
 
 @pytest.fixture
 def execute(monkeypatch):
-    """Return a function that executes a script and returns what its last line shows."""
+    """Return a function that executes a script and returns what it shows."""
     monkeypatch.setattr("explorer.load", partial(load, device="cpu"), raising=False)
 
     def run_script(script: str):
-        *lines, last = script.rstrip().split("\n")
-        names = {}
-        exec("\n".join(lines), names)
-        return eval(last.removesuffix(".show()").removesuffix(".launch()"), names)
+        lines, names = script.rstrip().split("\n"), {}
+        is_page = lines[-1].endswith(".launch()")
+        exec("\n".join(lines[: -1 if is_page else lines.index("figure.show()")]), names)
+        return eval(lines[-1].removesuffix(".launch()"), names) if is_page else names["figure"]
 
     return run_script
 
@@ -86,10 +87,20 @@ def test_only_what_differs_is_written(runs):
         'model = explorer.load("llama-fables")\n'
         'run = model.run("Once upon a time there was a fox.", '
         'interventions=["blocks.4.attn.z.4*zero", "blocks.1.ffn.hidden*scale*2"])\n'
-        'run.figure("attention", "row", layer=2, head=1, query=8, key=3).show()\n'
+        'figure = run.figure("attention", "row", layer=2, head=1, query=8, key=3)\nfigure.show()\n'
+        "numbers = [trace.y for trace in figure.data]  # what the figure draws\n"
     )
     plain = python_script(runs, make_state(runs, "attention", {}), "next-token")
-    assert plain.endswith('run.figure("attention", "heads").show()\n')  # the view's first
+    assert plain.endswith('figure = run.figure("attention", "heads")\nfigure.show()\n')  # the view's first
+
+
+def test_a_script_ends_with_the_array_itself(runs, monkeypatch):
+    monkeypatch.setattr("explorer.load", partial(load, device="cpu"), raising=False)
+    page_state = make_state(runs, "attention", {"layer": 2, "head": 1})
+    names = {}
+    exec(python_script(runs, page_state, "attention-pattern").replace("figure.show()", ""), names)
+    pattern = runs.trace(page_state.run)["blocks.2.attn.pattern"][1]
+    np.testing.assert_allclose(np.tril(np.nan_to_num(names["numbers"])), pattern, atol=1e-6)
 
 
 @pytest.mark.parametrize(

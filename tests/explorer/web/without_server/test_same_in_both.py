@@ -50,6 +50,8 @@ def run_text(page: BrowserPage):
 
 def ablate_head(page: BrowserPage):
     page.click("#attention-what-ifs .fold")
+    for more in page.locator("#attention-what-ifs .more-changes:visible").all():
+        more.click()
     page.fill("#attention-what-ifs input[type=range] >> nth=0", "0")
     page.wait_for_function("window.explorer.state.edits === 'blocks.4.attn.z.4*scale*0'")
 
