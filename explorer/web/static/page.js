@@ -279,16 +279,15 @@ function isInRoom() {
   try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(KEPT_ROOM) !== null; } catch { return false; } // not every frame has a storage
 }
 
-/** Places from a file go to the list of saved ones. @param {any[]} places */
-async function takePlaces(places) {
+/** Slides from a file go to the list of saved ones. @param {any[]} slides */
+async function takeSlides(slides) {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).bring(places);
+  (await import("../widgets/teaching/presentation_pages.js")).bring(slides);
 }
 
-/** @param {"present" | "openPlaces"} name of what begins */
-async function usePresentation(name) {
+async function presentPage() {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation.js"))[name]();
+  (await import("../widgets/teaching/presentation.js")).present();
 }
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
@@ -297,7 +296,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
+  const acts = { share: copyLink, "copy-python": copyPython, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));

@@ -502,7 +502,6 @@ export function lessons(element) {
     }
   }
   const { hide } = dropDown(open, list, { fill, first: () => rows()[0] });
-  find(list, "#to-present").addEventListener("click", hide); // whose list takes its place
   find(list, ".to-glossary").addEventListener("click", () => {
     const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
     hide();
