@@ -73,10 +73,25 @@ async function openByKey(event) {
   if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
+  const stopTyping = collectTyping();
   await need("header/search");
   const { openKeys, openSearch } = await import("../widgets/header/search.js");
+  const typed = stopTyping();
   if (event.key === "?") openKeys();
-  else openSearch();
+  else openSearch(typed);
+}
+
+/** Takes what is typed until the returned function is called, which returns it: the box that it is for is on its way. */
+function collectTyping() {
+  const stopping = new AbortController();
+  let typed = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key.length === 1 || event.key === "Backspace")) return;
+    typed = event.key === "Backspace" ? typed.slice(0, -1) : typed + event.key;
+    event.preventDefault();
+    event.stopPropagation();
+  }, { capture: true, signal: stopping.signal });
+  return () => { stopping.abort(); return typed; };
 }
 
 /** Undoes by Ctrl Z, but for what is being typed: that is the browser's to undo. @param {KeyboardEvent} event */

@@ -121,7 +121,7 @@ SLIDES_HTML = """<button type="button" class="open" aria-expanded="false" title=
 <p class="told" role="status"></p>
 <div class="brought" hidden></div>
 <ol class="slides"></ol>
-<div class="line"><button type="button" class="save">{save}</button></div>
+<div class="line"><button type="button" class="save">{save}</button><span class="view"></span></div>
 <div class="line"><button type="button" class="print">{print}</button>
 <button type="button" class="link">{link}</button><button type="button" class="file">{file}</button></div>
 </div>"""

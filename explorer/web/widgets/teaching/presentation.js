@@ -11,7 +11,7 @@ import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
 import { repliedNow, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
-import { added, slideQuery, storeSlides, storedSlides, lessonDeck, linkOf, stageCommand, MOST, onSlidesReceived, figuresDeck, makeSlide, slidesDeck, slidesInLink, reordered } from "./presentation_pages.js";
+import { added, slideQuery, storeSlides, storedSlides, lessonDeck, linkOf, stageCommand, MOST, onSlidesReceived, figuresDeck, makeSlide, nameOfView, slidesDeck, slidesInLink, reordered } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Slide} Slide */
 
@@ -369,9 +369,8 @@ export function presentMenu(element) {
     rows.replaceChildren(...slides.map(row));
     tellWhat();
     for (const name of [".print", ".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !slides.length;
-    const save = /** @type {HTMLButtonElement} */ (find(list, ".save"));
-    save.disabled = slides.length >= MOST.slides;
-    say(save, _("Save this view as a slide: {view}", { view: nameOfSlide() }));
+    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= MOST.slides;
+    say(find(list, ".view"), nameOfView());
   }
 
   // What P presents; the figures of the view can be presented beside slides, too.
@@ -418,14 +417,9 @@ export function presentMenu(element) {
   }
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
-  /** The open tab, and its figure with what is chosen in it. */
-  function nameOfSlide() {
-    const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-    return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
-  }
-
-  function save() {
-    const slide = makeSlide(state, figureInSight(), nameOfSlide());
+  async function save() {
+    if (list.hidden) await show(); // who found it by the search sees what is saved
+    const slide = makeSlide(state, figureInSight(), nameOfView());
     if (!slide) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
     change([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));

@@ -34,6 +34,12 @@ export function makeSlide(state, picture, caption) {
   return words.length > MOST.words ? null : readSlide({ words, picture, caption });
 }
 
+/** The open tab, and its figure with what is chosen in it. */
+export function nameOfView() {
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
+  return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+}
+
 /** What of anything is a slide; null where it is none. @param {any} any @returns {Slide | null} */
 function readSlide(any) {
   if (typeof any?.words !== "string" || any.words.length > MOST.words || !any.words) return null;
