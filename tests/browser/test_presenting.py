@@ -96,6 +96,30 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
+def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_to_the_slides(visitor):
+    page = visitor("overview", viewport=BEAMER).page
+    page.keyboard.press("p")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    assert_legible(page)
+    drawing, bar = page.locator(".presented .drawing svg").bounding_box(), page.locator("#stage nav").bounding_box()
+    assert 0 <= bar["y"] - drawing["y"] - drawing["height"] < 40
+    page.locator(".presented .head").first.click()
+    expect(page.locator(".presented .crumb")).to_have_count(4)
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("overview-map")
+    page.keyboard.press("PageUp")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    page.locator("#stage h2").focus()
+    while not page.evaluate("Boolean(document.activeElement.closest('.presented'))"):
+        page.keyboard.press("Shift+Tab")
+    expect(page.locator("#stage .keys")).to_have_text("Page ↓: next slide")  # the arrow keys go about in the figure
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    page.keyboard.press("PageDown")
+    expect(presented_panel(page)).to_have_id("overview-map")
+    page.keyboard.press("Escape")
+
+
 @pytest.mark.exhaustive
 def test_a_folded_picture_is_asked_for_once_presented_and_folded_again(visitor):
     person = visitor(unfolded="")

@@ -156,7 +156,7 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 <nav>
 <button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
 <button type="button" class="next" aria-label="{next}">→</button>
-<span class="replied"></span>
+<span class="replied"></span><span class="keys" role="status"></span>
 <button type="button" class="notes" aria-keyshortcuts="N">{notes}</button>
 <button type="button" class="black" aria-keyshortcuts="B">{black}</button>
 <button type="button" class="leave" aria-keyshortcuts="Escape">{leave}</button>

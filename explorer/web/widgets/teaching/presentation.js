@@ -86,20 +86,23 @@ let waiting = 0; // until a picture is there
 /** @type {MutationObserver | null} */
 let redrawn = null; // of the picture that is shown
 
-/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {number} [frames] to wait */
-function place(id, frames = 600) {
+/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {() => void} [drawn] is called whenever it is drawn @param {number} [frames] to wait */
+function place(id, drawn = () => {}, frames = 600) {
   cancelAnimationFrame(waiting);
   const picture = id && document.getElementById(id);
   for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
   if (!id) return;
   unfold(id);
   if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
-    if (frames) waiting = requestAnimationFrame(() => place(id, frames - 1));
+    if (frames) waiting = requestAnimationFrame(() => place(id, drawn, frames - 1));
     return;
   }
   picture.classList.add(PRESENTED);
   redrawn?.disconnect();
-  redrawn = new MutationObserver(([{ target }]) => shortenCells(/** @type {HTMLElement} */ (target)));
+  redrawn = new MutationObserver(([{ target }]) => {
+    shortenCells(/** @type {HTMLElement} */ (target));
+    drawn();
+  });
   redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }
@@ -226,6 +229,7 @@ export function stage(element) {
   /** @type {Deck | null} */
   let deck = null;
   let focused = null; // what had it before
+  let isByTab = false; // whether the Tab key moved the focus last
   let following = 0; // the prompt's box, which does not say when its text is another
 
   function begin(wanted) {
@@ -237,6 +241,7 @@ export function stage(element) {
     else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
     box.hidden = false;
+    isByTab = false;
     find(box, "h2").focus({ preventScroll: true });
     following = setInterval(() => say(find(box, ".text"), textOf()), FOLLOW_MS);
     show();
@@ -249,6 +254,7 @@ export function stage(element) {
     clearInterval(following);
     notes.close();
     blacken(false);
+    say(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING);
     place("");
@@ -267,8 +273,15 @@ export function stage(element) {
     say(find(box, ".problem"), shown.problem ?? "");
     say(find(box, ".at"), shown.at);
     document.body.dataset.page = shown.page ?? "";
-    place(shown.problem ? "" : shown.picture);
+    place(shown.problem ? "" : shown.picture, retitle);
     tellReplies();
+  }
+
+  // A folded figure has its own title once it is drawn.
+  function retitle() {
+    if (!deck) return;
+    say(find(box, "h2"), deck.shown().heading);
+    lay();
   }
 
   // How many of the class have replied, in the bar and, with what, in the notes.
@@ -307,10 +320,18 @@ export function stage(element) {
     else if (document.activeElement === black || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
   }
 
+  // How to go on, where the arrow keys do not.
+  function tellKeys() {
+    if (deck) say(find(box, ".keys"), isInPicture(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+  }
+
   function openNotes() {
     if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
     tellReplies();
   }
+
+  /** Whether arrow keys go about in a picture: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
+  const isInPicture = (target) => isByTab && Boolean(target.closest?.(IN_PICTURE));
 
   const ACTS = { next: () => deck.go(1), back: () => deck.go(-1), black: () => blacken(), leave, notes: openNotes };
 
@@ -325,12 +346,11 @@ export function stage(element) {
       if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
       return;
     }
+    if (event.key === "Tab") isByTab = true;
     const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
     const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
     if (!meaning || (isOnControl && event.key === " ")) return;
-    // Whoever went to a picture by the Tab key goes about in it by the arrow keys; a remote's keys still go on.
-    const isInPicture = event.key.startsWith("Arrow") && target.closest?.(IN_PICTURE) && target.matches(":focus-visible");
-    if (isInPicture) return;
+    if (event.key.startsWith("Arrow") && isInPicture(target)) return;
     event.preventDefault();
     event.stopPropagation();
     if (!black.hidden) return blacken(false);
@@ -340,6 +360,8 @@ export function stage(element) {
   for (const name of Object.keys(ACTS)) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
   black.addEventListener("click", () => blacken(false));
   document.addEventListener("keydown", onKey, { capture: true });
+  document.addEventListener("pointerdown", () => { isByTab = false; tellKeys(); }, { capture: true });
+  document.addEventListener("focusin", tellKeys);
   document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
     pointer.hidden = !deck || pointerType !== "mouse";
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
