@@ -157,7 +157,7 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 <button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
 <button type="button" class="next" aria-label="{next}">→</button>
 <span class="replied"></span><span class="keys" role="status"></span>
-<button type="button" class="notes" aria-keyshortcuts="N">{notes}</button>
+<button type="button" class="notes" aria-keyshortcuts="N" title="{notes_are}">{notes}</button>
 <button type="button" class="black" aria-keyshortcuts="B">{black}</button>
 <button type="button" class="leave" aria-keyshortcuts="Escape">{leave}</button>
 </nav>
@@ -182,7 +182,8 @@ class PresentationScreen(HtmlWidget):
             presenting=_("presenting"),
             back=_("Back"),
             next=_("Next"),
-            notes=_("Notes in a second window (N)"),
+            notes=_("Notes (N)"),
+            notes_are=_("notes and the next slide, in a second window"),
             black=_("Black (B)"),
             leave=_("Leave (Esc)"),
             is_black=_("The screen is black: press B, or click, to have it back."),

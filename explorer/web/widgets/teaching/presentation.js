@@ -9,7 +9,7 @@ import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
-import { repliedNow, replyLines } from "./class_session.js";
+import { awaitsReplies, repliedNow, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
 import { added, slideQuery, storeSlides, storedSlides, lessonDeck, linkOf, stageCommand, MOST, onSlidesReceived, figuresDeck, makeSlide, nameOfView, slidesDeck, slidesInLink, reordered } from "./presentation_pages.js";
 
@@ -212,6 +212,7 @@ function notesWindow(onKey) {
  * @property {string} at where that is, as "3 / 9"
  * @property {string} picture element id; "" for none
  * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
+ * @property {boolean} [isHeld] whether a class is still replying, so that the answer comes at the next key
  * @property {string} [problem] in the place of all else
  * @property {(Node | string)[]} notes
  * @property {(Node | string)[]} next
@@ -236,7 +237,7 @@ export function stage(element) {
     if (deck || !state.checkpoint) return;
     focused = document.activeElement;
     const slides = wanted.slides ?? storedSlides();
-    if (shownLessonStep() && !wanted.slides) deck = lessonDeck(show);
+    if (shownLessonStep() && !wanted.slides) deck = lessonDeck(show, awaitsReplies);
     else if (slides.length) deck = slidesDeck(slides, wanted.at ?? 0, show);
     else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
@@ -288,7 +289,8 @@ export function stage(element) {
   function tellReplies() {
     if (!deck) return;
     const shown = deck.shown();
-    say(find(box, ".replied"), shown.page === "question" || shown.page === "answer" ? repliedNow() : "");
+    const replied = shown.page === "question" || shown.page === "answer" ? repliedNow() : "";
+    say(find(box, ".replied"), [replied, replied && shown.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
     lay();
     notes.show({ ...shown, notes: [...shown.notes, ...replyLines()] });
   }

@@ -168,9 +168,14 @@ const KEYS = {
 
 // The steps of the lesson, each page by page.
 
-/** @param {() => void} changed is called when another page is to be seen @returns {import("./presentation.js").Deck} */
-export function lessonDeck(changed) {
+/**
+ * @param {() => void} changed is called when another page is to be seen
+ * @param {() => boolean} [awaitsReplies] whether a class is still replying: the answer then comes at the second key alone
+ * @returns {import("./presentation.js").Deck}
+ */
+export function lessonDeck(changed, awaitsReplies = () => false) {
   let told = shownLessonStep(), page = stepPages(told)[0], coming = 0; // −1 where the last page of the step before is to come
+  let isHeld = false; // whether the answer was asked for before all have replied
   const leaving = new AbortController();
 
   onLessonStep((now) => {
@@ -191,6 +196,9 @@ export function lessonDeck(changed) {
   return {
     go(by) {
       const pages = stepPages(told), next = pages.indexOf(page) + by;
+      const wasHeld = isHeld;
+      isHeld = pages[next] === "answer" && !told.judged && !wasHeld && awaitsReplies();
+      if (isHeld) return changed();
       if (pages[next] === "answer" && !told.judged) return showAnswer();
       if (next >= 0 && next < pages.length) {
         page = pages[next];
@@ -204,7 +212,7 @@ export function lessonDeck(changed) {
     shown() {
       const { heading, title, step, steps, before, next, question } = told;
       return {
-        heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
+        isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };
