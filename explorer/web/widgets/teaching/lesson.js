@@ -362,6 +362,7 @@ export function lesson(element) {
     isAtEnd = false;
     column.classList.remove("at-end");
     cover(given.hides);
+    column.classList.toggle("covers", Boolean(given.hides && (!given.target || given.hides.ids.includes(given.target)))); // the question has the room of its figure
     leaveInSight(given);
     say(heading, given.heading ?? "");
     say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
