@@ -1,6 +1,7 @@
 """Files that the repository may contain."""
 
 import hashlib
+import re
 import subprocess
 import zipfile
 from pathlib import Path
@@ -15,6 +16,8 @@ PUBLISHED = {
     "tests/data/stories260K/stories260K.bin": "b0a507e7ad0f626624f17112325e66691f9076d622e1d3274d103d00299f2696",
     "tests/data/stories260K/tok512.bin": "037cb335abb25d1fa9e8ecae30ed2a3a8ace9302862ebcdc05d51a6bbb10c312",
 }
+COMMENT = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
+NAMED_FILE = re.compile(r"(?<![\w./-])(?:[\w-]+/)*\w+\.(?:py|js|css)\b")
 
 
 def tracked_files() -> list[Path]:
@@ -63,3 +66,24 @@ def test_pickles_are_recognised_by_name_and_by_content(tmp_path, name):
 
 def test_safetensors_are_no_pickles(tiny_checkpoint):
     assert [path.name for path in tiny_checkpoint.iterdir() if may_be_pickled(path)] == []
+
+
+def test_comments_name_files_that_there_are():
+    paths = [path.relative_to(ROOT).as_posix() for path in tracked_files()]
+    files = [path for path in paths if path.startswith("explorer/") and path.endswith((".js", ".css"))]
+    named = [
+        (file, name)
+        for file in files
+        for comment in COMMENT.findall((ROOT / file).read_text("utf-8"))
+        for name in NAMED_FILE.findall(comment)
+    ]
+    assert len(named) > 50
+    assert [(file, name) for file, name in named if not any(f"/{path}".endswith(f"/{name}") for path in paths)] == []
+
+
+def test_the_folders_of_tests_are_those_of_what_they_test():
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in tracked_files()}
+    mirrors = {folder for folder in folders if folder.startswith(("tests/explorer/", "tests/model/"))}
+    assert {folder for folder in mirrors if folder.removeprefix("tests/") not in folders} == {
+        "tests/explorer/web/rooms",  # of room_*.py
+    }

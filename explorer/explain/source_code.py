@@ -68,8 +68,17 @@ def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str
     """Return the code of functions and of a model's parts, after a line of this run's sizes.
 
     Args:
+        lm, layer, parts: as of `model_code`.
+        num_tokens: that the model reads.
+    """
+    return f"{shape_letters_line(lm.config, num_tokens)}\n\n{model_code(lm, layer, parts)}".rstrip()
+
+
+def model_code(lm: Any, layer: int, parts: Sequence[str]) -> str:
+    """Return the code of functions and of a model's parts.
+
+    Args:
         lm: the model.
-        num_tokens: that it reads.
         layer: whose parts are meant by "{layer}".
         parts: names of the model's parts, such as "blocks.{layer}.attn", whose `forward` is shown, "" for the whole
             model; or functions as "model.layers.attention:attention_scores". Parts that the model lacks are left out.
@@ -82,7 +91,7 @@ def code_text(lm: Any, num_tokens: int, layer: int, parts: Sequence[str]) -> str
             functions.append(operator.attrgetter(name)(importlib.import_module(module)))
         elif (found := named_modules.get(part.format(layer=layer))) is not None:
             functions.append(type(found).forward)
-    return "\n\n".join([shape_letters_line(lm.config, num_tokens), *map(function_source, dict.fromkeys(functions))])
+    return "\n\n".join(map(function_source, dict.fromkeys(functions)))
 
 
 def mark_line(code: str, fragments: Sequence[str]) -> str:

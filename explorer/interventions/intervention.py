@@ -132,7 +132,7 @@ class InterventionEffect:
     def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Apply the intervention to a whole captured value, (H, T, N) or (T, N), and to its `sizes`.
 
-        `sizes` are the sizes of the terms that each number is made of (`explain.calculation.Calculation`).
+        `sizes` are the sizes of the terms that each number is made of (`explorer.explain.derivation.Calculation`).
         """
         return value, sizes
 

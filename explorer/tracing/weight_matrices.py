@@ -44,7 +44,7 @@ def iter_chunks(matrix: Matrix, rows: slice = slice(None)) -> Iterator[tuple[sli
 def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return x Wᵀ, (…, D) and (N, D) -> (…, N), in the common type of both.
 
-    In float32 PyTorch computes it, on as many cores as the model's own products (num_threads.py).
+    In float32 PyTorch computes it, on as many cores as the model's own products (`set_num_threads`).
     """
     if x.dtype != weight.dtype:
         return x @ weight.T

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import torch
 
 from explorer.explain.captured import element_names, embedding, formulas
 from explorer.explain.captured.attention import ROTATION_FORMULAS
 from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.derivation import COMPARISON_TEXTS
 from explorer.explain.notation import ELEMENTS
+from explorer.explain.source_code import mark_line, model_code
 from explorer.explain.tolerance import tolerance
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.lesson import LessonLibrary
@@ -45,6 +47,7 @@ from explorer.web.static_lessons import pack_lessons
 from explorer.web.widgets.header import ModelPicker
 from model.checkpoint import find_checkpoint
 from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
 
 ROOT = WEB.parents[1]
 TARGET = ROOT / "docs" / "try"
@@ -73,16 +76,18 @@ def page_files() -> dict[str, str]:
     """Return the content of each file."""
     catalog = ModelCatalog()
     models = {name: checkpoints_of_training(last, catalog.names) for name, last in ModelPicker.pack(catalog.names)}
+    configs = {name: read_config(steps[-1]) for name, steps in models.items()}
     data = {
         "FIRST_PROMPT": next(iter(EXAMPLES.values())),
         "MODELS": models,
         "RANGES": RANGES,
         "MARKUP": {view.name: view_markup(drawn_part(view)) for view in VIEWS},
-        "VIEWS": {view.name: pack_view(drawn_part(view)) for view in VIEWS if view.name in DRAWN_VIEWS},
+        "VIEWS": {view.name: pack_view(drawn_part(view)) for view in VIEWS if view.name in (*DRAWN_VIEWS, "overview")},
         "FIGURES": figure_templates(),
         "CHOICES": {name: pack_choice(name) for view in VIEWS for name in drawn_part(view).select_controls},
         "COLOURS": {name: getattr(style, name) for name in COLOURS},
-        "FORMULAS": {name: pack_formulas(read_config(steps[-1])) for name, steps in models.items()},
+        "FORMULAS": {name: pack_formulas(config) for name, config in configs.items()},
+        "CODE": {name: view_codes(config) for name, config in configs.items()},
         "ELEMENT_NAMES": element_names.ELEMENT_NAMES,
         "FORMULA_TEXTS": FORMULA_TEXTS,
         "TOLERANCE": tolerance("float32"),
@@ -196,12 +201,20 @@ def pack_formulas(config: ModelConfig) -> dict[str, Any]:
 
 
 def pack_formula(formula: Any) -> dict[str, Any]:
-    """Return a formula as data: its class as "formula", and its attributes but for its line of code."""
-    packed = {"formula": type(formula).__name__.removesuffix("Formula")}
+    """Return a formula as data: its class as "formula", and its attributes, its line of code as text."""
+    packed = {"formula": type(formula).__name__.removesuffix("Formula"), "source": str(formula.source)}
     for name in set(formula.__dataclass_fields__) - {"source", "layer"}:
         if (value := getattr(formula, name)) is not None:
             packed[name] = pack_formula(value) if hasattr(value, "calculate") else value
     return dict(sorted(packed.items()))
+
+
+def view_codes(config: ModelConfig) -> dict[str, str]:
+    """Return the model's code that each view shows; a model's layers have the same."""
+    with torch.device("meta"):
+        lm = TransformerLM(config)
+    views = [view for view in VIEWS if view.name in (*DRAWN_VIEWS, "overview")]
+    return {view.name: mark_line(model_code(lm, 0, view.code), view.code_lines) for view in views}
 
 
 # The texts of formulas, by what they are of

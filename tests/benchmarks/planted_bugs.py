@@ -196,7 +196,7 @@ BUGS = {
         ("linalg.vector_norm(x, dim=-1, keepdim=True) * unit", "linalg.vector_norm(x) * unit"),
         ("np.where(mask, self.edit.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
     ],
-    "explorer/own_module/test_packages.py": [
+    "explorer/diagnosis/test_packages.py": [
         ('while (folder / "__init__.py").is_file() or len(parts) <= file.import_level:', "while False:"),
         ('(top in OUR_PACKAGES or "site-packages" not in Path(file).parts)', "(top in OUR_PACKAGES)"),
         ("        sys.path[:] = before\n        importlib", "        importlib"),
@@ -263,7 +263,7 @@ BUGS = {
         ('"zmin": min(trace_a["zmin"], trace_b["zmin"])', '"zmin": trace_a["zmin"]'),
     ],
     # The page, in Python
-    "explorer/web/answers/test_kept_answers.py": [
+    "explorer/web/browser_api/test_kept_answers.py": [
         (
             "settings, current_locale(), self.model_identities(page_state)",
             "settings, self.model_identities(page_state)",
@@ -274,7 +274,7 @@ BUGS = {
         ),
         ("        if not is_incomplete():\n            self._cache", "        if True:\n            self._cache"),
     ],
-    "explorer/web/answers/test_shared_answers.py": [
+    "explorer/web/browser_api/test_shared_answers.py": [
         (
             "settings.as_dict(), current_locale(), models, code_version()]",
             "settings.as_dict(), current_locale(), code_version()]",

@@ -80,6 +80,10 @@ def test_the_bar_of_colours_is_that_of_the_parts(visitor):
     assert abs(ticks[0][1] - bar["x"]) < 2 and abs(ticks[2][3] - bar["x"] - bar["width"]) < 2
 
 
+LINES_OF_PARTS = """(map) => [...map.querySelectorAll(".part")].map((part) =>
+  [...part.querySelectorAll("tspan")].map((line) => Number(line.getAttribute("y"))))"""
+
+
 def test_lines_are_as_thick_as_vectors_are_long(visitor):
     person, picture = open_map(visitor, query=9)
     trace, model_overview, _ = map_numbers(person)
@@ -88,6 +92,10 @@ def test_lines_are_as_thick_as_vectors_are_long(visitor):
         model_overview.stream.max(), model_overview.write_norms.max(), model_overview.token, model_overview.positions
     )
     lines = [line for line in wait_for_animations(picture).evaluate(MAP_LINES) if not line["arrow"]]
+    written = picture.evaluate(LINES_OF_PARTS)
+    assert max(map(len, written)) > 1
+    for heights in written:
+        assert heights == sorted(heights), "a part's second line is below its first"
     for layer in range(3):
         for i, (kind, layout_name) in enumerate((("attention", "add_attn"), ("feed_forward", "add_ffn"))):
             (width,) = {

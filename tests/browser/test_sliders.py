@@ -1,5 +1,6 @@
 """Sliders of sampling: the table follows them without asking Python, and shows what Python then says."""
 
+import numpy as np
 import pytest
 
 TABLE = """() => ({
@@ -56,3 +57,8 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
             assert drawn["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
             model = drawn["rows"][token]["cells"][drawn["heads"].index("model") - 1]
             assert drawn["rows"][token]["plain"] == pytest.approx(100 * float(model), rel=1e-2), setting
+    person.draw.get_by_label("log bars").check()
+    by_powers = page.evaluate(TABLE)
+    for row in by_powers["rows"].values():
+        share = 1 + np.log10(float(row["cells"][by_powers["heads"].index("model") - 1])) / 6
+        assert row["plain"] == pytest.approx(100 * max(0, share), abs=0.1)

@@ -220,6 +220,17 @@ def test_the_sentence_flows_once_after_run_and_any_key_ends_it(visitor):
     expect(svg).to_have_class(re.compile("flowing"))
     person.page.keyboard.press("Shift")
     expect(svg).not_to_have_class(re.compile("flowing"))
+    person.at_rest().page.evaluate(WATCH_MOTION)
+    person.prompt.fill("The owl asked the dog something")
+    person.page.locator("#run").click()
+    assert person.at_rest().page.evaluate("window.moved") == 0, "as many tokens, at other widths: drawn at once"
+
+
+WATCH_MOTION = """() => {
+  window.moved = 0;
+  const drawing = document.querySelector("#overview-whole .drawing");
+  new MutationObserver(() => window.moved++).observe(drawing, { attributeFilter: ["data-moving"] });
+}"""
 
 
 def test_who_cannot_see_it_is_told(visitor):

@@ -6,7 +6,7 @@
   const PAUSES = [0, 500, 1000, 2000], EVERY = 2000, FORGET = 60_000; // milliseconds before each of the times that it comes anew; between two looks for the server; until times are counted from none again
   const TIMES = "explorer:incomplete"; // their place in the tab's storage
   const STYLE = "padding: 8px 16px; background: #FDE68A; color: #422006; font: 14px/1.4 system-ui, sans-serif; text-align: center;"; // as the style sheet may be what is missing
-  const messages = {}; // of each language, which Python fills in (inline_scripts.py)
+  const messages = {}; // of each language, which Python fills in (assets.py)
   /** @param {string} message */
   const _ = (message) => catalogue()[message] ?? message;
   let isIncomplete = false;

@@ -1,6 +1,6 @@
 // @ts-check
 // The page from the beginning: its views and widgets start here, and what Gradio's own events call, whose scripts
-// (event_wiring.py) are in no module.
+// (page.py) are in no module.
 import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, setGenerating, stop } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
@@ -251,7 +251,7 @@ function placeSkip() {
   find(document, "body").prepend(link);
 }
 
-// What is there from the beginning; and what Gradio's own events call, whose scripts (event_wiring.py) are in no module.
+// What is there from the beginning; and what Gradio's own events call, whose scripts (page.py) are in no module.
 
 let query = {}; // of the address that the page was opened with, before the state is written there
 

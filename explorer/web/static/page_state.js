@@ -4,7 +4,7 @@ import { listenFor } from "./dom.js";
 import { language } from "./translations.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
-// Checkpoints of one training, by their names (state/checkpoint_names.py).
+// Checkpoints of one training, by their names (tracing/training_history.py).
 
 /** The name of the model, which all checkpoints of its training share. @param {string} [checkpoint] */
 export const modelName = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");

@@ -387,7 +387,7 @@ const BESIDE = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields that
 /** @typedef {{ label: () => string, act: () => void }} PointAction a button beside a derivation, which stays when it is pressed */
 
 /**
- * Shows both in a picture's widget. Gives the function to call with a clicked point (point_derivation.py), before the click
+ * Shows both in a picture's widget. Gives the function to call with a clicked point (clicked_point.py), before the click
  * changes the state, and with what can be done with it; its answer stays until what it is about changes, or it is closed.
  * @param {Element} element
  * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}

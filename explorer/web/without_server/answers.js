@@ -13,7 +13,7 @@ import { makePrediction, packGuess, packTable, ranking, summariseDistribution } 
 import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks } from "./verification.js";
-import { DRAWN_VIEWS, packDropdowns, packView } from "./views.js";
+import { DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {Record<string, any>} State the page's */
@@ -87,7 +87,8 @@ export async function* contentsOf(scope, state) {
   if (scope === "show") Object.assign(contents, packAround(state, model));
   const { view } = state, markup = translateMarkup(MARKUP[view]), isWhole = view === "overview", isDrawn = view in DRAWN_VIEWS;
   yield scope === "pick" ? contents : { view: { name: view, markup }, ...contents };
-  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...(isWhole ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
+  const code = isWhole || isDrawn ? { [`${view}-code`]: packCode(view, about) } : {};
+  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...code, ...(isWhole ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
   if (isDrawn) yield* packView(view, about);
   if (isWhole) yield* packMarks(view, [{ name: "whole" }], about);
 }

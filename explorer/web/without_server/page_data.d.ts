@@ -16,8 +16,10 @@ export const FIGURES: Record<string, { alt: any, traces: any[], layout: any }>;
 export const CHOICES: Record<string, { title: string, options: [string, string][] }>;
 /** Colours and fonts of figures by their names in explorer/views/style.py. */
 export const COLOURS: Record<string, string>;
-/** Name of a model -> name of a captured value -> its formula: its class in explorer/explain/captured/ and its attributes. */
+/** Name of a model -> name of a captured value -> its formula: its class in explorer/explain/captured/, its attributes and its line of code. */
 export const FORMULAS: Record<string, Record<string, Record<string, any>>>;
+/** Name of a model -> view -> the model's code that it shows. */
+export const CODE: Record<string, Record<string, string>>;
 /** Last part of a captured value's name -> what an element of it is. */
 export const ELEMENT_NAMES: Record<string, string>;
 /** The texts of derivations, by what they are of. */

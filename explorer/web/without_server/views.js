@@ -4,7 +4,7 @@ import { _, format, lookUpMessage } from "../static/translations.js";
 import { drawFigure } from "./figures.js";
 import { packInterventionControls } from "./interventions.js";
 import { escapeToken, quoteToken } from "./notation.js";
-import { CHOICES, FIGURES, VIEWS } from "./page_data.js";
+import { CHOICES, CODE, FIGURES, VIEWS } from "./page_data.js";
 import attention from "./views/attention.js";
 import feed_forward from "./views/feed_forward.js";
 import positions from "./views/positions.js";
@@ -34,7 +34,7 @@ export async function* packView(name, about) {
   const isUnfolded = (id) => Boolean(state.lesson) || state.unfolded === "all" || (state.unfolded ?? "").split("~").includes(id);
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
-    [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about), [`${name}-code`]: "",
+    [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(about) : lookUpMessage(description), [`${name}-formula`]: await formula(about), [`${name}-choosers`]: packDropdowns(name, about), [`${name}-what-ifs`]: packInterventionControls(name, about),
     ...Object.fromEntries(all.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((part) => [`${name}-${panel.name}${part}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
     ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, about)])),
@@ -46,6 +46,14 @@ export async function* packView(name, about) {
     yield { [id]: values && (id in FIGURES ? drawFigure(id, values) : values) };
   }
   yield* packMarks(name, panels.filter((panel) => !folded.includes(`${name}-${panel.name}`)), about);
+}
+
+/** The model's code that computes what a view shows, after this run's sizes, as source_code.py has it. @param {string} view @param {Pick<About, "config" | "tokens" | "state" | "dHead">} about */
+export function packCode(view, { config, tokens, state, dHead }) {
+  const { d_model: D, num_heads: H, d_ff: F, vocab_size: V } = config, letters = Object.entries({ B: 1, T: tokens.length, D, H, d: dHead, F, V });
+  if (state.depth !== "code") return "";
+  const sizes = _("shapes in this run: {sizes}", { sizes: letters.map(([letter, size]) => `${letter} = ${size}`).join(", ") }), note = _("This is the model in Python. Here, JavaScript computes the same.");
+  return `${sizes}\n${note}\n\n${CODE[state.checkpoint.split("/")[0]][view]}`;
 }
 
 /** The title of a figure, which names what is chosen (format_heading). @param {import("./page_data.js").Panel} panel @param {About} about */

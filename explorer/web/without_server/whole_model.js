@@ -1,7 +1,8 @@
 // @ts-check
 // The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
-import { _ } from "../static/translations.js";
+import { _, lookUpMessage } from "../static/translations.js";
 import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, shortenToken } from "./notation.js";
+import { VIEWS } from "./page_data.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
@@ -25,10 +26,10 @@ export async function packWholeModel(shown) {
   const cell = state.open === "cell" ? await cellNumbers(about) : null;
   return {
     "overview-whole": await figure(about, cell),
-    "overview-words": sentence(about),
+    "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(about),
     "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
     "overview-choosers": packChoosers(shown),
-    "overview-code": "", "overview-what-ifs": [],
+    "overview-what-ifs": [],
   };
 }
 

@@ -18,6 +18,8 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import sublayer_updates
+from explorer.interventions import parse_interventions
+from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from tests import layouts
 from tests.sample_models import (
@@ -65,6 +67,19 @@ def test_the_parts_add_up_to_the_captured_logit(trace, position):
     assert result.logit == trace["logits"][position, TOKEN]
     assert result.error <= 1e-4
     assert result.error == abs(result.total - result.logit)
+
+
+def test_what_is_added_to_a_scaled_embedding_is_apart_from_the_token(lms, trace_of):
+    lm, position = lms["grouped"], 5
+    assert lm.config.embedding_scale == 3
+    trace = capture(lm, trace_of("grouped").token_ids, parse_interventions("embed@2-*add*unembed.17-3*0.4"))
+    token_vector = 3 * trace.weights["token_embedding.weight"][trace.token_ids[position]].astype(float)
+    result = direct_logit_attribution(trace, position, TOKEN)
+    with_token, without_token = (
+        logit_with_fixed_norm_scales(trace, position, TOKEN, removed) for removed in ({}, {"embed": token_vector})
+    )
+    assert result.token == pytest.approx(with_token - without_token, abs=1e-5)
+    assert abs(result.changes) > 1e-3
 
 
 def test_the_kinds_of_parts_are_all_of_them(trace):

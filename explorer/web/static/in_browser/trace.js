@@ -45,7 +45,7 @@ export function parseInterventions(interventions, config) {
 }
 
 /** A hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero", "blocks.2.attn.z.1@12*zero" or
- * "blocks.0.ffn.hidden*scale*0.5" (explorer/interventions/text.py).
+ * "blocks.0.ffn.hidden*scale*0.5" (explorer/interventions/parsing.py).
  * @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config @returns {import("./transformer_lm.js").Tap} */
 export function interventionTap(interventions, config) {
   const parsed = parseInterventions(interventions, config);

@@ -519,9 +519,10 @@ export function wholeModel(element) {
     hide(element, !model);
     if (!model) return;
     drawLines();
+    const now = String(state.prompt), isNew = prompt && prompt !== now;
+    if (isNew) layout = null; // another text is not where the one before was: it is drawn at once
     move();
-    const now = String(state.prompt);
-    if (prompt && prompt !== now) flow();
+    if (isNew) flow();
     prompt = now;
   }
 

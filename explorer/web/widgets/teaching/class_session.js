@@ -183,7 +183,7 @@ function penaltyOf(rows) {
 // How many of a class replied what: counts alone, beside the question that they are of.
 
 const SHOWN = 8, BETWEEN = "_"; // different replies in words; between the parts of one
-const BINS = 10; // in which numbers are counted (questions/question.py)
+const BINS = 10; // in which numbers are counted (lessons/questions.py)
 
 /** @typedef {{ says: string, count: number, isRight: boolean }} Row */
 /** @typedef {{ rows: string[], columns: string[], counts: number[][], right: number[] | null }} Grid */

@@ -103,7 +103,7 @@ const marks = (isRight, isYours) => [
   ...(isYours ? [span("says-yours", _("your reply"))] : []),
 ];
 
-const LONGEST = 40; // characters of a reply (questions/token_question.py)
+const LONGEST = 40; // characters of a reply (lessons/questions.py)
 
 /** @type {Ask} */
 function askToken({ options }, judged, reply) {
@@ -266,7 +266,7 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   return [make("p", { className: "legend" }, _("Drag the points, or move them with the arrow keys.")), svg, button(_("Reply"), given, { className: "reply" })];
 }
 
-const MOST = 1e12; // that a reply may be (questions/question.py)
+const MOST = 1e12; // that a reply may be (lessons/questions.py)
 
 /** @type {Ask} */
 function askBlanks({ rows }, judged, reply) {

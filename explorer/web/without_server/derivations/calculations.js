@@ -8,7 +8,7 @@ import { FORMULA_TEXTS } from "../page_data.js";
 /** A place on an axis, or where a part of it begins and ends (null: at the end of the axis). @typedef {number | [number | null, number | null]} Place */
 /** A formula in symbols and with its numbers, its result, and what it was worked out from. @typedef {{ symbols: string, numbers: string, value: number, inputs: string[] }} Calculation */
 /** A number of the page: what it is, of what, as it was captured or drawn, and worked out again.
- * @typedef {{ name: string, location: string, value: number, working: Calculation, kind?: "captured" | "drawn", words?: string, note?: string[] }} Derivation */
+ * @typedef {{ name: string, location: string, value: number, working: Calculation, kind?: "captured" | "drawn", words?: string, note?: string[], source?: string }} Derivation */
 /** Numbers, and where they are from. @typedef {{ data: Float64Array, input: string }} Read */
 
 const MAX_TERMS = 3; // of a sum that are written out
@@ -35,11 +35,11 @@ export function formatInput(name, index, shape) {
 
 /** Derivations as lines of text. @param {Derivation[]} derivations @param {string} depth as in the state */
 export function derivationText(derivations, depth) {
-  return derivations.flatMap(({ name, location, value, working, kind = "drawn", words, note = [] }) => {
+  return derivations.flatMap(({ name, location, value, working, kind = "drawn", words, note = [], source }) => {
     const named = `${name} = ${formatSixDigits(value)}`, difference = formatNumber(Math.abs(value - working.value));
     return [
       words || named, location, working.symbols, working.numbers, ...note, translate(FORMULA_TEXTS.comparisons[kind], { value: formatSixDigits(value), recomputed: formatSixDigits(working.value), difference }),
-      ...(words && depth !== "numbers" ? [named] : []), ...(depth === "numbers" ? [] : working.inputs.map((numbers) => _("from {numbers}", { numbers }))),
+      ...(words && depth !== "numbers" ? [named] : []), ...(depth === "numbers" ? [] : working.inputs.map((numbers) => _("from {numbers}", { numbers }))), ...(depth === "code" && source ? [source] : []),
     ];
   }).join("\n");
 }

@@ -15,7 +15,7 @@ export async function derive(about, name, ...index) {
   const captured = await read(about, name, ...index), formula = findFormula(formulasOf(about), name);
   if (!captured) return null;
   const [value] = captured.data, working = withInterventions(about, name, index, await CALCULATE[formula.formula](formula, about, index));
-  return { name: `${name}[${index.join(", ")}]`, location: describeElement(about, name, index), value, working, kind: "captured", words: await elementSentence(about, name, index, value) };
+  return { name: `${name}[${index.join(", ")}]`, location: describeElement(about, name, index), value, working, kind: "captured", words: await elementSentence(about, name, index, value), source: formula.source };
 }
 
 /** The formulas of the model's values; steps of a training share them. @param {About} about */

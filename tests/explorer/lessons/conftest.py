@@ -12,7 +12,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
 
-TEACHING = Path(__file__).parents[4] / "docs" / "teaching.md"  # which has the format of lessons
+TEACHING = Path(__file__).parents[3] / "docs" / "teaching.md"  # which has the format of lessons
 FRONT = """---
 title: A lesson
 for: testers

@@ -25,7 +25,7 @@ from model.checkpoint import CHECKPOINTS
 from model.generation.sampling import sampling_stages, uniform_draw
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from tests.explorer.web.in_browser.node import Answers, ask_node
+from tests.explorer.web.without_server.node import Answers, ask_node
 from tests.nasty_prompts import NASTY_PROMPTS
 
 MODELS = ("llama-fables", "llama-fables-gpt")
