@@ -46,7 +46,7 @@ from explorer.web.widgets.teaching import (
     LessonListButton,
     LessonPanel,
     PresentationScreen,
-    SavedViewsMenu,
+    SlidesMenu,
     WalkthroughButton,
     WalkthroughPlayer,
 )
@@ -151,7 +151,7 @@ class PageLayout:
             "</details>",
             SearchButton(elem_id="search"),
             LessonListButton(elem_id="lessons"),
-            SavedViewsMenu(elem_id="present"),
+            SlidesMenu(elem_id="present"),
             ClassSessionPanel(elem_id="room"),
             fill_template(COPY_SUMMARY, name=_("Share")),
             button_markup("share", _("Copy link")),

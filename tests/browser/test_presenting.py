@@ -1,4 +1,4 @@
-"""Presenting a figure, and saved views."""
+"""Presenting a figure, and slides."""
 
 import re
 
@@ -17,6 +17,13 @@ ENLARGED_CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), scale = box.width / plot.offsetWidth;
   return [box.left + scale * (xaxis._offset + xaxis.c2p(x)), box.top + scale * (yaxis._offset + yaxis.c2p(y))];
 }"""
+# A figure on paper: the figure's image, or a copy with an image or a drawing for each canvas, as wide as the paper.
+DRAWN_ON_PAPER = """(figures) => figures.map((figure) => {
+  const copy = figure.querySelector("div")?.shadowRoot, paper = figure.closest(".paper").getBoundingClientRect();
+  const images = [...(copy ?? figure).querySelectorAll("img")], box = figure.lastElementChild.getBoundingClientRect();
+  return images.length > 0 && images.every(({ naturalWidth }) => naturalWidth > 0) && box.height > 100
+    && box.right <= paper.right && !(copy ?? figure).querySelector("canvas");
+})"""
 TELEPHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
 # Numbers of the presented heatmap that reach into the next one's.
@@ -36,9 +43,8 @@ UNUSED_HEIGHT = """() => {
 }"""
 
 
-def open_places(page: Page):
-    page.get_by_role("button", name="Learn", exact=True).click()
-    page.locator("#to-present").click()
+def open_slides(page: Page):
+    page.locator("#header").get_by_role("button", name="Present", exact=True).click()
 
 
 def presented_panel(page: Page) -> Locator:
@@ -90,6 +96,30 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
+def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_to_the_slides(visitor):
+    page = visitor("overview", viewport=BEAMER).page
+    page.keyboard.press("p")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    assert_legible(page)
+    drawing, bar = page.locator(".presented .drawing svg").bounding_box(), page.locator("#stage nav").bounding_box()
+    assert 0 <= bar["y"] - drawing["y"] - drawing["height"] < 40
+    page.locator(".presented .head").first.click()
+    expect(page.locator(".presented .crumb")).to_have_count(4)
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("overview-map")
+    page.keyboard.press("PageUp")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    page.locator("#stage h2").focus()
+    while not page.evaluate("Boolean(document.activeElement.closest('.presented'))"):
+        page.keyboard.press("Shift+Tab")
+    expect(page.locator("#stage .keys")).to_have_text("Page ↓: next slide")  # the arrow keys go about in the figure
+    page.keyboard.press("ArrowRight")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    page.keyboard.press("PageDown")
+    expect(presented_panel(page)).to_have_id("overview-map")
+    page.keyboard.press("Escape")
+
+
 @pytest.mark.exhaustive
 def test_a_folded_picture_is_asked_for_once_presented_and_folded_again(visitor):
     person = visitor(unfolded="")
@@ -135,14 +165,14 @@ def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):
     expect(presented_panel(page)).to_have_count(0)
 
 
-def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
+def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer):
     person = newcomer(viewport=BEAMER).open()
     page = person.page
     menu = page.locator("#present .list")
 
     def save(caption: str, notes: str = ""):
-        open_places(page)
-        menu.get_by_role("button", name="Save this place").click()
+        open_slides(page)
+        menu.get_by_role("button", name="Save this view as a slide").click()
         menu.locator(".caption").last.fill(caption)
         menu.locator(".notes").last.fill(notes)
         page.keyboard.press("Tab")
@@ -155,19 +185,30 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     person.visit("residual", "Residual stream")
     page.locator("#residual-lengths h2").click()
     title = page.locator("#residual-lengths h2").inner_text()
-    open_places(page)
-    expect(menu.locator(".save")).to_have_text(f"Save this place: Residual stream: {title}")
+    open_slides(page)
+    expect(menu.locator(".view")).to_have_text(f"Residual stream: {title}")
     menu.locator(".save").click()
     expect(menu.locator(".caption").last).to_have_value(f"Residual stream: {title}")
-    menu.get_by_role("button", name="remove place 2").click()
+    expect(menu.locator(".told")).to_have_text("Saved as slide 2.")
+    menu.get_by_role("button", name="delete slide 2").click()
     page.keyboard.press("Escape")
     save("How it grows", "say why")
-    open_places(page)
-    menu.get_by_role("button", name="move place 2 up").click()
+    open_slides(page)
+    menu.get_by_role("button", name="move slide 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
-    expect(menu.get_by_role("button", name="move place 1 down")).to_be_focused()
+    expect(menu.get_by_role("button", name="move slide 1 down")).to_be_focused()
     assert_accessible(page, "#present")
     link = page.evaluate(COPIED)
+    menu.get_by_role("button", name="Print the slides").click()
+    sheet = page.locator("#sheet")
+    expect(sheet).to_have_attribute("data-ready", "true")
+    expect(sheet.locator(".step > h2")).to_have_text(["1. How it grows", f"2. {HOSTILE}"])
+    expect(sheet.locator("figure")).to_have_count(2)
+    assert sheet.locator("figure").evaluate_all(DRAWN_ON_PAPER) == [True, True]
+    sheet.get_by_role("button", name="Close").click()
+    open_slides(page)
+    menu.get_by_role("button", name="present from slide 2").click()
+    expect(page.locator("#stage h2")).to_have_text(HOSTILE)
     page.keyboard.press("Escape")
     page.reload()
     person.open("tokens")
@@ -197,7 +238,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     other_list = other.page.locator("#present .list")
     expect(other_list.locator(".caption").nth(1)).to_have_value(HOSTILE)
     expect(other_list.locator("img")).to_have_count(0)
-    other_list.get_by_role("button", name="remove place 2").click()
+    other_list.get_by_role("button", name="delete slide 2").click()
     expect(other_list.locator(".caption")).to_have_count(1)
 
 

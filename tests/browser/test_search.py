@@ -38,7 +38,11 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
     person.open().at_rest()
     assert not [url for url in requests if "search" in url]
     person.chips.nth(2).focus()
-    box = open_search(person)
+    with person.page.expect_response("**/search_index"):
+        person.page.keyboard.press("Control+k")
+        person.page.keyboard.type("slide")  # while it is on its way
+    box = person.page.get_by_role("combobox", name="Search or jump")
+    expect(box).to_have_value("slide")
     assert [url for url in requests if url.endswith("widgets/header/search.js")]
     box.fill("attention")
     expect(results(person).first).to_have_attribute("aria-selected", "true")
@@ -77,6 +81,31 @@ def test_a_name_leads_where_it_is(person):
     person.expect_selected(query=3)
     choose_result(person, "dark theme")
     assert person.page.evaluate("document.body.classList.contains('dark')")
+
+
+ACTIONS = {  # what people type -> the action that is found first
+    **dict.fromkeys(("save", "slide", "place", "bookmark", "saved view"), "Save this view as a slide"),
+    **dict.fromkeys(("present", "projector", "full screen"), "Present (P)"),
+    **dict.fromkeys(("numpy", "array"), "Copy as Python"),
+    **dict.fromkeys(("ablate", "switch off", "switch head off"), "Switch off head 1.0"),
+    "ablate 0.1": "Switch off head 0.1",
+    "print": "Print this view",
+    "class": "Class",
+    "language": "Español",
+}
+
+
+def test_an_action_goes_before_tokens_of_its_name(person):
+    choose_result(person, "L1H0")
+    box = open_search(person)
+    for typed, name in ACTIONS.items():
+        box.fill(typed)
+        expect(results(person).first.locator(".name")).to_have_text(name)
+    person.page.keyboard.press("Escape")
+    choose_result(person, "ablate 0.1")
+    person.wait_until("page.state.edits === 'blocks.0.attn.z.1*zero'")
+    choose_result(person, "ablate 0.1")  # which switches it on again
+    person.wait_until("page.state.edits === ''")
 
 
 def test_a_token_becomes_the_explained_one(person):

@@ -30,18 +30,18 @@ MAX_FIELDS, MAX_CHARACTERS = 200, 8000
 def restore_saved_state(
     state_builder: PageStateBuilder, state: Mapping[str, Any], command: Mapping[str, Any]
 ) -> tuple[PageState, GenerationSettings]:
-    """Return the state and settings of a saved view, outside of any lesson.
+    """Return the state and settings of a slide, outside of any lesson.
 
     Args:
         state: the page's.
         command: "words", name -> value as in a URL; unvalidated.
 
     Raises:
-        UserError, CheckpointError: it is no saved view, or what it names is not available.
+        UserError, CheckpointError: it is no slide, or what it names is not available.
     """
     fields = command.get("words")
     if not isinstance(fields, Mapping) or len(fields) > MAX_FIELDS or not all(map(_is_short_text, fields.items())):
-        raise UserError(_("a saved view must have the fields of a link, got {got!r:.80}", got=fields))
+        raise UserError(_("a slide must have the fields of a link, got {got!r:.80}", got=fields))
     page_state = state_builder.state_from_query(
         {"checkpoint": "", "view": Selection.view} | dict(fields) | {"turn": state.get("turn")}
     )
@@ -485,7 +485,7 @@ class PageActions:
         return PageUpdate(run_state_change(after) | selection, self._prompt_if_changed(before, after))
 
     def go_to_place(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
-        """Open a saved view."""
+        """Open a slide."""
         return self._replace_state(state, partial(restore_saved_state, self.state_builder, state, action))
 
     def go_to_lesson_step(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:

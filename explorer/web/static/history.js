@@ -391,6 +391,14 @@ export function forgetReply() {
   tune({ reply: "" });
 }
 
+/** Forgets all replies: whoever leads a class has tried the questions before, and asks them anew. */
+export function forgetReplies() {
+  const all = lessonPositions();
+  for (const position of Object.values(all)) position.replies = {};
+  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* not every frame has a storage */ }
+  if (state.reply) tune({ reply: "" });
+}
+
 /** Has the browser keep that the lesson is done; it begins at its first step again. */
 export function finishLesson() {
   const all = lessonPositions();

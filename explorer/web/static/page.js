@@ -73,10 +73,25 @@ async function openByKey(event) {
   if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
+  const stopTyping = collectTyping();
   await need("header/search");
   const { openKeys, openSearch } = await import("../widgets/header/search.js");
+  const typed = stopTyping();
   if (event.key === "?") openKeys();
-  else openSearch();
+  else openSearch(typed);
+}
+
+/** Takes what is typed until the returned function is called, which returns it: the box that it is for is on its way. */
+function collectTyping() {
+  const stopping = new AbortController();
+  let typed = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key.length === 1 || event.key === "Backspace")) return;
+    typed = event.key === "Backspace" ? typed.slice(0, -1) : typed + event.key;
+    event.preventDefault();
+    event.stopPropagation();
+  }, { capture: true, signal: stopping.signal });
+  return () => { stopping.abort(); return typed; };
 }
 
 /** Undoes by Ctrl Z, but for what is being typed: that is the browser's to undo. @param {KeyboardEvent} event */
@@ -280,16 +295,15 @@ function isInRoom() {
   try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(KEPT_ROOM) !== null; } catch { return false; } // not every frame has a storage
 }
 
-/** Places from a file go to the list of saved ones. @param {any[]} places */
-async function takePlaces(places) {
+/** Slides from a file go to the list of saved ones. @param {any[]} slides */
+async function takeSlides(slides) {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).bring(places);
+  (await import("../widgets/teaching/presentation_pages.js")).bring(slides);
 }
 
-/** @param {"present" | "openPlaces"} name of what begins */
-async function usePresentation(name) {
+async function presentPage() {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation.js"))[name]();
+  (await import("../widgets/teaching/presentation.js")).present();
 }
 
 /** Buttons, of which one that has nothing to do cannot be pressed. */
@@ -298,7 +312,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takePlaces), "present-lesson": () => usePresentation("present"), "to-present": () => usePresentation("openPlaces") };
+  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));

@@ -7,7 +7,6 @@ import { answerLines, isServerLost, look, onServerReturn, Refused } from "./serv
 import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
 import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
-import { _ } from "./translations.js";
 import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when

@@ -3,7 +3,7 @@
 import { ask, requestView } from "./page_actions.js";
 import { Refused } from "./server_connection.js";
 import { button, find, make, say } from "./dom.js";
-import { goToState, KEPT_ROOM, lessonPositions, storedReply, ROOM, urlWithoutRoom } from "./history.js";
+import { forgetReplies, goToState, KEPT_ROOM, lessonPositions, storedReply, ROOM, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
 import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
@@ -138,8 +138,11 @@ function inAddress(code) {
   history.replaceState(history.state, "", url);
 }
 
-/** Opens a room, which this page leads. Throws what `askRoom` does. */
-export async function openRoom() { enter(await askRoom("open", {})); }
+/** Opens a room, which this page leads; no answer that was shown here before is shown to it. Throws what `askRoom` does. */
+export async function openRoom() {
+  enter(await askRoom("open", {}));
+  forgetReplies();
+}
 
 /** Joins one, as whom this tab was there before. @param {string} typed a code as somebody wrote it */
 export function joinRoom(typed) {

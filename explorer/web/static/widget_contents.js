@@ -214,7 +214,7 @@ function whenDrawn(act) {
 // Which picture was looked at last: the one that was clicked, or had the keyboard.
 
 const PICTURE = "#view .panels > .block, #next-token";
-let last = "";
+let last = "", lastView = "";
 
 /** The pictures that the open tab shows now, folded ones too. */
 export const pictures = () => findAll(document, "#view .panels > .block").filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
@@ -222,7 +222,7 @@ export const pictures = () => findAll(document, "#view .panels > .block").filter
 /** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
 export function figureInSight() {
   const all = pictures(), ids = all.map(({ id }) => id);
-  if (ids.includes(last) || last === NEXT_TOKEN) return last;
+  if (ids.includes(last) || (last === NEXT_TOKEN && lastView === state.view)) return last;
   const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
   return (inSight ?? all[0])?.id ?? "";
 }
@@ -232,7 +232,7 @@ export function watchViewedFigures() {
   for (const kind of ["pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => {
       const picture = /** @type {Element} */ (target).closest?.(PICTURE);
-      if (picture) last = picture.id;
+      if (picture) [last, lastView] = [picture.id, state.view];
     });
 }
 

@@ -68,7 +68,13 @@ def test_the_teachers_panel_closes_by_escape_and_by_the_headers_other_lists(arri
 @pytest.mark.exhaustive
 def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher = arrive().open(text="The cat saw the dog and the dog saw")
+    lesson, step = QUESTION_STEP
+    tried = {lesson: {"step": step, "replies": {step: f"{step}:1"}}}  # by the teacher, at home
+    teacher.page.evaluate("(tried) => localStorage.setItem('explorer:lessons', JSON.stringify(tried))", tried)
     code, link = open_room(teacher)
+    assert teacher.page.evaluate("JSON.parse(localStorage.getItem('explorer:lessons'))") == {
+        lesson: {"step": step, "replies": {}}
+    }
     assert link == f"{bundled_address}?room={code.replace('-', '')}"
     first, second = arrive(), arrive()
     first.page.goto(link)
@@ -101,7 +107,6 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(line(second)).to_contain_text("look around on your own")
     panel(teacher).get_by_label("the class follows me").check()
 
-    lesson, step = QUESTION_STEP
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
         expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
@@ -113,6 +118,14 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(counts).to_have_text(["1", "0", "1", "0"])
     column(second.page).get_by_role("button", name="Ask me again").click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
+    teacher.page.keyboard.press("p")
+    replied = teacher.page.locator("#stage .replied")
+    expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
+    teacher.page.keyboard.press("ArrowRight")  # one has not replied yet
+    expect(replied).to_have_text("1 of 2 has replied. → again: the answer")
+    expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
+    expect(column(teacher.page).locator("button.option")).to_have_count(4)
+    teacher.page.keyboard.press("Escape")
     column(second.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
@@ -140,12 +153,12 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
         assert not person.page.context.cookies()
     assert not [request_text for student in (first, second) for request_text in student.asked if key in request_text]
     assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
-    close, questions = panel(teacher).get_by_role("button", name="Close the room"), []
-    teacher.page.once("dialog", lambda dialog: (questions.append(dialog.message), dialog.dismiss()))
+    close = panel(teacher).get_by_role("button", name="Close the room")
+    teacher.page.evaluate("window.confirm = (question) => { window.asked = question; return Boolean(window.agrees); }")
     close.click()
-    assert "their replies are deleted" in questions[0]
+    assert "their replies are deleted" in teacher.page.evaluate("asked")
     expect(close).to_be_visible()
-    teacher.page.once("dialog", lambda dialog: dialog.accept())
+    teacher.page.evaluate("window.agrees = true")
     close.click()
     for student in (first, second):
         expect(line(student)).to_contain_text("The class is over")

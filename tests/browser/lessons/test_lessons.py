@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
+from ..conftest import DESK
+from ..legible import BEAMER
 from .steps import (
     CORE_LESSON,
     LESSONS,
@@ -82,6 +84,13 @@ def test_on_a_telephone_the_verdict_is_in_sight_after_the_reply(page, bundled_ad
 
 
 @pytest.mark.exhaustive
+def test_on_a_projector_a_question_has_the_room_of_the_figure_that_waits_for_the_reply(page, bundled_address):
+    page.set_viewport_size(BEAMER)
+    open_lesson(page, bundled_address, lesson="residual-stream", step=5)
+    expect(column(page).locator(".question .quiet")).to_be_in_viewport(ratio=0.9)
+    page.set_viewport_size(DESK)
+
+
 def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bundled_address):
     page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=9)

@@ -1,6 +1,6 @@
 // @ts-check
 // The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
-import { changeModel, chooseStep, goToTop, pick } from "../../static/page_actions.js";
+import { changeModel, chooseStep, edits, goToTop, pick, toggleEdit } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { figureInSight, reveal } from "../../static/widget_contents.js";
 import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
@@ -105,8 +105,9 @@ const BUTTONS = {
   "#regenerate": [],
   "#compare": [],
   "#share": [N_("share"), N_("URL")],
-  "#copy-python": [N_("script"), N_("notebook")],
-  "#present .begin": [N_("slides"), N_("full screen")],
+  "#copy-python": [N_("script"), N_("notebook"), N_("numpy"), N_("array"), N_("data")],
+  "#present .begin": [N_("slide show"), N_("full screen"), N_("projector")],
+  "#present .save": [N_("slide"), N_("slides"), N_("bookmark"), N_("place"), N_("saved view")],
   "#lessons .open": [N_("course"), N_("exercises")],
   "#lessons .to-glossary": [N_("terms")],
   "#room .open": [N_("classroom")],
@@ -130,9 +131,24 @@ function actionItems() {
     isDark ? action(_("Light theme"), [_("light"), _("theme")], toggleTheme) : action(_("Dark theme"), [_("dark"), _("theme")], toggleTheme),
     action(_("Save figure as SVG"), [_("export SVG"), _("download"), _("picture")], () => saveShown("svg")),
     action(_("Save figure as PNG"), [_("export PNG"), _("download"), _("picture")], () => saveShown("png")),
+    action(_("Print this view"), [_("handout")], () => void printView()),
+    switchOffItem(state.layer, state.head),
     action(_("Keys"), [_("keyboard shortcuts"), _("help")], openKeys),
     ...languages,
   ];
+}
+
+/** Switches a head off, or on again. @param {number} layer @param {number} head */
+function switchOffItem(layer, head) {
+  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = edits().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
+  return item(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleEdit(edit, { of: "edits", adds: true }));
+}
+
+/** Opens what is seen as a sheet to print. */
+async function printView() {
+  const [{ openSlideSheet }, { makeSlide, nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
+  const slide = makeSlide(state, figureInSight(), nameOfView());
+  if (slide) openSlideSheet([slide]);
 }
 
 function termItems() {
@@ -156,15 +172,19 @@ function listItems(index) {
   return [...viewItems(index), ...actionItems(), ...checkpoints, ...lessons, ...positionItems(), ...termItems()];
 }
 
+const SWITCH_OFF = /^\s*(?:ablate|switch off|turn off)\b|\boff\s*$/i;
+
 /** What numbers in a query name. @param {string} query @param {Index} index @returns {Item[]} */
 function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
   const hook = readHook(query);
   if (hook && hook.layer < layers) return [item(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => pick(hook), query.trim())];
-  return readNumbers(query, words).flatMap(({ kind, layer = state.layer, index }) => {
+  const named = query.replace(SWITCH_OFF, ""), isSwitch = named !== query; // "ablate 4.4"
+  return readNumbers(named, words).flatMap(({ kind, layer = state.layer, index }) => {
     if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
     if (kind === "position") return index < chips.length ? [positionItems()[index]] : [];
+    if (isSwitch) return kind === "head" && layer < layers && index < heads ? [switchOffItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
     if (kind === "layer") return [item(_("layer"), _("Layer {layer}", { layer }), [], () => pickIn({ layer }, "attention"))];
     if (kind === "head") return [item(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => pickIn({ layer, head: index }, "attention"))];
@@ -184,7 +204,7 @@ const tokenItem = (id, text) => ({ kind: _("token"), name: text, words: [], go: 
 function best(typed, items, others) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a space in sight is of a token
   const fit = ({ words, kind }) => Math.max(...words.map((word, i) => {
-    const fits = score(word, query);
+    const fits = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : score(word, query); // who types an action's first word wants it
     return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && fits === EXACT));
   }));
   const scored = query ? items.map((one) => ({ item: one, score: fit(one) })) : [];
@@ -233,10 +253,10 @@ const effects = () => ({
 /** @type {ReturnType<typeof makeSearch> | null} */
 let search = null;
 
-/** Opens the search; where it is open, selects what was typed. */
-export function openSearch() {
+/** Opens the search; where it is open, selects what was typed. @param {string} [typed] meanwhile */
+export function openSearch(typed = "") {
   search ??= makeSearch();
-  search.open();
+  search.open(typed);
 }
 
 function makeSearch() {
@@ -306,10 +326,11 @@ function makeSearch() {
   dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); }); // beside it
 
   return {
-    open() {
+    /** @param {string} typed */
+    open(typed) {
       if (dialog.open) return input.select();
       items = listItems(index);
-      input.value = "";
+      input.value = typed;
       show();
       dialog.showModal();
       fetchIndex().then((now) => {
@@ -357,7 +378,7 @@ export function openKeys() {
 
 /** @param {HTMLElement} element */
 export function searchButton(element) {
-  find(element, ".open").addEventListener("click", openSearch);
+  find(element, ".open").addEventListener("click", () => openSearch());
 }
 
 // How well a text that somebody types fits a name, and which element of the model it names by numbers.

@@ -486,6 +486,7 @@ export function wholeModel(element) {
 
   const sizeOf = () => {
     const space = drawing.clientWidth, need = TOP + BOTTOM + 44 * Math.max(1, model.rows.length - 1);
+    if (element.closest(".presented")) return { width: space, height: drawing.clientHeight }; // what the screen leaves it
     return { width: space, height: Math.max(MIN_HEIGHT, Math.min(parseFloat(getComputedStyle(drawing).getPropertyValue("--tallest")) * innerHeight / 100 - 0, need)) };
   };
 
@@ -590,7 +591,7 @@ export function wholeModel(element) {
   for (const type of ["pointerdown", "keydown"]) document.addEventListener(type, stopFlow, { capture: true, passive: true });
 
   showEvidence(element);
-  new ResizeObserver(() => { if (model && drawing.clientWidth && drawing.clientWidth !== layout?.width) move(); }).observe(drawing);
+  new ResizeObserver(() => { if (model && drawing.clientWidth && (drawing.clientWidth !== layout?.width || (element.closest(".presented") && drawing.clientHeight !== layout.height))) move(); }).observe(drawing);
   listenFor(element, window, "resize", move);
   onState(element, follow);
   onTheme(element, () => { if (model) drawLines(), draw(); });

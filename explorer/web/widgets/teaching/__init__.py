@@ -50,9 +50,7 @@ class LessonPanel(HtmlWidget):
 LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" title="{lessons_are}">{lessons}</button>
 <div class="list" role="dialog" aria-label="{lessons}" hidden><div class="all"></div><div class="more">
 <button type="button" class="one to-glossary"><span class="title">{glossary}</span>
-<span class="audience">{glossary_is}</span></button>
-<button type="button" class="one" id="to-present" aria-keyshortcuts="P"><span class="title">{present}</span>
-<kbd>P</kbd><span class="audience">{present_is}</span></button></div></div>"""
+<span class="audience">{glossary_is}</span></button></div></div>"""
 
 
 class LessonListButton(HtmlWidget):
@@ -65,11 +63,9 @@ class LessonListButton(HtmlWidget):
     def __init__(self, **kwargs):
         words = {
             "lessons": _("Learn"),
-            "lessons_are": _("lessons step by step, with questions first; the glossary; presenting"),
+            "lessons_are": _("lessons step by step, with questions first; the glossary"),
             "glossary": _("Glossary"),
             "glossary_is": _("ten words to begin with, then all others"),
-            "present": _("Present"),
-            "present_is": _("save figures as slides, put them in order, and show them on the whole screen"),
         }
         super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)
 
@@ -117,20 +113,22 @@ class WalkthroughButton(HtmlWidget):
         super().__init__(html=fill_template(WALKTHROUGH_BUTTON_HTML % json_attribute(walk), **words), **kwargs)
 
 
-SAVED_VIEWS_HTML = """<div class="list" role="dialog" aria-label="{present}" hidden>
+SLIDES_HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
+<div class="list" role="dialog" aria-label="{present}" hidden>
 <div class="line"><button type="button" class="begin" aria-keyshortcuts="P">{begin}</button>
-<span class="what"></span></div>
-<h2>{places}</h2>
+<span class="what"></span><button type="button" class="begin-view">{begin_view}</button></div>
+<h2>{slides}</h2>
 <p class="told" role="status"></p>
 <div class="brought" hidden></div>
-<ol class="places"></ol>
-<div class="line"><button type="button" class="save">{save}</button>
+<ol class="slides"></ol>
+<div class="line"><button type="button" class="save">{save}</button><span class="view"></span></div>
+<div class="line"><button type="button" class="print">{print}</button>
 <button type="button" class="link">{link}</button><button type="button" class="file">{file}</button></div>
 </div>"""
 
 
-class SavedViewsMenu(HtmlWidget):
-    """The list of saved views, which can be sorted, named, removed and shared there."""
+class SlidesMenu(HtmlWidget):
+    """A button that opens the list of slides: to sort, name, delete, present, print and share them."""
 
     kind = "present_menu"
     script = "presentation"
@@ -138,11 +136,14 @@ class SavedViewsMenu(HtmlWidget):
 
     def __init__(self, **kwargs):
         html = fill_template(
-            SAVED_VIEWS_HTML,
+            SLIDES_HTML,
             present=_("Present"),
+            present_is=_("save views as slides, put them in order, and show them on the whole screen"),
             begin=_("Present (P)"),
-            places=_("Saved places"),
-            save=_("Save this place"),
+            begin_view=_("Present only this view"),
+            slides=_("Slides"),
+            save=_("Save this view as a slide"),
+            print=_("Print the slides"),
             link=_("Copy as a link"),
             file=_("Save as a file"),
         )
@@ -155,8 +156,8 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 <nav>
 <button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
 <button type="button" class="next" aria-label="{next}">→</button>
-<span class="replied"></span>
-<button type="button" class="notes" aria-keyshortcuts="N">{notes}</button>
+<span class="replied"></span><span class="keys" role="status"></span>
+<button type="button" class="notes" aria-keyshortcuts="N" title="{notes_are}">{notes}</button>
 <button type="button" class="black" aria-keyshortcuts="B">{black}</button>
 <button type="button" class="leave" aria-keyshortcuts="Escape">{leave}</button>
 </nav>
@@ -166,7 +167,7 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 
 
 class PresentationScreen(HtmlWidget):
-    """Full-screen presentation of a lesson's steps, saved views, or the open tab's figures.
+    """Full-screen presentation of a lesson's steps, slides, or the open view's figures.
 
     Notes and a preview of the next item are in a second window.
     """
@@ -181,7 +182,8 @@ class PresentationScreen(HtmlWidget):
             presenting=_("presenting"),
             back=_("Back"),
             next=_("Next"),
-            notes=_("Notes in a second window (N)"),
+            notes=_("Notes (N)"),
+            notes_are=_("notes and the next slide, in a second window"),
             black=_("Black (B)"),
             leave=_("Leave (Esc)"),
             is_black=_("The screen is black: press B, or click, to have it back."),

@@ -215,6 +215,12 @@ function classReplies() {
   return { question: step.question, counts: room.counts, people: room.people, judged: step.judged ?? null };
 }
 
+/** Whether some of the class have not replied to the shown question yet, whose answer is not shown. */
+export function awaitsReplies() {
+  const replies = classReplies();
+  return Boolean(replies) && !replies.judged && total(replies.counts) < replies.people;
+}
+
 /** How many of the class have replied to the shown question, as a sentence; "" where no class is asked. */
 export function repliedNow() {
   const replies = classReplies();

@@ -362,6 +362,7 @@ export function lesson(element) {
     isAtEnd = false;
     column.classList.remove("at-end");
     cover(given.hides);
+    column.classList.toggle("covers", Boolean(given.hides && (!given.target || given.hides.ids.includes(given.target)))); // the question has the room of its figure
     leaveInSight(given);
     say(heading, given.heading ?? "");
     say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
@@ -502,7 +503,6 @@ export function lessons(element) {
     }
   }
   const { hide } = dropDown(open, list, { fill, first: () => rows()[0] });
-  find(list, "#to-present").addEventListener("click", hide); // whose list takes its place
   find(list, ".to-glossary").addEventListener("click", () => {
     const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
     hide();

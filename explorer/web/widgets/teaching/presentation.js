@@ -1,6 +1,6 @@
 // @ts-check
 // The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
-// window; and the list of saved places.
+// window; and the list of saved slides.
 import { makeMove } from "../../static/page_actions.js";
 import { figureInSight, unfold } from "../../static/widget_contents.js";
 import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
@@ -9,25 +9,23 @@ import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
-import { repliedNow, replyLines } from "./class_session.js";
-import { added, placeQuery, storePlaces, storedPlaces, lessonDeck, linkOf, stageCommand, MOST, onPlacesReceived, figuresDeck, savedPlace, placesDeck, placesInLink, reordered } from "./presentation_pages.js";
+import { awaitsReplies, repliedNow, replyLines } from "./class_session.js";
+import { openSlideSheet } from "./worksheet.js";
+import { added, slideQuery, storeSlides, storedSlides, lessonDeck, linkOf, stageCommand, MOST, onSlidesReceived, figuresDeck, makeSlide, nameOfView, slidesDeck, slidesInLink, reordered } from "./presentation_pages.js";
 
-/** @typedef {import("./presentation_pages.js").Place} Place */
+/** @typedef {import("./presentation_pages.js").Slide} Slide */
 
 // That the page is presented, and what is to be: widgets ask, the stage (widgets/stage) does.
 
 const told = new EventTarget();
 
 /**
- * Something to go through on the stage: places, or nothing for what the page has to show.
- * @typedef {{ places?: import("./presentation_pages.js").Place[], at?: number }} Wanted
+ * Something to go through on the stage: slides, or nothing for what the page has to show.
+ * @typedef {{ slides?: import("./presentation_pages.js").Slide[], at?: number }} Wanted
  */
 
 /** Has the stage begin. @param {Wanted} [wanted] */
 export const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
-
-/** Opens the list of saved places. */
-export const openPlaces = () => void told.dispatchEvent(new Event("places"));
 
 /** Calls `begin` whenever the page is to be presented. @param {(wanted: Wanted) => void} begin */
 const onPresent = (begin) => told.addEventListener("present", (event) => begin(/** @type {CustomEvent} */ (event).detail));
@@ -88,20 +86,23 @@ let waiting = 0; // until a picture is there
 /** @type {MutationObserver | null} */
 let redrawn = null; // of the picture that is shown
 
-/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {number} [frames] to wait */
-function place(id, frames = 600) {
+/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {() => void} [drawn] is called whenever it is drawn @param {number} [frames] to wait */
+function place(id, drawn = () => {}, frames = 600) {
   cancelAnimationFrame(waiting);
   const picture = id && document.getElementById(id);
   for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
   if (!id) return;
   unfold(id);
   if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
-    if (frames) waiting = requestAnimationFrame(() => place(id, frames - 1));
+    if (frames) waiting = requestAnimationFrame(() => place(id, drawn, frames - 1));
     return;
   }
   picture.classList.add(PRESENTED);
   redrawn?.disconnect();
-  redrawn = new MutationObserver(([{ target }]) => shortenCells(/** @type {HTMLElement} */ (target)));
+  redrawn = new MutationObserver(([{ target }]) => {
+    shortenCells(/** @type {HTMLElement} */ (target));
+    drawn();
+  });
   redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }
@@ -211,6 +212,7 @@ function notesWindow(onKey) {
  * @property {string} at where that is, as "3 / 9"
  * @property {string} picture element id; "" for none
  * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
+ * @property {boolean} [isHeld] whether a class is still replying, so that the answer comes at the next key
  * @property {string} [problem] in the place of all else
  * @property {(Node | string)[]} notes
  * @property {(Node | string)[]} next
@@ -228,17 +230,19 @@ export function stage(element) {
   /** @type {Deck | null} */
   let deck = null;
   let focused = null; // what had it before
+  let isByTab = false; // whether the Tab key moved the focus last
   let following = 0; // the prompt's box, which does not say when its text is another
 
   function begin(wanted) {
     if (deck || !state.checkpoint) return;
     focused = document.activeElement;
-    const places = wanted.places ?? storedPlaces();
-    if (shownLessonStep() && !wanted.places) deck = lessonDeck(show);
-    else if (places.length) deck = placesDeck(places, wanted.at ?? 0, show);
+    const slides = wanted.slides ?? storedSlides();
+    if (shownLessonStep() && !wanted.slides) deck = lessonDeck(show, awaitsReplies);
+    else if (slides.length) deck = slidesDeck(slides, wanted.at ?? 0, show);
     else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
     box.hidden = false;
+    isByTab = false;
     find(box, "h2").focus({ preventScroll: true });
     following = setInterval(() => say(find(box, ".text"), textOf()), FOLLOW_MS);
     show();
@@ -251,6 +255,7 @@ export function stage(element) {
     clearInterval(following);
     notes.close();
     blacken(false);
+    say(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING);
     place("");
@@ -269,15 +274,23 @@ export function stage(element) {
     say(find(box, ".problem"), shown.problem ?? "");
     say(find(box, ".at"), shown.at);
     document.body.dataset.page = shown.page ?? "";
-    place(shown.problem ? "" : shown.picture);
+    place(shown.problem ? "" : shown.picture, retitle);
     tellReplies();
+  }
+
+  // A folded figure has its own title once it is drawn.
+  function retitle() {
+    if (!deck) return;
+    say(find(box, "h2"), deck.shown().heading);
+    lay();
   }
 
   // How many of the class have replied, in the bar and, with what, in the notes.
   function tellReplies() {
     if (!deck) return;
     const shown = deck.shown();
-    say(find(box, ".replied"), shown.page === "question" || shown.page === "answer" ? repliedNow() : "");
+    const replied = shown.page === "question" || shown.page === "answer" ? repliedNow() : "";
+    say(find(box, ".replied"), [replied, replied && shown.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
     lay();
     notes.show({ ...shown, notes: [...shown.notes, ...replyLines()] });
   }
@@ -309,10 +322,18 @@ export function stage(element) {
     else if (document.activeElement === black || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
   }
 
+  // How to go on, where the arrow keys do not.
+  function tellKeys() {
+    if (deck) say(find(box, ".keys"), isInPicture(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+  }
+
   function openNotes() {
     if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
     tellReplies();
   }
+
+  /** Whether arrow keys go about in a picture: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
+  const isInPicture = (target) => isByTab && Boolean(target.closest?.(IN_PICTURE));
 
   const ACTS = { next: () => deck.go(1), back: () => deck.go(-1), black: () => blacken(), leave, notes: openNotes };
 
@@ -327,12 +348,11 @@ export function stage(element) {
       if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
       return;
     }
+    if (event.key === "Tab") isByTab = true;
     const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
     const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
     if (!meaning || (isOnControl && event.key === " ")) return;
-    // Whoever went to a picture by the Tab key goes about in it by the arrow keys; a remote's keys still go on.
-    const isInPicture = event.key.startsWith("Arrow") && target.closest?.(IN_PICTURE) && target.matches(":focus-visible");
-    if (isInPicture) return;
+    if (event.key.startsWith("Arrow") && isInPicture(target)) return;
     event.preventDefault();
     event.stopPropagation();
     if (!black.hidden) return blacken(false);
@@ -342,6 +362,8 @@ export function stage(element) {
   for (const name of Object.keys(ACTS)) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
   black.addEventListener("click", () => blacken(false));
   document.addEventListener("keydown", onKey, { capture: true });
+  document.addEventListener("pointerdown", () => { isByTab = false; tellKeys(); }, { capture: true });
+  document.addEventListener("focusin", tellKeys);
   document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
     pointer.hidden = !deck || pointerType !== "mouse";
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
@@ -354,115 +376,111 @@ export function stage(element) {
 
 /** @param {HTMLElement} element */
 export function presentMenu(element) {
-  const list = find(element, ".list"), rows = find(list, ".places"), notice = find(list, ".told");
+  const list = find(element, ".list"), rows = find(list, ".slides"), notice = find(list, ".told");
   const offer = find(list, ".brought");
-  let places = storedPlaces();
+  let slides = storedSlides();
 
-  const { show, hide } = dropDown(find(document, "#lessons .open"), list, {
+  const { show, hide } = dropDown(find(element, ".open"), list, {
     fill() {
-      say(notice, places.length ? "" : _("None yet: save what you see, go on to the next, and present them in their order."));
+      say(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
     },
-    first: () => find(list, ".begin"),
-    opens: false,
+    first: () => find(list, slides.length ? ".begin" : ".save"),
+    left: ({ right }) => right - list.offsetWidth,
   });
 
   function draw() {
-    rows.replaceChildren(...places.map(row));
+    rows.replaceChildren(...slides.map(row));
     tellWhat();
-    for (const name of [".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !places.length;
-    const save = /** @type {HTMLButtonElement} */ (find(list, ".save"));
-    save.disabled = places.length >= MOST.places;
-    say(save, _("Save this place: {place}", { place: nameOfPlace() }));
+    for (const name of [".print", ".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !slides.length;
+    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= MOST.slides;
+    say(find(list, ".view"), nameOfView());
   }
 
-  // What P presents.
+  // What P presents; the figures of the view can be presented beside slides, too.
   function tellWhat() {
+    find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
     if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
-    say(find(list, ".what"), places.length ? ngettext("{count} saved place", "{count} saved places", places.length) : _("the figures of this tab"));
+    say(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
   }
 
-  /** @param {Place[]} changed */
-  function change(changed) {
-    places = changed;
-    say(notice, storePlaces(places) ? "" : _("This browser saves nothing. Copy the places as a link or a file before you leave."));
+  /** @param {Slide[]} changed @param {string} [done] what is told of it */
+  function change(changed, done = "") {
+    slides = changed;
+    say(notice, storeSlides(slides) ? done : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
     draw();
   }
 
-  function row(place, i) {
-    const number = i + 1, last = places.length - 1;
-    const caption = make("input", { type: "text", className: "caption", value: place.caption, maxLength: MOST.caption, ariaLabel: _("caption of place {number}", { number }), placeholder: _("Place {number}", { number }) });
-    const notes = make("textarea", { className: "notes", value: place.notes, maxLength: MOST.notes, rows: 1, ariaLabel: _("notes on place {number}", { number }), placeholder: _("notes that only you see") });
+  function row(slide, i) {
+    const number = i + 1, last = slides.length - 1;
+    const caption = make("input", { type: "text", className: "caption", value: slide.caption, maxLength: MOST.caption, ariaLabel: _("name of slide {number}", { number }), placeholder: _("Slide {number}", { number }) });
+    const notes = make("textarea", { className: "notes", value: slide.notes, maxLength: MOST.notes, rows: 1, ariaLabel: _("notes on slide {number}", { number }), placeholder: _("notes that only you see") });
     caption.addEventListener("change", () => edit(i, { caption: caption.value }));
     notes.addEventListener("change", () => edit(i, { notes: notes.value }));
     const act = (text, name, does, disabled = false) => button(text, does, { ariaLabel: name, title: name, disabled });
-    return make("li", { className: "place" }, span("number", String(number)), caption,
-      act("↗", _("go to place {number}", { number }), () => { hide(); makeMove({ kind: "place", words: placeQuery(place) }); }),
-      act("↑", _("move place {number} up", { number }), () => move(i, i - 1, 1), i === 0),
-      act("↓", _("move place {number} down", { number }), () => move(i, i + 1, 2), i === last),
-      act("✕", _("remove place {number}", { number }), () => { change(places.filter((other) => other !== place)); find(list, ".save").focus(); }),
+    return make("li", { className: "slide" }, span("number", String(number)), caption,
+      act("▶", _("present from slide {number}", { number }), () => { hide(); present({ slides, at: i }); }),
+      act("↗", _("open slide {number} on the page", { number }), () => { hide(); makeMove({ kind: "place", words: slideQuery(slide) }); }),
+      act("↑", _("move slide {number} up", { number }), () => move(i, i - 1, 2), i === 0),
+      act("↓", _("move slide {number} down", { number }), () => move(i, i + 1, 3), i === last),
+      act("✕", _("delete slide {number}", { number }), () => { change(slides.filter((other) => other !== slide)); find(list, ".save").focus(); }),
       notes);
   }
 
   // Without drawing anew, as somebody may be on the way to the next box.
   function edit(i, words) {
-    places[i] = { ...places[i], ...words };
-    storePlaces(places);
+    slides[i] = { ...slides[i], ...words };
+    storeSlides(slides);
   }
 
-  // The keyboard stays on the button of the same place.
+  // The keyboard stays on the button of the same slide.
   function move(from, to, nth) {
-    change(reordered(places, from, to));
-    const buttons = findButtons(to), stays = buttons[nth].disabled ? buttons[3 - nth] : buttons[nth];
+    change(reordered(slides, from, to));
+    const buttons = findButtons(to), stays = buttons[nth].disabled ? buttons[5 - nth] : buttons[nth];
     stays.focus();
   }
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
-  /** The open tab, and its figure with what is chosen in it. */
-  function nameOfPlace() {
-    const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-    return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
-  }
-
-  function save() {
-    const place = savedPlace(state, figureInSight(), nameOfPlace());
-    if (!place) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
-    change([...places, place]);
+  async function save() {
+    if (list.hidden) await show(); // who found it by the search sees what is saved
+    const slide = makeSlide(state, figureInSight(), nameOfView());
+    if (!slide) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
+    change([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
-    caption.select();
+    caption.setSelectionRange(0, caption.value.length, "backward"); // its beginning is in sight
   }
 
   async function copy() {
-    const link = await linkOf(places, location.href);
+    const link = await linkOf(slides, location.href);
     if (link.length > MOST_LINK) {
-      download({ places });
-      return say(notice, _("These places are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+      download({ places: slides });
+      return say(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
-    say(notice, _("The link is copied: who opens it finds these places here."));
+    say(notice, _("The link is copied: who opens it finds these slides here."));
   }
 
-  /** @param {Place[]} brought */
+  /** @param {Slide[]} brought */
   function add(brought) {
-    const [all, left] = added(places, brought);
+    const [all, left] = added(slides, brought);
     change(all);
-    if (left) say(notice, ngettext("{count} place was left out: at most {most} are kept.", "{count} places were left out: at most {most} are kept.", left, { most: MOST.places }));
+    if (left) say(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", left, { most: MOST.slides }));
   }
 
-  // From a link or a file: nobody's own places are lost to it.
-  /** @param {Place[]} brought */
+  // From a link or a file: nobody's own slides are lost to it.
+  /** @param {Slide[]} brought */
   function take(brought) {
-    if (!brought.length) say(notice, _("This link or file holds no place that can be read."));
-    else if (!places.length) change(brought);
+    if (!brought.length) say(notice, _("This link or file holds no slide that can be read."));
+    else if (!slides.length) change(brought);
     else {
       const done = () => { offer.hidden = true; };
       offer.replaceChildren(
-        make("p", {}, ngettext("{count} place was brought along.", "{count} places were brought along.", brought.length)),
+        make("p", {}, ngettext("{count} slide was brought along.", "{count} slides were brought along.", brought.length)),
         span("line",
           button(_("Add to mine"), () => { done(); add(brought); }),
-          button(_("In the place of mine"), () => { done(); change(brought); }),
-          button(_("Present without keeping"), () => { done(); hide(); present({ places: brought }); }),
+          button(_("Replace mine"), () => { done(); change(brought); }),
+          button(_("Present without keeping"), () => { done(); hide(); present({ slides: brought }); }),
           button(_("Leave"), done)));
       offer.hidden = false;
     }
@@ -471,14 +489,15 @@ export function presentMenu(element) {
   }
 
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
+  find(list, ".begin-view").addEventListener("click", () => { hide(); present({ slides: [] }); });
+  find(list, ".print").addEventListener("click", () => { hide(); openSlideSheet(slides); });
   find(list, ".save").addEventListener("click", save);
   find(list, ".link").addEventListener("click", copy);
-  find(list, ".file").addEventListener("click", () => download({ places }));
-  window.addEventListener("storage", () => { places = storedPlaces(); if (!list.hidden) draw(); }); // another tab changed them
+  find(list, ".file").addEventListener("click", () => download({ places: slides }));
+  window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // another tab changed them
   onState(element, tellWhat);
-  told.addEventListener("places", () => void show());
-  onPlacesReceived(take);
-  placesInLink(location.hash).then((brought) => {
+  onSlidesReceived(take);
+  slidesInLink(location.hash).then((brought) => {
     if (!brought) return;
     history.replaceState(history.state, "", location.pathname + location.search); // a reload brings them no second time
     take(brought);

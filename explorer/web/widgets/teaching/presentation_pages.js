@@ -1,5 +1,5 @@
 // @ts-check
-// What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved views. These are states of the
+// What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved slides. These are states of the
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
 import { makeMove, onMove } from "../../static/page_actions.js";
@@ -15,62 +15,68 @@ import { prose } from "./lesson.js";
 /** @typedef {import("../../static/page_state.js").State} State */
 
 /**
- * @typedef {object} Place
+ * @typedef {object} Slide
  * @property {string} words the words of the address
  * @property {string} picture element id of the picture that fills the screen; "" for the first of its tab
  * @property {string} caption
  * @property {string} notes for whoever presents
  */
 
-export const MOST = { places: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
+export const MOST = { slides: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
 const KEPT = "explorer:places"; // in the browser's storage
-const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // a place is no step of a lesson
+const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // a slide is no step of a lesson
 const FRAGMENT = "places=", PICTURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
 
-/** A place of what is seen; null where its address is longer than a place may have. @param {State} state @param {string} picture @param {string} caption @returns {Place | null} */
-export function savedPlace(state, picture, caption) {
+/** A slide of what is seen; null where its address is longer than a slide may have. @param {State} state @param {string} picture @param {string} caption @returns {Slide | null} */
+export function makeSlide(state, picture, caption) {
   const kept = Object.fromEntries(Object.entries(state).filter(([name]) => !NOT_KEPT.includes(name)));
   const words = urlOfState(kept, "http://here/").search.slice(1);
-  return words.length > MOST.words ? null : placeIn({ words, picture, caption });
+  return words.length > MOST.words ? null : readSlide({ words, picture, caption });
 }
 
-/** What of anything is a place; null where it is none. @param {any} any @returns {Place | null} */
-function placeIn(any) {
+/** The open tab, and its figure with what is chosen in it. */
+export function nameOfView() {
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
+  return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+}
+
+/** What of anything is a slide; null where it is none. @param {any} any @returns {Slide | null} */
+function readSlide(any) {
   if (typeof any?.words !== "string" || any.words.length > MOST.words || !any.words) return null;
   const text = (value, most) => (typeof value === "string" ? value.slice(0, most) : "");
   const picture = PICTURE.test(any.picture) ? any.picture : "";
   return { words: any.words, picture, caption: text(any.caption, MOST.caption), notes: text(any.notes, MOST.notes) };
 }
 
-/** The places in what anybody may have written: those that are none are left out. @param {any} any @returns {Place[]} */
-export const validPlaces = (any) => (Array.isArray(any) ? any.slice(0, MOST.places).map(placeIn).filter((place) => place !== null) : []);
+/** The slides in what anybody may have written: those that are none are left out. @param {any} any @returns {Slide[]} */
+export const validSlides = (any) => (Array.isArray(any) ? any.slice(0, MOST.slides).map(readSlide).filter((slide) => slide !== null) : []);
 
-/** All that the browser keeps. @returns {Place[]} */
-export function storedPlaces() {
-  try { return validPlaces(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
+/** All that the browser keeps. @returns {Slide[]} */
+export function storedSlides() {
+  try { return validSlides(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
 }
 
-/** Has the browser keep places in the place of all before; false where it does not. @param {Place[]} places */
-export function storePlaces(places) {
-  try { localStorage.setItem(KEPT, JSON.stringify(places)); } catch { return false; }
+/** Has the browser keep slides instead of all before; false where it does not. @param {Slide[]} slides */
+export function storeSlides(slides) {
+  try { localStorage.setItem(KEPT, JSON.stringify(slides)); } catch { return false; }
   return true;
 }
 
 const brought = new EventTarget();
 
-/** Brings places along, from a file or a link. @param {any} any */
-export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: validPlaces(any) }));
+/** Brings slides along, from a file or a link. @param {any} any */
+export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: validSlides(any) }));
 
-/** Calls `take` with places that are brought along. @param {(places: Place[]) => void} take */
-export const onPlacesReceived = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Place[]>} */ (event).detail));
+/** Calls `take` with slides that are brought along. @param {(slides: Slide[]) => void} take */
+export const onSlidesReceived = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Slide[]>} */ (event).detail));
 
-/** What a place asks, by name. @param {Place} place @returns {Record<string, string>} */
-export const placeQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
+/** What a slide asks, by name. @param {Slide} slide @returns {Record<string, string>} */
+export const slideQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
 
-/** As many as may be kept, and how many are not. @param {Place[]} mine @param {Place[]} brought @returns {[Place[], number]} */
+/** As many as may be kept, and how many are not. @param {Slide[]} mine @param {Slide[]} brought @returns {[Slide[], number]} */
 export function added(mine, brought) {
   const all = [...mine, ...brought];
-  return [all.slice(0, MOST.places), Math.max(0, all.length - MOST.places)];
+  return [all.slice(0, MOST.slides), Math.max(0, all.length - MOST.slides)];
 }
 
 /** The list with one of its items somewhere else. @template Item @param {Item[]} items @param {number} from @param {number} to */
@@ -79,22 +85,22 @@ export function reordered(items, from, to) {
   return [...others.slice(0, to), items[from], ...others.slice(to)];
 }
 
-/** A link to the page that brings places along: a fragment, which no server is sent. @param {Place[]} places @param {string} address */
-export async function linkOf(places, address) {
+/** A link to the page that brings slides along: a fragment, which no server is sent. @param {Slide[]} slides @param {string} address */
+export async function linkOf(slides, address) {
   const url = new URL(address);
   url.search = "";
-  const packed = await new Response(new Blob([JSON.stringify(places)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
+  const packed = await new Response(new Blob([JSON.stringify(slides)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
   url.hash = FRAGMENT + encodeBase64(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   return url.href;
 }
 
-/** The places that a link's fragment brings; null where it has none. However much it unpacks to, no more is read than a list may have. @param {string} hash */
-export async function placesInLink(hash) {
+/** The slides that a link's fragment brings; null where it has none. However much it unpacks to, no more is read than a list may have. @param {string} hash */
+export async function slidesInLink(hash) {
   const packed = hash.replace(/^#/, "");
   if (!packed.startsWith(FRAGMENT)) return null;
   try {
     const bytes = decodeBase64(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
-    return validPlaces(JSON.parse(await unpacked(bytes)));
+    return validSlides(JSON.parse(await unpacked(bytes)));
   } catch { return []; }
 }
 
@@ -162,9 +168,14 @@ const KEYS = {
 
 // The steps of the lesson, each page by page.
 
-/** @param {() => void} changed is called when another page is to be seen @returns {import("./presentation.js").Deck} */
-export function lessonDeck(changed) {
+/**
+ * @param {() => void} changed is called when another page is to be seen
+ * @param {() => boolean} [awaitsReplies] whether a class is still replying: the answer then comes at the second key alone
+ * @returns {import("./presentation.js").Deck}
+ */
+export function lessonDeck(changed, awaitsReplies = () => false) {
   let told = shownLessonStep(), page = stepPages(told)[0], coming = 0; // −1 where the last page of the step before is to come
+  let isHeld = false; // whether the answer was asked for before all have replied
   const leaving = new AbortController();
 
   onLessonStep((now) => {
@@ -185,6 +196,9 @@ export function lessonDeck(changed) {
   return {
     go(by) {
       const pages = stepPages(told), next = pages.indexOf(page) + by;
+      const wasHeld = isHeld;
+      isHeld = pages[next] === "answer" && !told.judged && !wasHeld && awaitsReplies();
+      if (isHeld) return changed();
       if (pages[next] === "answer" && !told.judged) return showAnswer();
       if (next >= 0 && next < pages.length) {
         page = pages[next];
@@ -198,7 +212,7 @@ export function lessonDeck(changed) {
     shown() {
       const { heading, title, step, steps, before, next, question } = told;
       return {
-        heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
+        isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };
@@ -230,50 +244,50 @@ export function figuresDeck(changed) {
   };
 }
 
-// Saved places, one after another.
+// Saved slides, one after another.
 
 /**
- * @param {Place[]} places
+ * @param {Slide[]} slides
  * @param {number} at the first
  * @param {() => void} changed
  * @returns {import("./presentation.js").Deck}
  */
-export function placesDeck(places, at, changed) {
+export function slidesDeck(slides, at, changed) {
   const leaving = new AbortController();
   let isThere = false, problem = "";
 
   onMove((move, isMade) => {
-    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(placeQuery(places[at]))) return; // of one that was passed by
+    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(slideQuery(slides[at]))) return; // of one that was passed by
     isThere = isMade;
-    const { checkpoint } = placeQuery(places[at]);
-    problem = isMade ? "" : _("This place cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
+    const { checkpoint } = slideQuery(slides[at]);
+    problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
     changed();
   }, leaving.signal);
 
   function goThere() {
     isThere = false;
     problem = "";
-    makeMove({ kind: "place", words: placeQuery(places[at]) });
+    makeMove({ kind: "place", words: slideQuery(slides[at]) });
     changed();
   }
   goThere();
 
-  const captionOf = (place, i) => place.caption || _("Place {number}", { number: i + 1 });
+  const captionOf = (slide, i) => slide.caption || _("Slide {number}", { number: i + 1 });
   return {
     go(by) {
-      const next = Math.max(0, Math.min(places.length - 1, at + by));
+      const next = Math.max(0, Math.min(slides.length - 1, at + by));
       if (next === at) return;
       at = next;
       goThere();
     },
     shown: () => ({
-      heading: captionOf(places[at], at), at: `${at + 1} / ${places.length}`, picture: isThere ? places[at].picture || firstPosition() : "", problem,
-      notes: [make("p", {}, places[at].notes)],
-      next: [make("p", {}, at + 1 < places.length ? captionOf(places[at + 1], at + 1) : _("This was the last place."))],
+      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, picture: isThere ? slides[at].picture || firstFigure() : "", problem,
+      notes: [make("p", {}, slides[at].notes)],
+      next: [make("p", {}, at + 1 < slides.length ? captionOf(slides[at + 1], at + 1) : _("This was the last slide."))],
     }),
     leave: () => leaving.abort(),
   };
 }
 
 /** The first picture of the open tab. */
-const firstPosition = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";
+const firstFigure = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";

@@ -1,13 +1,16 @@
 // @ts-check
-// A whole lesson as a sheet to print: pictures, blanks to fill in, and the answers on a page of their own.
+// A whole lesson as a sheet to print: pictures, blanks to fill in, and the answers on a page of their own. And slides.
 import { call, Refused } from "../../static/server_connection.js";
-import { button, find, make, makeSvg, palette, set, span } from "../../static/dom.js";
+import { makeMove } from "../../static/page_actions.js";
+import { unfold } from "../../static/widget_contents.js";
+import { button, find, make, makeSvg, palette, set, span, toggleTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../static/plotly_figures.js";
+import { alone, bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { buildMap, partsOnSheet } from "../model_map/model_map.js";
 import { prose } from "./lesson.js";
+import { makeSlide, slideQuery, slidesDeck } from "./presentation_pages.js";
 
 // The map of the model on paper: as on a wide page, with the style sheet that it has there, in the colours of paper.
 
@@ -91,45 +94,116 @@ function axes(labels, lowest, highest) {
 // A lesson on paper: its words and pictures, its questions with room to reply, and on a page of their own the answers that
 // the run gives now. Asked for step by step, as each may take a while.
 
-const WIDTH = 640, MOST_HEIGHT = 330; // pixels of a figure on paper
+const WIDTH = 640, MOST_HEIGHT = 330, COPY_WIDTH = 560; // pixels of a figure on paper, and of one copied from the page
 
-/** Opens the sheet of a lesson. @param {string} name @param {number} steps */
-export async function openSheet(name, steps) {
+/** Opens an empty sheet. @param {string} name of what is on it @param {() => void} [closed] is called once it is left */
+function openPaper(name, closed) {
   const focused = /** @type {HTMLElement} */ (document.activeElement), closing = new AbortController();
   const told = span("told"), print = button(_("Print"), () => window.print(), { disabled: true });
-  const sheet = make("div", { id: "sheet", role: "dialog", ariaModal: "true", ariaLabel: _("sheet of the lesson") });
+  const sheet = make("div", { id: "sheet", role: "dialog", ariaModal: "true", ariaLabel: name });
   const close = () => {
     closing.abort();
     sheet.remove();
     document.body.classList.remove("with-sheet");
     focused?.focus();
+    closed?.();
   };
-  const paper = make("main", { className: "paper" }), answers = make("section", { className: "answers" }, make("h2", {}, _("Answers")));
+  const paper = make("main", { className: "paper" });
   told.role = "status";
   sheet.append(make("div", { className: "bar" }, print, button(_("Close"), close), told), paper);
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") close(); }, { signal: closing.signal });
   document.body.append(sheet);
   document.body.classList.add("with-sheet");
   find(sheet, ".bar button:not([disabled])").focus();
+  return {
+    paper, told, signal: closing.signal,
+    /** All is there to be printed. */
+    finish() {
+      told.textContent = "";
+      print.disabled = false;
+      print.focus();
+      sheet.dataset.ready = "true";
+    },
+  };
+}
+
+/** Opens the sheet of a lesson. @param {string} name @param {number} steps */
+export async function openSheet(name, steps) {
+  const { paper, told, signal, finish } = openPaper(_("sheet of the lesson"));
+  const answers = make("section", { className: "answers" }, make("h2", {}, _("Answers")));
   for (let place = 1; place <= steps; place++) {
     told.textContent = _("step {step} of {steps}", { step: place, steps });
     try {
-      const step = await call("lesson_sheet", [state, name, place], closing.signal);
+      const step = await call("lesson_sheet", [state, name, place], signal);
       if (place === 1) paper.append(...titled(step));
       paper.append(await stepOnPaper(step));
       const answer = await answerTo(step);
       if (answer) answers.append(answer);
     } catch (error) {
-      if (closing.signal.aborted) return;
+      if (signal.aborted) return;
       told.textContent = error instanceof Refused ? error.message : _("The server does not answer.");
       return;
     }
   }
   if (answers.children.length > 1) paper.append(answers);
-  told.textContent = "";
-  print.disabled = false;
-  print.focus();
-  sheet.dataset.ready = "true";
+  finish();
+}
+
+// Slides on paper: the page goes to each, and its figure is copied as it is drawn.
+
+/**
+ * Opens the sheet of slides; the page is as before once it is left.
+ * @param {import("./presentation_pages.js").Slide[]} slides
+ */
+export async function openSlideSheet(slides) {
+  const before = makeSlide(state, "", ""), isDark = document.body.classList.contains("dark"); // paper is light
+  const { paper, told, signal, finish } = openPaper(_("Slides"), () => {
+    if (isDark) toggleTheme();
+    if (before) makeMove({ kind: "place", words: slideQuery(before) });
+  });
+  if (isDark) toggleTheme();
+  const changed = new EventTarget(), deck = slidesDeck(slides, 0, () => changed.dispatchEvent(new Event("slide")));
+  signal.addEventListener("abort", () => deck.leave());
+  for (let i = 0; i < slides.length && !signal.aborted; i++) {
+    told.textContent = _("slide {slide} of {slides}", { slide: i + 1, slides: slides.length });
+    while (!deck.shown().picture && !deck.shown().problem) await new Promise((resolve) => changed.addEventListener("slide", resolve, { once: true, signal }));
+    const { heading, picture, problem } = deck.shown();
+    const made = make("section", { className: "step" }, make("h2", {}, `${i + 1}. ${heading}`), make("p", { className: "text" }, _("Text: “{text}”", { text: /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value })));
+    made.append(problem ? make("p", {}, problem) : await figureOnPaper(picture));
+    if (slides[i].notes) made.append(make("p", {}, slides[i].notes));
+    paper.append(made);
+    deck.go(1);
+  }
+  finish();
+}
+
+/** A copy of a figure of the page, in the styles that it has there. @param {string} id */
+async function figureOnPaper(id) {
+  const block = /** @type {HTMLElement} */ (document.getElementById(id)), made = make("figure", {}), isFolded = block.classList.contains("folded");
+  if (isFolded) unfold(id);
+  await window.explorer.settled();
+  const plot = block.querySelector(".plot:has(.main-svg)");
+  if (plot) {
+    const { width, height } = plot.getBoundingClientRect(), { data, layout } = alone(plot);
+    made.append(make("img", { className: "plot", alt: plot.ariaLabel ?? "", src: await plotly().toImage({ data, layout: { ...layout, paper_bgcolor: "#fff" } }, { format: "svg", width, height: Math.max(height, layout.height) }) }));
+    return made;
+  }
+  const copy = /** @type {HTMLElement} */ (block.cloneNode(true)), style = new CSSStyleSheet(), root = make("div", { inert: true });
+  for (const other of copy.querySelectorAll(".evidence-mark, .readout, .inspection, .told")) other.remove(); // what only a page is for
+  const canvases = Array.from(block.querySelectorAll("canvas"));
+  Array.from(copy.querySelectorAll("canvas")).forEach((canvas, i) => {
+    const image = make("img", { src: canvases[i].toDataURL(), className: canvas.className, alt: "" });
+    image.style.cssText = canvas.style.cssText;
+    canvas.replaceWith(image);
+  });
+  style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
+  const shadow = root.attachShadow({ mode: "open" });
+  shadow.adoptedStyleSheets = [style];
+  shadow.append(copy);
+  root.style.zoom = String(Math.min(1, COPY_WIDTH / block.offsetWidth));
+  root.style.width = `${block.offsetWidth}px`;
+  made.append(root);
+  return made;
 }
 
 const titled = ({ title, audience, minutes, against, model, note }) => [

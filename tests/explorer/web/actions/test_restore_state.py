@@ -1,4 +1,4 @@
-"""Restoring a saved view."""
+"""Restoring a slide."""
 
 import pytest
 
