@@ -252,7 +252,7 @@ class PageLayout:
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         with gr.Row(elem_classes="buttons", elem_id="again"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
-            self.regenerate = gr.Button(_("Regenerate (seed + 1)"), size="sm", min_width=90, elem_id="regenerate")
+            self.regenerate = gr.Button(_("Another text"), size="sm", min_width=90, elem_id="regenerate")
             self.compare = gr.Button(_("Compare methods"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
             PromptAdviceLine(elem_id=shared_constants.ADVICE),

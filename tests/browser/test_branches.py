@@ -108,7 +108,7 @@ def test_undo_and_regenerate(writer):
         assert generated_ids(writer) == first[:left]
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
     expect(writer.branches).to_have_count(2)  # the present branch, and the undone one
-    press(writer, "Regenerate")
+    press(writer, "Another text")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
     writer.wait_until("page.state.generated.length === 8")
     assert len(generated_ids(writer)) == 8 and saved_paths(writer) == {tuple(first)}

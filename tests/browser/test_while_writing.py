@@ -74,7 +74,7 @@ def test_one_thing_is_written_at_a_time(visitor):
     expect(generated.nth(2)).to_be_attached()
     person.set_length(6)
     with person.wait_for_new_tree():
-        person.page.get_by_role("button", name="Regenerate").click()
+        person.page.get_by_role("button", name="Another text").click()
     expect(generated).to_have_count(6)
     assert person.state["seed"] == 1
 

@@ -1,4 +1,4 @@
-"""Undo, Regenerate, Compare, and commands on the tree of continuations."""
+"""Undo, Another text, Compare, and commands on the tree of continuations."""
 
 import pytest
 
