@@ -41,11 +41,11 @@ def test_any_text_survives_the_round_trip(tiny_tokenizer, text):
     assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_a_stream_of_pieces_has_the_ids_of_the_whole(tiny_tokenizer, text, size):
+def test_a_stream_of_pieces_has_the_ids_of_the_whole(tiny_tokenizer, text):
     text = text[:3000]
-    pieces = (text[i : i + size] for i in range(0, len(text), size))
-    assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
+    for size in (1, 2, 3, 7, 1000):
+        pieces = (text[i : i + size] for i in range(0, len(text), size))
+        assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text), size
 
 
 def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
