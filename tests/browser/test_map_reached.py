@@ -191,7 +191,7 @@ def test_the_picture_and_its_parts_say_what_they_are(page_of_the_map):
     person, picture = page_of_the_map
     svg = picture.locator("svg")
     expect(svg).to_have_attribute("role", "group")
-    expect(svg).to_have_attribute("aria-label", re.compile(r"^Map of 3 layers at “.*”: the stream is .* long at first"))
+    expect(svg).to_have_attribute("aria-label", re.compile(r"^Map of 3 layers at “.*”: the stream’s length goes from "))
     expect(svg).to_have_attribute("aria-description", re.compile("Arrow keys .*Enter .*Shift"))
     components = picture.get_by_role("button")
     labels = [components.nth(i).get_attribute("aria-label") for i in range(components.count())]

@@ -26,7 +26,7 @@ def test_a_visitor_opens_a_model_by_its_name(newcomer, hub, stories, monkeypatch
     person = newcomer().open(text="Once upon a time")
     row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)
     models.select_option(label="Open a model…")
-    name = row.locator("input")
+    name = row.get_by_role("combobox")
     expect(name).to_be_focused()
     expect(models).to_have_value("tiny")
 

@@ -82,7 +82,8 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
         person.all_marked()
         prose = person.page.locator("[role=tabpanel]:visible .prose").first
         expect(prose.locator(".term").first).to_be_visible()
-        assert prose.text_content() == view.description  # as they are without the marks
+        if view.sentence is None:
+            assert prose.text_content() == view.description  # as they are without the marks
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
             terms = [word for word in visible_terms(person) if word["inTab"] is in_tab]
             definitions = person.page.evaluate(BY_KEYBOARD, in_tab)

@@ -195,7 +195,7 @@ def test_a_changed_run_is_compared_with_itself_unchanged(visitor):
     expect(person.page.locator("#runs .about")).to_contain_text("without the changes")
     person.tab("Compare")
     formula = person.page.locator("#compare-formula")
-    expect(formula).to_contain_text("part first at blocks.0.attn.z")
+    expect(formula).to_contain_text("A and B first differ at blocks.0.attn.z")
     for name in ("streams", "heads", "parts", "next_token", "text"):
         expect(person.page.locator(f"#compare-{name} .main-svg").first).to_be_visible()
 

@@ -30,7 +30,7 @@ def test_the_address_restores_both_runs(person, newcomer):
 @pytest.mark.exhaustive
 def test_what_cannot_be_compared_is_told(person):
     compare(person, "???")
-    expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("only side by side")
+    expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("look at A and B in turn")
     expect(person.page.locator("#attention-pattern .instead")).to_contain_text("align two tokens")
     expect(person.page.locator("#attention-pattern .evidence-mark")).to_be_hidden()
 

@@ -328,11 +328,11 @@ function makeSearch() {
   return {
     /** @param {string} typed */
     open(typed) {
-      if (dialog.open) return input.select();
+      if (dialog.open && !typed) return input.select();
       items = listItems(index);
       input.value = typed;
       show();
-      dialog.showModal();
+      if (!dialog.open) dialog.showModal();
       fetchIndex().then((now) => {
         index = now;
         items = listItems(index);

@@ -554,7 +554,8 @@ export function series(element) {
     box.classList.toggle("no-steps", !moments.length);
     document.body.classList.toggle("without-steps", !moments.length);
     const open = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
-    box.replaceChildren(...(moments.length ? slider : [_("This model kept no steps."), open()]));
+    if (!moments.length) box.replaceChildren(_("This model kept no steps."), open());
+    else if (!slider[0].isConnected) box.replaceChildren(...slider); // or else it stays under the hand that moves it
     steps.show(moments);
     countDraw(box);
   });
