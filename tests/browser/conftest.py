@@ -26,7 +26,7 @@ from .chromium import FLAGS
 from .person import Person
 
 DESK = {"width": 1440, "height": 900}
-TIMEOUT_MS = 12_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
+TIMEOUT_MS = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
 ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share compiled scripts, half of the time to open one
 ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
 # Gradio's loading tracker counts on after it is gone, at every frame: a tenth of a core for each open page.

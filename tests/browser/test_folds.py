@@ -160,7 +160,7 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
 @pytest.mark.exhaustive
 def test_each_switch_is_remembered(newcomer):
     person = open_as_found(newcomer(), view="attention")
-    switches = {"stages": "#next-token th.cumulative", "more": "#top_p"}
+    switches = {"stages": "#next-token th.scaled", "more": "#top_p"}
 
     def expect_open(**is_open: bool):
         for switch, part in switches.items():

@@ -48,7 +48,7 @@ def test_a_list_of_views_is_gone_through_by_the_keyboard_and_closes_by_escape(pe
     expect(items.first).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", first_in_core([390, 768, 1440]))
+@pytest.mark.parametrize("width", first_in_core([768, 390, 1440]))
 def test_lists_of_views_lie_within_the_screen_and_over_all_else(visitor, width):
     person = visitor(viewport={"width": width, "height": 844})
     for title in ("Try", "Further"):

@@ -20,7 +20,7 @@ def test_a_model_that_knows_no_positions_says_so(person):
     figures = person.page.locator("#positions-clocks .plot, #positions-angles .plot")
     expect(figures.first).to_be_visible()
     person.choose_model("no-positions")
-    expect(person.page.get_by_text("Nothing tells this model where a token stands")).to_be_visible()
+    expect(person.page.get_by_text("This model has no positions, so there is nothing to draw.")).to_be_visible()
     for figure in figures.all():
         expect(figure).to_be_hidden()
     person.tab("Attention")

@@ -165,7 +165,8 @@ const positionItems = () => findAll(document, "#strip .chip").map((chip, positio
 function listItems(index) {
   const checkpoints = (index?.checkpoints ?? []).filter((name) => name !== state.checkpoint).map((name) => {
     const step = /\/step-0*(\d+)$/.exec(name);
-    return item(_("checkpoint"), name, step ? [_("step {step}", { step: step[1] })] : [], () => goToCheckpoint(name));
+    const aliases = [`${_("checkpoint")} ${name}`, ...(step ? [_("step {step}", { step: step[1] })] : [])];
+    return item(_("checkpoint"), name, aliases, () => goToCheckpoint(name));
   });
   const lessons = (index?.lessons ?? []).map(({ name, title, audience, steps }) =>
     item(_("lesson"), title, [name], () => goToStep(name, Math.min(lessonPositions()[name]?.step ?? 1, steps)), audience));
