@@ -216,7 +216,8 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
         further.click()
         assert person.state["view"] not in {step.name for step in STORY_VIEWS}
         person.page.get_by_role("button", name="Story", exact=True).click()
-        expect(plot).to_be_visible()
+        expect(person.page.locator("#view .plot:visible").first).to_be_visible()
+        assert person.state["view"] in {step.name for step in STORY_VIEWS}  # one that is about the view
 
 
 def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):

@@ -126,7 +126,7 @@ def test_learn_leads_to_ten_words_with_the_numbers_of_the_run(person):
 def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
     person = visitor("attention", text="The owl asked the moon", layer=1, head=1)
     person.all_marked()
-    terms = person.page.locator("#attention-words .term")
+    terms = person.page.locator("#view .term:visible")
     definitions = {
         name: expected_definition(person, name)
         for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")
@@ -136,7 +136,7 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
     name = next(
         name for name, definition_text in definitions.items() if expected_definition(person, name) != definition_text
     )  # which is about the place
-    person.page.locator(f"#attention-words .term[data-term='{name}']").focus()
+    person.page.locator(f"#view .term[data-term='{name}']:visible").first.focus()
     expect(definition(person)).to_have_text(expected_definition(person, name))
     person.evaluate(choose, 1)
     expect(definition(person)).to_have_text(expected_definition(person, name))
