@@ -205,9 +205,6 @@ def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page.evaluate("explorer.select({ view: 'residual' })")  # where the whole page is in sight
     expect(page.locator("#step")).to_be_visible()
     assert bottom_y(column(page)) <= page.locator("#step").bounding_box()["y"]
-    page.get_by_role("button", name="Story", exact=True).click()
-    expect(page.locator("#steps")).to_be_visible()
-    assert bottom_y(column(page)) <= page.locator("#step").bounding_box()["y"]
 
 
 def bottom_y(box: Locator) -> float:
