@@ -74,4 +74,4 @@ def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     expect(chooser).to_be_hidden()
     expect(page.locator("#experiments-what-ifs .what-ifs")).to_be_hidden()
     page.get_by_role("button", name="Just show me").click()
-    expect(column(page).locator(".after")).to_contain_text("Lily")
+    expect(column(page)).to_contain_text("The run says “·Lily”")
