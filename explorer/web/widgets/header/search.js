@@ -348,7 +348,7 @@ function makeSearch() {
 const KEYS = [
   [["Ctrl K", "/"], N_("search, or jump to anything")],
   [["?"], N_("this list")],
-  [["Ctrl Z"], N_("take back the last token, or the last change of the prompt")],
+  [["Ctrl Z"], N_("take back what was done last: a token, a change of the model, or the prompt")],
   [["T", "Shift T"], N_("the next term that is explained, and the one before")],
   [["←", "→", "↑", "↓"], N_("among buttons of a bar, tabs, tokens, heads, cells of a figure, rows of a table, parts of the map")],
   [["Home", "End"], N_("first and last of a row")],
