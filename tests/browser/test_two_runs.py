@@ -15,7 +15,7 @@ from .two_runs import OTHER, chips_of_b, compare, expect_painted, open_more, sho
 IS_WITHIN_ITS_PLACE = """(frame) => {
   const place = frame.closest(".html-container");
   const [around, at] = [place, frame].map((box) => box.getBoundingClientRect());
-  return place.scrollWidth > place.clientWidth && at.left >= around.left && at.right <= around.right;
+  return at.left >= around.left && at.right <= around.right;
 }"""
 
 
@@ -78,10 +78,11 @@ def expect_both_beside_each_other(person):
         expect(path).to_be_visible()
         assert path.evaluate("path => getComputedStyle(path, '::before').content") == f'"{letter}: "'
     person.page.evaluate(f"window.explorer.select({{ view: 'prediction', query: {last} }})")
-    for suffix in ("", "-b"):  # each lens is wider than its place, and shows the chosen column
+    for suffix in ("", "-b"):  # each lens shows the names of its rows beside the chosen column
         frame = person.page.locator(f"#prediction-lens{suffix} .shapelayer path").last
         expect(frame).to_be_visible()
         assert frame.evaluate(IS_WITHIN_ITS_PLACE)
+        assert person.page.locator(f"#prediction-lens{suffix} .ytick text").first.evaluate(IS_WITHIN_ITS_PLACE)
     person.page.evaluate("window.explorer.select({ view: 'attention' })")
     person.at_rest()
 
