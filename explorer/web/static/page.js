@@ -4,7 +4,7 @@
 import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, setGenerating, stop } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
-import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme } from "./dom.js";
+import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
 import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, keepLessonPositions, KEPT_ROOM, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
@@ -336,6 +336,8 @@ function followButtons() {
   follow();
 }
 
+const OPENED = { stages: "#answer", more: "#draw" }; // what a switch opens -> where it begins
+
 /** Shows and hides a part of the page, in this visit and the next: the body's class says so. @param {HTMLElement} button */
 function followSwitch(button) {
   const { shows } = button.dataset, kept = `explorer-${shows}`;
@@ -343,6 +345,7 @@ function followSwitch(button) {
   button.addEventListener("click", () => {
     show(button.ariaExpanded === "false");
     remember(kept, String(button.ariaExpanded));
+    if (button.ariaExpanded === "true") find(document, OPENED[shows] ?? "#none")?.scrollIntoView({ block: "nearest" }); // what opens may be out of sight
   });
   show(recall(kept) === "true");
 }
@@ -396,6 +399,7 @@ placeSkip();
 watchServer();
 watchReloads();
 followBrowserHistory();
+onEveryState((now, before) => { if (before.view && now.view !== before.view) clearNotices(); });
 onEveryState(({ checkpoint }) => document.body.classList.toggle("loaded", Boolean(checkpoint)));
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
