@@ -87,6 +87,16 @@ def expect_both_beside_each_other(person):
     person.at_rest()
 
 
+def test_a_view_of_two_runs_with_one_asks_for_the_other_at_once(newcomer):
+    person = newcomer().open("compare", text="hello there")
+    box = person.page.get_by_role("textbox", name="the other prompt")
+    expect(box).to_be_visible()
+    box.fill("hello here")
+    box.press("Enter")
+    expect(person.page.locator("#compare-streams .plot")).to_be_visible()
+    expect(box).to_be_hidden()
+
+
 @pytest.mark.exhaustive
 def test_b_has_another_prompt_in_place_of_its_own(person):
     compare(person)
