@@ -20,7 +20,8 @@ from explorer.interventions.intervention import (
     TraceLike,
     join_token_ids,
 )
-from explorer.translations import N_, _
+from explorer.interventions.scale_and_zero_ablation import SUBLAYERS
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
@@ -93,6 +94,8 @@ class MeanAblation(Intervention):
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         layer, name, part = self.target_labels()
+        if templates := SUBLAYERS.get((name, self.index is not None)):
+            return translate(templates[2], layer=layer, index=self.index)
         name = name if part is None else _("{part} of {name}", part=part, name=name)
         name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
         return _("{name} at its mean over the prompt", name=name)

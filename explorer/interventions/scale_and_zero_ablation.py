@@ -48,15 +48,28 @@ class ScaleEffect(InterventionEffect):
         return scale_selected(self, x, position, self.edit.factor)
 
 
-# What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
-# name in its layer, and whether it is one part -> both templates
+# What is said of a factor of 0, of another, and of the mean. Of what does a sublayer's work, which speaks for itself:
+# the value's name in its layer, and whether it is one part -> the templates
 SUBLAYERS = {
-    ("attn.z", False): (N_("all heads of layer {layer} ablated"), N_("all heads of layer {layer} × {factor}")),
-    ("attn.z", True): (N_("head {index} of layer {layer} ablated"), N_("head {index} of layer {layer} × {factor}")),
-    ("ffn.hidden", False): (N_("all neurons of layer {layer} ablated"), N_("all neurons of layer {layer} × {factor}")),
+    ("attn.z", False): (
+        N_("all heads of layer {layer}: off"),
+        N_("all heads of layer {layer} × {factor}"),
+        N_("all heads of layer {layer}: mean"),
+    ),
+    ("attn.z", True): (
+        N_("head {layer}.{index}: off"),
+        N_("head {layer}.{index} × {factor}"),
+        N_("head {layer}.{index}: mean"),
+    ),
+    ("ffn.hidden", False): (
+        N_("all neurons of layer {layer}: off"),
+        N_("all neurons of layer {layer} × {factor}"),
+        N_("all neurons of layer {layer}: mean"),
+    ),
     ("ffn.hidden", True): (
-        N_("neuron {index} of layer {layer} ablated"),
-        N_("neuron {index} of layer {layer} × {factor}"),
+        N_("neuron {layer}.{index}: off"),
+        N_("neuron {layer}.{index} × {factor}"),
+        N_("neuron {layer}.{index}: mean"),
     ),
 }
 # of any other value: whether it is in a layer, and whether it is one part -> both templates
@@ -90,7 +103,7 @@ class Scale(Intervention):
             return _("rotation off")
         layer, name, part = self.target_labels()
         is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
-        off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
+        off, scaled, *_mean = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
         template = off if self.factor == 0 else scaled
         return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
 

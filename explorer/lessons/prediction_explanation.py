@@ -119,7 +119,7 @@ def explain_prediction_in_story(
 def describe_change_effect(
     prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str]
 ) -> str:
-    """Return a sentence on what interventions did to the likeliest token's chance to be picked.
+    """Return what interventions did to the likeliest token: its chance to be picked, if that differs, and its own p.
 
     Args:
         before: the same prediction without interventions.
@@ -132,11 +132,13 @@ def describe_change_effect(
         "other": quote_word(vocabulary[now]),
         "share": format_percent(float(prediction.sampled[now])),
     }
-    if now == first:
-        return _("The chance that {token} is picked: {before} before, {after} now.", **values)
-    return _(
-        "The chance that {token} is picked: {before} before, {after} now. {other} is likeliest now: {share}.", **values
-    )
+    own = {"own_before": format_number(before.plain[first]), "own_after": format_number(prediction.plain[first])}
+    sentences = [_("The model’s own p of {token}: {own_before} → {own_after}.", **values, **own)]
+    if values["before"] != values["after"]:
+        sentences.insert(0, _("The chance that {token} is picked: {before} before, {after} now.", **values))
+    if now != first:
+        sentences.append(_("{other} is likeliest now: {share}.", **values))
+    return " ".join(sentences)
 
 
 def _reason_clauses(

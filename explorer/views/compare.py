@@ -131,7 +131,7 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
             hovertemplate=_("layer %{y} head %{x}<br>distance %{z:.3g}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("Jensen-Shannon distance"), "side": "right"}},
+            colorbar={"title": {"text": _("Jensen-Shannon distance (0 to 1), mean of the queries"), "side": "right"}},
         ),
         alt=_(
             "How different the patterns of {count} heads are in A and B, from 0 (the same) to 1: most, {distance}, "

@@ -31,7 +31,7 @@ def share_scale(figure: go.Figure, other: go.Figure) -> go.Figure:
     trace_pairs = zip(traces, others, strict=False)
     scaled = [_share_colour_range(trace_a, trace_b) for trace_a, trace_b in trace_pairs] + traces[len(others) :]
     for axis in value_axes(traces) & value_axes(others):
-        layout = layout | {axis: _share_axis_range(axis, layout, others, other_layout)}
+        layout = layout | {axis: _share_axis_range(axis, (traces, others), layout, other_layout)}
     return figure.with_traces_and_layout(scaled, layout)
 
 
@@ -59,7 +59,10 @@ def _share_colour_range(trace_a: go.Trace, trace_b: go.Trace) -> go.Trace:
 
 
 def _share_axis_range(
-    axis: str, layout: Mapping[str, Any], other_traces: Sequence[go.Trace], other_layout: Mapping[str, Any]
+    axis: str,
+    traces_of_runs: tuple[Sequence[go.Trace], Sequence[go.Trace]],
+    layout: Mapping[str, Any],
+    other_layout: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     axis_a, axis_b = layout.get(axis, {}), other_layout.get(axis, {})
     if axis_a.get("type") != axis_b.get("type"):
@@ -67,16 +70,25 @@ def _share_axis_range(
     if "range" in axis_a and "range" in axis_b:
         (first, last), ends = axis_a["range"], sorted([*axis_a["range"], *axis_b["range"]])
         return {**axis_a, "range": [ends[0], ends[-1]] if first <= last else [ends[-1], ends[0]]}
-    axis_traces = [
-        plot_trace
-        for plot_trace in other_traces
-        if axis_name(plot_trace, axis[0]) == axis and value_key(plot_trace) == axis[0]
-    ]
-    values = [np.ravel(np.asarray(plot_trace[axis[0]], float)) for plot_trace in axis_traces]
-    finite = np.concatenate([array[np.isfinite(array)] for array in values]) if values else np.array([])
+    own, finite = (_axis_values(axis, plot_traces) for plot_traces in traces_of_runs)
     if "range" in axis_a or not finite.size or axis_a.get("type") == "category":
         return axis_a
+    if axis_a.get("type") == "log":  # where Plotly includes no value that it is told to
+        positive = np.concatenate([own, finite])
+        first, last = np.log10([positive[positive > 0].min(), positive.max()])
+        margin = LOG_MARGIN * (last - first or 1)
+        return {**axis_a, "range": [float(first - margin), float(last + margin)]}
     return {**axis_a, "autorangeoptions": {"include": [float(finite.min()), float(finite.max())]}}
+
+
+LOG_MARGIN = 0.06  # at both ends of a shared logarithmic axis, as a share of it
+
+
+def _axis_values(axis: str, traces: Sequence[go.Trace]) -> np.ndarray:
+    """Return the finite values that bars and lines have along an axis."""
+    axis_traces = [one for one in traces if axis_name(one, axis[0]) == axis and value_key(one) == axis[0]]
+    values = [np.ravel(np.asarray(one[axis[0]], float)) for one in axis_traces]
+    return np.concatenate([array[np.isfinite(array)] for array in values]) if values else np.array([])
 
 
 MAX_CELL_TEXTS = 400  # differences that are written into cells

@@ -141,6 +141,12 @@ def test_undo_brings_back_the_prompt_before_with_what_was_generated(newcomer):
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
     before = person.at_rest().state
+    person.unfold_changes()
+    person.page.locator(".what-ifs label:visible input[type=checkbox]").first.check()
+    assert person.at_rest().state["edits"]
+    person.page.keyboard.press("Control+z")  # the change was last, so the token stays
+    after = person.at_rest().state
+    assert (after["edits"], after["generated"]) == ("", before["generated"])
     for press in (undo.click, lambda: person.page.keyboard.press("Control+z")):
         person.run("The owl asked")
         expect(person.strip).to_have_text("The owl asked")

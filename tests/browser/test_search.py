@@ -61,7 +61,8 @@ def test_the_search_is_loaded_once_it_is_used_and_gives_the_focus_back(newcomer)
     person.page.keyboard.press("Control+k")
     person.page.keyboard.type("no such thing")  # in place of what was typed
     expect(box).to_have_value("no such thing")
-    expect(person.page.locator("#search-dialog [role=status]")).to_contain_text("Nothing here is called")
+    status = person.page.locator("#search-dialog [role=status]")
+    expect(status).to_contain_text("Nothing here is called “no such thing”. Try L2H3")
 
 
 def test_a_name_leads_where_it_is(person):

@@ -15,7 +15,7 @@ from .two_runs import OTHER, chips_of_b, compare, expect_painted, open_more, sho
 IS_WITHIN_ITS_PLACE = """(frame) => {
   const place = frame.closest(".html-container");
   const [around, at] = [place, frame].map((box) => box.getBoundingClientRect());
-  return place.scrollWidth > place.clientWidth && at.left >= around.left && at.right <= around.right;
+  return at.left >= around.left && at.right <= around.right;
 }"""
 
 
@@ -78,12 +78,23 @@ def expect_both_beside_each_other(person):
         expect(path).to_be_visible()
         assert path.evaluate("path => getComputedStyle(path, '::before').content") == f'"{letter}: "'
     person.page.evaluate(f"window.explorer.select({{ view: 'prediction', query: {last} }})")
-    for suffix in ("", "-b"):  # each lens is wider than its place, and shows the chosen column
+    for suffix in ("", "-b"):  # each lens shows the names of its rows beside the chosen column
         frame = person.page.locator(f"#prediction-lens{suffix} .shapelayer path").last
         expect(frame).to_be_visible()
         assert frame.evaluate(IS_WITHIN_ITS_PLACE)
+        assert person.page.locator(f"#prediction-lens{suffix} .ytick text").first.evaluate(IS_WITHIN_ITS_PLACE)
     person.page.evaluate("window.explorer.select({ view: 'attention' })")
     person.at_rest()
+
+
+def test_a_view_of_two_runs_with_one_asks_for_the_other_at_once(newcomer):
+    person = newcomer().open("compare", text="hello there")
+    box = person.page.get_by_role("textbox", name="the other prompt")
+    expect(box).to_be_visible()
+    box.fill("hello here")
+    box.press("Enter")
+    expect(person.page.locator("#compare-streams .plot")).to_be_visible()
+    expect(box).to_be_hidden()
 
 
 @pytest.mark.exhaustive

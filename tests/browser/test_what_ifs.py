@@ -152,15 +152,19 @@ def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor
     expect(page.locator("#changes [data-edit]")).to_have_count(1)
     control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more
     expect_changes(person, "blocks.1.attn.z.1*mean")
-    expect(person.warning).to_contain_text("Replaced: head 1 of layer 1 ablated. One part has one change at a time.")
+    expect(person.warning).to_contain_text("Replaced: head 1.1: off. One part has one change at a time.")
     expect(labels.first.locator("input")).not_to_be_checked()
     assert labels.count() > 10
     person.tab("Attention")
     person.at_rest()
+    expect(person.warning).to_have_count(0)  # it was of the view that was left
+    stages = person.page.locator("[data-shows=stages]")
+    stages.scroll_into_view_if_needed()
+    stages.evaluate("stages => { stages.click(); stages.click(); }")  # and again open
+    expect(person.prediction.locator("th.token").first).to_be_in_viewport(ratio=1)
     expect(page.locator("#attention-what-ifs .more-changes")).to_have_attribute(
         "aria-expanded", "true"
     )  # as it was left
-    person.warning.get_by_role("button").click()
 
 
 def test_a_change_is_told_beside_what_was_before_and_leads_to_what_it_did(visitor):

@@ -161,7 +161,7 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     texts = map(str.strip, person.prediction.locator(".text").all_text_contents())
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
     expect(effect).to_contain_text(f"The chance that “{token}” is picked: {before} before, {after[token]} now.")
-    person.page.locator("#changes button", has_text="ablated").click()
+    person.page.locator("#changes button", has_text=": off").click()
     expect(effect).to_be_hidden()
     expect(button).to_be_visible()
 

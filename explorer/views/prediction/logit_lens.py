@@ -119,7 +119,7 @@ LENS_FIGURE = FigureTemplate(
             "autocolorscale": True,
             "text": value("likeliest"),
             "texttemplate": "%{text}",
-            "textfont": {"family": MONO, "size": 11, "weight": 600},
+            "textfont": {"family": MONO, "size": 10.5, "weight": 600},
             "hovertext": value("hover"),
             "hovertemplate": "%{hovertext}<extra></extra>",
             "xgap": 1,

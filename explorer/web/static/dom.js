@@ -511,6 +511,9 @@ export function notify(text, kind = text) {
   setTimeout(() => notice.remove(), STAYS_MS);
 }
 
+/** Takes all notices away: they are of what was seen before. */
+export function clearNotices() { list?.replaceChildren(); }
+
 /** How many requests wait, this one among them; null once it does not. @param {number | null} count */
 export function showNumWaiting(count) {
   if (count === null && !place) return;

@@ -208,29 +208,52 @@ export function followBrowserHistory() {
   });
 }
 
-// Undo brings back the prompt before, with its answer as it was left; what it leaves is a step of the history, for Back.
+// Undo takes back what was done last: a token, a change of the model's computation, or the prompt, which comes back with
+// its answer as it was left; what it leaves is a step of the history, for Back.
 
-const MAX_FORMER = 50; // prompts
+const MAX_FORMER = 50; // prompts and changes
+const DRAG_MS = 1000; // between two moves of a slider that are one change
+/** The changes of each run -> what else it is made of. @type {Record<"edits" | "b.edits", string[]>} */
+const EDITS_OF = { edits: ["checkpoint", "prompt"], "b.edits": ["b.checkpoint", "b.prompt"] };
+const EDITS = /** @type {("edits" | "b.edits")[]} */ (Object.keys(EDITS_OF));
 /** @type {State[]} */
 const former = [];
-let isUndoing = false;
+let isUndoing = false, editedAt = 0;
+
+const isSame = (names, a, b) => names.every((name) => ofRun(a, name) === ofRun(b, name));
+const kinds = (state) => EDITS.map((name) => String(state[name] ?? "").replace(/\*[-\d.e]+(?=~|$)/g, "")).join(); // without amounts
+/** Whose changes alone differ. @param {State} a @param {State} b */
+const changedEdits = (a, b) => EDITS.filter((of) => isSame(["lesson", "step", ...EDITS_OF[of]], a, b) && !isSame([of], a, b));
 
 /** @param {State} now @param {State} before */
 function keepFormer(now, before) {
-  if (isUndoing || !before.checkpoint || before.lesson || now.lesson || String(before.prompt) === String(now.prompt)) return;
+  if (isUndoing || !before.checkpoint) return;
+  const isEdit = changedEdits(now, before).length > 0;
+  if (!isEdit && (before.lesson || now.lesson || isSame(["prompt"], now, before))) return;
+  const isDrag = isEdit && kinds(now) === kinds(before) && performance.now() - editedAt < DRAG_MS;
+  if (isEdit) editedAt = performance.now();
+  if (isDrag) return;
   former.push(before);
   if (former.length > MAX_FORMER) former.shift();
 }
 
-/** Whether there was another prompt before this one. */
-export const hasFormerPrompt = () => former.length > 0 && !state.lesson;
+/** What `undo` takes back: the last token, the last change of the model, or the last one of the prompt; null for nothing. @returns {"token" | "edit" | "prompt" | null} */
+export function lastAction() {
+  while (former.length && isSame(["prompt", "lesson"], former.at(-1), state) && !changedEdits(former.at(-1), state).length) former.pop(); // of another model
+  const there = former.at(-1);
+  if (there && changedEdits(there, state).length && (!state.generated?.length || isSame(["generated"], there, state))) return "edit";
+  if (state.generated?.length) return "token";
+  return there && !there.lesson && !state.lesson && !isSame(["prompt"], there, state) ? "prompt" : null;
+}
 
-/** Takes back the last generated token or, before any, the last change of the prompt. */
+/** Takes back what was done last. */
 export function undo() {
-  if (state.generated?.length || !hasFormerPrompt()) return void makeMove({ kind: "undo" });
+  const action = lastAction();
+  if (action === "token" || !action) return void makeMove({ kind: "undo" });
   const { view, depth } = state, there = former.pop();
   isUndoing = true;
-  goToState({ ...there, view, depth }, false);
+  if (action === "prompt") goToState({ ...there, view, depth }, false);
+  else for (const of of changedEdits(there, state)) setEdits(there[of] ? there[of].split("~") : [], of);
   isUndoing = false;
 }
 

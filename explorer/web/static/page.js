@@ -4,8 +4,8 @@
 import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, setGenerating, stop } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
-import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, hasFormerPrompt, keepLessonPositions, KEPT_ROOM, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, keepLessonPositions, KEPT_ROOM, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -324,9 +324,10 @@ function followButtons() {
   for (const button of findAll(document, "[data-shows]")) followSwitch(button);
   const [undo, stopping, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function follow() {
-    undo.disabled = !state.generated?.length && !hasFormerPrompt();
-    undo.dataset.unit = state.generated?.length ? _("1 token") : hasFormerPrompt() ? _("the prompt") : "";
-    undo.title = state.generated?.length ? _("Takes back the last token (Ctrl Z)") : _("Brings back the prompt before this one, with its answer (Ctrl Z)");
+    const action = lastAction();
+    undo.disabled = !action;
+    undo.dataset.unit = { token: _("1 token"), edit: _("the change"), prompt: _("the prompt") }[action] ?? "";
+    undo.title = { token: _("Takes back the last token (Ctrl Z)"), edit: _("Takes back the last change of the model (Ctrl Z)") }[action] ?? _("Brings back the prompt before this one, with its answer (Ctrl Z)");
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stopping.disabled = !isWriting();
     generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });
@@ -335,6 +336,8 @@ function followButtons() {
   follow();
 }
 
+const OPENED = { stages: "#answer", more: "#draw" }; // what a switch opens -> where it begins
+
 /** Shows and hides a part of the page, in this visit and the next: the body's class says so. @param {HTMLElement} button */
 function followSwitch(button) {
   const { shows } = button.dataset, kept = `explorer-${shows}`;
@@ -342,6 +345,7 @@ function followSwitch(button) {
   button.addEventListener("click", () => {
     show(button.ariaExpanded === "false");
     remember(kept, String(button.ariaExpanded));
+    if (button.ariaExpanded === "true") find(document, OPENED[shows] ?? "#none")?.scrollIntoView({ block: "nearest" }); // what opens may be out of sight
   });
   show(recall(kept) === "true");
 }
@@ -395,6 +399,7 @@ placeSkip();
 watchServer();
 watchReloads();
 followBrowserHistory();
+onEveryState((now, before) => { if (before.view && now.view !== before.view) clearNotices(); });
 onEveryState(({ checkpoint }) => document.body.classList.toggle("loaded", Boolean(checkpoint)));
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.

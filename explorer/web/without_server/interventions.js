@@ -32,8 +32,8 @@ function amountIn(edits, place) {
 export function describe(text) {
   const [, layer, kind, index, position, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?(?:@(\d+))?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
   const values = { layer, index, factor: (factor ?? "").replace("-", "−") }, isScaled = +(factor ?? 0) !== 0;
-  const one = { "attn.z": () => (isScaled ? _("head {index} of layer {layer} × {factor}", values) : _("head {index} of layer {layer} ablated", values)), "ffn.hidden": () => (isScaled ? _("neuron {index} of layer {layer} × {factor}", values) : _("neuron {index} of layer {layer} ablated", values)) };
-  const all = { "attn.z": () => (isScaled ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer} ablated", values)), "ffn.hidden": () => (isScaled ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer} ablated", values)) };
+  const one = { "attn.z": () => (isScaled ? _("head {layer}.{index} × {factor}", values) : _("head {layer}.{index}: off", values)), "ffn.hidden": () => (isScaled ? _("neuron {layer}.{index} × {factor}", values) : _("neuron {layer}.{index}: off", values)) };
+  const all = { "attn.z": () => (isScaled ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer}: off", values)), "ffn.hidden": () => (isScaled ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer}: off", values)) };
   const change = (index ? one : all)[kind]();
   return position ? _("{change}, {where}", { change, where: _("at position {position}", { position }) }) : change;
 }

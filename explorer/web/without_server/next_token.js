@@ -144,11 +144,15 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 }
 
 /** What interventions did to the likeliest token's chance to be picked. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary */
-export function describeChangeEffect({ sampled: after }, { sampled: before }, vocabulary) {
+export function describeChangeEffect({ sampled: after, plain: ownAfter }, { sampled: before, plain: ownBefore }, vocabulary) {
   const [first] = ranking(before), [now] = ranking(after);
   const values = { token: quoteWord(vocabulary[first]), before: formatPercent(before[first]), after: formatPercent(after[first]), other: quoteWord(vocabulary[now]), share: formatPercent(after[now]) };
-  return now === first ? _("The chance that {token} is picked: {before} before, {after} now.", values)
-    : _("The chance that {token} is picked: {before} before, {after} now. {other} is likeliest now: {share}.", values);
+  const own = { ...values, own_before: formatNumber(ownBefore[first]), own_after: formatNumber(ownAfter[first]) };
+  return [
+    values.before !== values.after && _("The chance that {token} is picked: {before} before, {after} now.", values),
+    _("The model’s own p of {token}: {own_before} → {own_after}.", own),
+    now !== first && _("{other} is likeliest now: {share}.", values),
+  ].filter(Boolean).join(" ");
 }
 
 /** What is asked and told of a guess (NextTokenGuess.pack).

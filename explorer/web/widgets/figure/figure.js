@@ -361,11 +361,15 @@ export function headGrid(element) {
 
   function mark() {
     const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
-    const ablated = edits(shownRun(element) === "b" ? "b.edits" : "edits");
+    const changed = edits(shownRun(element) === "b" ? "b.edits" : "edits");
     for (const button of buttons) {
       const { layer, head } = button.dataset, layerOfHeads = `blocks.${layer}.attn.z`;
-      button.classList.toggle("ablated", ablated.includes(`${layerOfHeads}*zero`) || ablated.includes(`${layerOfHeads}.${head}*zero`));
-      button.title = button.classList.contains("ablated") ? _("ablated") : "";
+      const change = changed.find((edit) => [`${layerOfHeads}*`, `${layerOfHeads}.${head}*`].some((place) => edit.startsWith(place)));
+      const [, kind, factor] = change?.split("*") ?? [], isOff = kind === "zero" || (kind === "scale" && !+factor);
+      const words = isOff ? _("ablated") : kind === "mean" ? _("mean") : kind === "scale" ? `× ${factor.replace("-", "−")}` : "";
+      button.classList.toggle("ablated", isOff);
+      button.dataset.change = isOff ? "×" : words;
+      button.title = words;
       button.ariaPressed = String(button === chosen);
       button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
     }

@@ -278,7 +278,7 @@ function makeSearch() {
     const numbered = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
     shown = query || typed ? best(typed, items, [...numbered, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_SHOWN);
     list.replaceChildren(...shown.map(row));
-    say(told, !query || shown.length ? "" : _("Nothing here is called “{typed}”.", { typed }));
+    say(told, !query || shown.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
   }
 
@@ -349,7 +349,7 @@ function makeSearch() {
 const KEYS = [
   [["Ctrl K", "/"], N_("search, or jump to anything")],
   [["?"], N_("this list")],
-  [["Ctrl Z"], N_("take back the last token, or the last change of the prompt")],
+  [["Ctrl Z"], N_("take back what was done last: a token, a change of the model, or the prompt")],
   [["T", "Shift T"], N_("the next term that is explained, and the one before")],
   [["←", "→", "↑", "↓"], N_("among buttons of a bar, tabs, tokens, heads, cells of a figure, rows of a table, parts of the map")],
   [["Home", "End"], N_("first and last of a row")],
@@ -459,7 +459,7 @@ export function rankTokens(vocabulary, typed, count) {
  */
 export function readNumbers(query, words = { layer: [], head: [], neuron: [], position: [] }) {
   const any = (/** @type {"layer" | "head" | "neuron" | "position"} */ kind, ...english) => `(?:${[...english, ...words[kind]].map(escapeRegExp).join("|")})`;
-  const layer = any("layer", "layer", "block", "l"), head = any("head", "head", "h");
+  const layer = any("layer", "layer", "block", "l"), head = any("head", "attention head", "attention", "head", "h");
   const neuron = any("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = any("position", "position", "pos", "#");
   const match = (pattern) => new RegExp(`^${pattern}$`, "iu").exec(query.trim().replace(/\s+/g, " "))?.slice(1).map(Number);
   const number = "(\\d{1,6})", gap = "(?:\\s?[.,:/]\\s?| )";
@@ -467,7 +467,7 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
   const both = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
   /** @type {Place[]} */
   const places = [];
-  const inLayer = (kind) => match(`${kind} ?${number} (?:of|in) ${layer} ?${number}`)?.reverse(); // "head 4 of layer 3"
+  const inLayer = (kind) => match(`${kind} ?${number}(?: (?:of|in) | ?,? ?)${layer} ?${number}`)?.reverse(); // "head 4 of layer 3", "head 4 layer 3"
   const neurons = match(`${neuron} ?${number}${gap}${number}`) ?? match(both(neuron)) ?? inLayer(neuron);
   if (neurons) return [{ kind: "neuron", layer: neurons[0], index: neurons[1] }];
   const heads = match(two(head)) ?? match(both(head)) ?? inLayer(head);

@@ -86,10 +86,11 @@ class NextTokenTable(HtmlWidget):
         always |= set() if unchanged is None else {int(unchanged.argmax())}
         matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
         stages = stage_columns(table, settings)
+        num_of_model = 2  # columns of the logit and the model's probabilities
+        if unchanged is not None:
+            stages, num_of_model = unchanged_columns(stages, unchanged), 3
         if other:  # the sum so far has no room beside it, and the bar below says as much
-            stages = [*stages[:2], other_run_column(other.plain), *stages[2:-1]]
-        elif unchanged is not None:
-            stages = unchanged_columns(stages, unchanged)
+            stages = [*stages[:num_of_model], other_run_column(other.plain), *stages[num_of_model:-1]]
         rows = [
             {
                 "id": row.token_id,

@@ -7,7 +7,7 @@ import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_
 import { linkTo } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
-import { EFFECT } from "../../static/shared_constants.js";
+import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
@@ -413,6 +413,8 @@ export function runs(element) {
     countDraw(box);
   }
 
+  const isAlone = () => COMPARING.includes(state.view) && !value.two; // a view of two runs, with one
+
   function waysIn() {
     /** @type {HTMLElement[]} */
     const found = [anotherPrompt()];
@@ -421,7 +423,7 @@ export function runs(element) {
     if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
     closeMenu(menu);
-    return typing ? [menu, promptBox()] : [menu];
+    return typing || isAlone() ? [menu, promptBox()] : [menu];
   }
 
   const anotherPrompt = (properties) => button(_("another prompt"), () => {
@@ -436,7 +438,7 @@ export function runs(element) {
   function promptBox() {
     const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
     const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
-      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
+      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt"), hidden: isAlone() }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       typing = false;
@@ -519,7 +521,12 @@ export function runs(element) {
     find(two, ".more").focus();
   });
   document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) openMore(false); });
-  onState(element, mark);
+  let wasAlone = false;
+  onState(element, () => {
+    mark();
+    if (value && isAlone() !== wasAlone) draw(value);
+    wasAlone = Boolean(value) && isAlone();
+  });
   onContent(element, draw);
 }
 

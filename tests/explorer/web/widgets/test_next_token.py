@@ -12,6 +12,7 @@ import pytest
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, next_token_distribution
 from explorer.explain.notation import format_number
+from explorer.lessons.prediction_explanation import describe_change_effect
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
 from explorer.web.widgets.next_token import MAX_MATCHES, NUM_ROWS, NextTokenTable, SamplingPresetButtons
@@ -101,6 +102,25 @@ def test_a_changed_model_shows_each_probability_without_the_change_and_the_token
     assert [column["name"] for column in value["columns"]][:3] == ["logit", "before", "model"]
     assert {row["id"]: row["cells"][1] for row in value["rows"]}[last] == "0.500"
     assert value["columns"][0] == widget_value(4)["columns"][0]
+    other = SecondRunPrediction(prediction, trace.vocabulary, prediction.plain, prediction.sampled, "a", 4)
+    with_other = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", other=other, unchanged=unchanged)
+    names = [column["name"] for column in with_other["columns"]]
+    assert names == ["logit", "before", "model", "other", "scaled", "top_k", "probability"]
+
+
+def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_that_differs():
+    before, little, much = (
+        NextTokenDistribution(sampling_distribution(logits), sampling_distribution(logits, temperature=0.5), None)
+        for logits in (np.array([8.0, 0, 1]), np.array([6.0, 0, 1]), np.array([0.0, 0, 1]))
+    )
+    p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
+    told = f"The model’s own p of “w0”: {p_before} → {p_little}."
+    assert p_before != p_little
+    assert describe_change_effect(little, before, VOCABULARY) == told
+    effect = describe_change_effect(much, before, VOCABULARY)
+    assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
+    assert "own p" in effect
+    assert "“w2” is likeliest now: " in effect
 
 
 def test_presets_are_settings_and_travel_to_the_script():
