@@ -96,19 +96,18 @@ def lead_through_the_steps(person):
     person.expect_selected(view="overview")
     expect(bars(person).first).to_be_hidden()
     guess = card(person).get_by_role("textbox")
-    guess.fill("of")  # none of the ten likeliest, and has a row all the same
+    guess.fill("z")  # none of the ten likeliest, and has a row all the same
     guess.press("Enter")
     expect(bars(person)).to_have_count(11)
     expect(bars(person).last).to_contain_text("your guess")
-    expect(bars(person).last.locator(".text")).to_have_text(re.compile("of$"))
+    expect(bars(person).last.locator(".text")).to_have_text(re.compile("^.?[zZ]$"))
     person.run(GUESS_EXAMPLES[2])
     card(person).get_by_role("button", name="Another sentence").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[3])  # those played before come last
     card(person).locator(".see").click()
-    for text in (*GUESS_EXAMPLES[4:], GUESS_EXAMPLES[0]):
-        card(person).get_by_role("button", name="Another sentence").click()
-        expect(person.prompt).to_have_value(text)
-        card(person).locator(".see").click()
+    person.run(GUESS_EXAMPLES[0])
+    card(person).get_by_role("button", name="Another sentence").click()
+    expect(person.prompt).to_have_value(GUESS_EXAMPLES[4])
 
 
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
@@ -256,6 +255,11 @@ def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person.tab(STORY_VIEWS[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
+    person.prompt.evaluate("(box) => box.blur()")
+    person.page.wait_for_function("""() => {
+        const { scrollLeft, scrollWidth, clientWidth } = document.querySelector("#prompt textarea");
+        return scrollWidth > clientWidth && scrollLeft + clientWidth >= scrollWidth - 1;
+    }""")  # the prompt's end is in sight
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44

@@ -323,6 +323,7 @@ export function branches(element) {
 
 const VISITED = "explorer:visited"; // its place in the browser's storage
 
+const PROMPT_MS = 500; // Gradio writes the prompt's text after the page's state, without an event
 const MAX_ENDING = 34; // characters of the text before the word that is to be guessed
 
 /** @param {HTMLElement} element */
@@ -339,7 +340,7 @@ export function guess(element) {
     find(seen, "output").textContent = (guessedAt === savedPlace(state) && told) || wrote || says;
     card.inert = false;
     reveal();
-    requestAnimationFrame(showEndOfPrompt);
+    setTimeout(showEndOfPrompt, PROMPT_MS);
     countDraw(card);
   }
 
@@ -385,6 +386,7 @@ export function guess(element) {
     played.add(value);
     if (texts.every((text) => played.has(text))) played = new Set([value]); // all of them: from the beginning
     const coming = [...texts.slice(at + 1), ...texts.slice(0, at + 1)].find((text) => !played.has(text));
+    played.add(coming);
     runExample(coming);
   });
   const next = nextStepButton(STORY_TABS[0]);
@@ -395,7 +397,7 @@ export function guess(element) {
   listenFor(element, document, "focusout", showEndOfPrompt);
   onState(element, () => {
     coverTheAnswer();
-    requestAnimationFrame(showEndOfPrompt);
+    setTimeout(showEndOfPrompt, PROMPT_MS);
     const now = savedPlace(state);
     if (place === now) return;
     if (place === null && state.guess) guessedAt = now; // the address has it
