@@ -425,13 +425,14 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
     query = selection.query
     (best,) = next_token_distribution(trace, query).top(1)
     cold, even, hot = probabilities_by_temperature(trace.logits.row(query), np.array([0.5, 1, 1.5]))[:, best]
-    return _(
+    shares = _(
         "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5, with all tokens kept.",
         token=quote_word(trace.vocabulary[best]),
         cold=format_percent(float(cold)),
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
+    return shares + "\n" + _("The list beside may show more: top-k gives it the share of the tokens that it drops.")
 
 
 CHOOSING_STEP = View(
