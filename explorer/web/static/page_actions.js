@@ -447,6 +447,24 @@ export function switchedOff(edit, of, where) {
     button(_("Put it back"), () => setEdits(edits(of).filter((other) => other !== edit), of), { className: "plain" }));
 }
 
+/** The button that switches a head off, and in its place, once it is off, that it is and the way back. */
+export function headSwitch() {
+  let edit = "", of = /** @type {Edits} */ ("edits"), written = "";
+  const press = button(_("Switch this head off"), () => toggleEdit(edit, { of, adds: true }), { className: "plain" }), line = make("span");
+  return {
+    nodes: [press, line],
+    /** @param {{ layer: number, head: number }} where @param {string} ablation @param {Edits} run */
+    show({ layer, head }, ablation, run) {
+      [edit, of] = [ablation, run];
+      const isOff = edits(of).includes(edit), now = isOff ? `${of} ${edit}` : "", hadFocus = document.activeElement === press || line.contains(document.activeElement);
+      if (now !== written) line.replaceChildren(...(isOff ? [switchedOff(edit, of, { layer: String(layer), head: String(head) })] : []));
+      press.hidden = isOff;
+      if (hadFocus && now !== written) (line.querySelector("button") ?? press).focus({ preventScroll: true });
+      written = now;
+    },
+  };
+}
+
 /** A change beside others, and in the place of one of the same part: the person is told of it. @param {string[]} others @param {string} edit */
 export function addEdit(others, edit) {
   const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;

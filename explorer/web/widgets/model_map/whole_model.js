@@ -1,7 +1,7 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place: tokens are rows, blocks are columns, the chosen token's
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
-import { edits, pick, switchedOff, toggleEdit } from "../../static/page_actions.js";
+import { headSwitch, pick } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -110,10 +110,9 @@ export function wholeModel(element) {
 
   // What can be done with the head that is open.
   const runEdits = () => (shownRun(element) === "b" ? "b.edits" : "edits"), ablation = ({ layer, head }) => `blocks.${layer}.attn.z.${head}*zero`;
-  const switching = button(_("Switch this head off"), () => toggleEdit(ablation(opened()), { of: runEdits(), adds: true }), { className: "plain" });
   const acts = find(figure, ".acts");
-  const off = span("off");
-  acts.append(switching, off);
+  const switching = headSwitch();
+  acts.append(...switching.nodes);
 
   set(svg, { role: "group", "aria-description": _("Arrow keys go from part to part, Enter opens one, Escape leads back.") });
   drawing.append(svg);
@@ -452,17 +451,8 @@ export function wholeModel(element) {
     }
     tell(null);
     acts.hidden = level !== "head" && level !== "cell";
-    drawSwitch(open);
+    switching.show(open, ablation(open), runEdits());
     sum.replaceChildren(...(isStory() ? legend(level) : summands()));
-  }
-
-  /** The button that switches the open head off, or that it is off and the way back. @param {{ layer: number, head: number }} open */
-  function drawSwitch({ layer, head }) {
-    const edit = ablation({ layer, head }), isOff = edits(runEdits()).includes(edit), hadFocus = acts.contains(document.activeElement);
-    switching.hidden = isOff;
-    if (isOff !== Boolean(off.firstChild) || off.dataset.edit !== edit) off.replaceChildren(...(isOff ? [switchedOff(edit, runEdits(), { layer: String(layer), head: String(head) })] : []));
-    off.dataset.edit = edit;
-    if (hadFocus && document.activeElement === document.body) (isOff ? find(off, "button") : switching).focus({ preventScroll: true });
   }
 
   /** How the logit comes about. */
