@@ -327,7 +327,7 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     last = quote_word(trace.vocabulary[ids[-1]])
     repeats = ""
     if ids[0] == trace.token_ids[query] != ids[-1]:
-        repeats = _("At first it only repeats {token}.", token=quote_word(trace.tokens[query])) + " "
+        repeats = _("At first it only repeats {token}.", token=quote_word(trace.tokens[query]))
     others = np.flatnonzero(ids != ids[-1])
     settled = int(others[-1]) + 1 if len(others) else 0
     if settled == 0:
@@ -337,8 +337,10 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     else:
         first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
     if settled == trace.config.num_layers:
-        return repeats + _("{first}, the last one.", first=first)
-    return repeats + _("{first}, and stays first to the end.", first=first)
+        settles = _("{first}, the last one.", first=first)
+    else:
+        settles = _("{first}, and stays first to the end.", first=first)
+    return " ".join(filter(None, (repeats, settles)))
 
 
 def inspect_guess(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
@@ -432,7 +434,8 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
-    return shares + "\n" + _("The list beside may show more: top-k gives it the share of the tokens that it drops.")
+    list_note = _("The list beside may show more: top-k gives it the share of the tokens that it drops.")
+    return f"{shares}\n{list_note}"
 
 
 CHOOSING_STEP = View(

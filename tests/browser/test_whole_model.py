@@ -162,8 +162,9 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
     expect(effect).to_contain_text(f"The chance that “{token}” is picked: {before} before, {after[token]} now.")
     layer, head = re.findall(r"\d+", ablation)
-    told = figure.locator(".acts .switched-off > span")
-    expect(told).to_have_text(f"Layer {layer} head {head} is off: {before} → {after[token]}")
+    expect(figure.locator(".acts .switched-off > span")).to_have_text(
+        f"Layer {layer} head {head} is off: {before} → {after[token]}"
+    )
     chip = person.page.locator("#changes button", has_text=f"Layer {layer} head {head} is switched off")
     expect(person.page.locator("#changes")).to_contain_text("Everything below is computed without it.")
     expect(chip).to_be_visible()

@@ -6,7 +6,7 @@ import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
-import { _, messagePieces, ngettext } from "../../static/translations.js";
+import { _, messagePieces } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
@@ -222,7 +222,7 @@ export function changes(element) {
     });
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     if (of === "edits" && made.length) buttons.push(whatItDid);
-    const without = heads.every(Boolean) ? ngettext("{changes} Everything below is computed without it.", "{changes} Everything below is computed without them.", made.length, { changes: "{changes}" }) : _("The model is changed: {changes} Everything below is computed so.");
+    const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
     const told = of === "edits" ? without : _("B is changed: {changes}");
     return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
