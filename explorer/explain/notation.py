@@ -32,7 +32,9 @@ def quote_token(token: str) -> str:
 
 
 def quote_word(token: str) -> str:
-    """Return a token in quotation marks as a word: without the space before it."""
+    """Return a token in quotation marks as a word: without the space before it, a line break with its name."""
+    if token == "\n":
+        return _("“↵ new line”")
     return quote_token(token[1:] if token.startswith(" ") and token.strip() else token)
 
 
@@ -64,12 +66,12 @@ def format_number(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a share as in "84%", "3.1%", "0.02%", "over 99%" or "less than 0.01%"."""
+    """Format a share as in "84%", "3.1%", "5.0%", "0.020%", "over 99%" or "less than 0.01%"."""
     if share >= 0.995 and share < 1:
         return _("over 99%")
     if share >= 0.1 or share == 0:
         return f"{share:.0%}"
-    return f"{share * 100:.2g}%" if share >= 0.0001 else _("less than 0.01%")
+    return f"{share * 100:#.2g}".rstrip(".") + "%" if share >= 0.0001 else _("less than 0.01%")
 
 
 def format_six_digits(value: float) -> str:

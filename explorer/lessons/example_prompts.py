@@ -15,7 +15,13 @@ EXAMPLES = {  # what they are called -> text
     N_("a made-up word"): "The wugly bird sat in a tree. A cat looked at the wugly",
     N_("who is she?"): "Lily gave Tom an apple because she was kind. Tom thanked",
 }
-GUESS_EXAMPLES = tuple(text for text in EXAMPLES.values() if not text.endswith("Zorb"))  # a whole word comes next
+GUESS_EXAMPLES = (
+    *(text for text in EXAMPLES.values() if not text.endswith("Zorb")),  # a whole word comes next
+    "My grandmother baked a cake for the",
+    "The owl was wise and old. Every night the owl",
+    "The sun went down. It was dark, so the children were",
+    "A bear and a bee were friends, but the bear ate all the",
+)
 
 
 @dataclass(frozen=True)

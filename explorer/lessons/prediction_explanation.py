@@ -22,7 +22,7 @@ from explorer.explain.notation import (
 )
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
-from explorer.translations import _
+from explorer.translations import N_, _, translate
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def explain_prediction_in_story(
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     yield ExplanationSentence(
         _(
-            "{token}: {after} chance to be picked, {before} before the settings.",
+            "{token}: {after} chance, with your settings; model’s own {before}.",
             token=token,
             before=format_percent(float(prediction.plain[token_id])),
             after=format_percent(float(prediction.sampled[token_id])),
@@ -94,8 +94,10 @@ def explain_prediction_in_story(
     )
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
+        without = N_("Without this head: {after} instead of {before}.")
         if component.head is None:
             text = _("The feed-forward of layer {layer} adds most to its lead.", layer=component.layer)
+            without = N_("Without it: {after} instead of {before}.")
         elif reason is not explanation.look_back:
             text = _("Layer {layer} head {head} adds most to its lead.", layer=component.layer, head=component.head)
         else:
@@ -106,10 +108,12 @@ def explain_prediction_in_story(
                 key=quote_word(trace.tokens[reason.key]),
             )
         yield ExplanationSentence(text)
+        if trace.edits:  # what is switched off already stands there
+            continue
         yield ExplanationSentence(
-            _(
-                "Without it {token} has {after} before the settings.",
-                token=token,
+            translate(
+                without,
+                before=format_percent(2**explanation.log2_p),
                 after=format_percent(2 ** (explanation.log2_p - reason.cost)),
             ),
             ablation=_head_ablation(component),
@@ -118,8 +122,10 @@ def explain_prediction_in_story(
 
 def describe_change_effect(
     prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str]
-) -> str:
+) -> dict[str, str]:
     """Return what interventions did to the likeliest token: its chance to be picked, if that differs, and its own p.
+
+    As "words", sentences, and as "chances" both chances to be picked.
 
     Args:
         before: the same prediction without interventions.
@@ -138,7 +144,7 @@ def describe_change_effect(
         sentences.insert(0, _("The chance that {token} is picked: {before} before, {after} now.", **values))
     if now != first:
         sentences.append(_("{other} is likeliest now: {share}.", **values))
-    return " ".join(sentences)
+    return {"words": " ".join(sentences), "chances": "{before} → {after}".format(**values)}
 
 
 def _reason_clauses(
@@ -167,11 +173,11 @@ def _reason_clauses(
         yield ExplanationSentence(text, selection_change, "attention-pattern")
     after = format_number(2 ** (explanation.log2_p - reason.cost))
     if reason.cost >= DECISIVE_BITS:
-        text = _("Ablated alone, it takes the probability down to {after}.", after=after)
+        text = _("Switched off alone, it takes the probability down to {after}.", after=after)
     elif reason.cost <= -DECISIVE_BITS:
-        text = _("Ablated alone, it lets the probability rise to {after}.", after=after)
+        text = _("Switched off alone, it lets the probability rise to {after}.", after=after)
     else:
-        text = _("Ablated alone, it leaves the probability at {after}.", after=after)
+        text = _("Switched off alone, it leaves the probability at {after}.", after=after)
     yield ExplanationSentence(
         text,
         _component_location(component, "experiments", position),
@@ -187,8 +193,8 @@ def _head_ablation(component: ModelComponent) -> str:
 def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, together: float) -> ExplanationSentence:
     components = [reason.component for reason in explanation.reasons]
     text = _(
-        "Ablated together, {parts} take the probability down to {after}: that costs {together} bits, where one by one "
-        "they cost {sum} in sum.",
+        "Switched off together, {parts} take the probability down to {after}: that costs {together} bits, where one "
+        "by one they cost {sum} in sum.",
         parts=join_names(map(component_name, components)),
         after=format_number(2 ** (explanation.log2_p - together)),
         together=format_number(together),
@@ -204,7 +210,7 @@ def _partner_clause(
 ) -> ExplanationSentence:
     first = explanation.reasons[0]
     text = _(
-        "Two stand in for one another, {first} and {second}: ablated alone they cost {one} and {other} bits, "
+        "Two parts replace one another, {first} and {second}: switched off alone they cost {one} and {other} bits, "
         "together {both}.",
         first=component_name(first.component),
         second=component_name(partner.component),
@@ -222,7 +228,8 @@ def _costliest_clauses(position: int, explanation: PredictionReasons) -> Iterato
     selection_change, figure_id = _component_location(component, "experiments", position), _ablation_figure(component)
     if bits < DECISIVE_BITS:
         text = _(
-            "No part decides it alone: ablated one by one, none costs more than {bits} bits.", bits=format_number(bits)
+            "No part decides it alone: switched off one by one, none costs more than {bits} bits.",
+            bits=format_number(bits),
         )
         yield ExplanationSentence(text, selection_change, figure_id)
     elif component not in [reason.component for reason in explanation.reasons]:

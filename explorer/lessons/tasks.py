@@ -53,13 +53,22 @@ class FindPromptTask:
     def check(self, step: QuantityContext, now: QuantityContext) -> TaskCheckResult:
         if now.run.token_ids == step.run.token_ids:
             return TaskCheckResult(False, _("This is still the text of the lesson: change it, and press Run."))
-        if self.when.holds(now):
-            return TaskCheckResult(True, _("Well done: it holds for your text."))
         conditions = self.when.arguments if self.when.name == "all" else [self.when]
+        if self.when.holds(now):
+            return TaskCheckResult(True, _praise(conditions, now))
         texts = dict.fromkeys(_describe_condition(condition, conditions, now) for condition in conditions)
         return TaskCheckResult(
             False, " ".join(text for text in texts if text) or _("It does not hold for this text yet.")
         )
+
+
+def _praise(conditions: list[LessonCondition], context: QuantityContext) -> str:
+    """Return a sentence on a text for which all conditions hold, with its surprisal where one is about that."""
+    for quantity in (bounds[0] for condition in conditions if (bounds := _bounds(condition))):
+        if quantity.name == "mean_surprisal":
+            value = format_number(quantity.evaluate(context))
+            return _("Well done: your text has a surprisal of {value} bits a token.", value=value)
+    return _("Well done: it holds for your text.")
 
 
 def _describe_condition(condition: LessonCondition, others: list[LessonCondition], context: QuantityContext) -> str:

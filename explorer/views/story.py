@@ -58,7 +58,7 @@ def least_expected_text(trace: Trace) -> str:
         return _("Not all of its guesses are numbers.")
     lowest_index = int(probabilities.argmin())
     return _(
-        "It expected {token} least: {share}.",
+        "It expected {token} least, with a chance of {share}.",
         token=quote_word(trace.tokens[lowest_index + 1]),
         share=format_percent(float(probabilities[lowest_index])),
     )
@@ -89,8 +89,8 @@ TOKENS_STEP = View(
     order=10,
     deeper_views=("tokens",),
     description=N_(
-        "The model reads tokens, often a word with its space, and guesses each before it reads it. A tall bar: it "
-        "guessed well."
+        "The model reads tokens, often a word with its space, and guesses each before it reads it. A tall bar is "
+        "a good guess."
     ),
     formula=describe_tokens,
     required_taps=("logits",),
@@ -169,7 +169,10 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
         token, share = token_label(trace, i), format_percent(float(weights[i]))
         if i and i != query and texts.count(trace.tokens[i]) > 1:  # which of them
             token = _("{token} after {before}", token=token, before=token_label(trace, i - 1))
-        phrase = _("at itself, {token} ({share})") if i == query else _("at {token} ({share})")
+        if i == top_positions[0]:
+            phrase = _("at itself, {token} ({share})") if i == query else _("at {token} ({share})")
+        else:
+            phrase = _("then at itself, {token} ({share})") if i == query else _("then at {token} ({share})")
         phrases.append(phrase.format(token=token, share=share))
     if not top_positions:
         return _("It looks a little at many tokens, at none with a twentieth of its attention.")
@@ -219,8 +222,8 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "To guess, the model looks back: attention heads decide how much to take from each earlier token. The bars "
-        "show the head that does most."
+        "To guess, attention heads look back: each weighs earlier tokens and brings a mix of their values. The bars "
+        "show the most helpful head."
     ),
     formula=describe_top_head,
     required_taps=(
@@ -311,7 +314,7 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
         for token_id in prediction.top(MAX_NAMED_GUESSES)
     )
     guesses_text = _(
-        "After {token} the model’s own probabilities, before the settings, are {guesses}.",
+        "After {token} the model’s own probabilities are {guesses}.",
         token=quote_word(trace.tokens[query]),
         guesses=guesses,
     )
@@ -322,6 +325,9 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     """Describe from which layer on the final guess is the most probable token."""
     ids, _shares = top_token_by_layer(trace, query)
     last = quote_word(trace.vocabulary[ids[-1]])
+    repeats = ""
+    if ids[0] == trace.token_ids[query] != ids[-1]:
+        repeats = _("At first it only repeats {token}.", token=quote_word(trace.tokens[query]))
     others = np.flatnonzero(ids != ids[-1])
     settled = int(others[-1]) + 1 if len(others) else 0
     if settled == 0:
@@ -331,8 +337,10 @@ def settled_layer_text(trace: Trace, query: int) -> str:
     else:
         first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
     if settled == trace.config.num_layers:
-        return _("{first}, the last one.", first=first)
-    return _("{first}, and stays first to the end.", first=first)
+        settles = _("{first}, the last one.", first=first)
+    else:
+        settles = _("{first}, and stays first to the end.", first=first)
+    return " ".join(filter(None, (repeats, settles)))
 
 
 def inspect_guess(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
@@ -419,13 +427,15 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
     query = selection.query
     (best,) = next_token_distribution(trace, query).top(1)
     cold, even, hot = probabilities_by_temperature(trace.logits.row(query), np.array([0.5, 1, 1.5]))[:, best]
-    return _(
+    shares = _(
         "{token}: {cold} at temperature 0.5, {even} at 1, {hot} at 1.5, with all tokens kept.",
         token=quote_word(trace.vocabulary[best]),
         cold=format_percent(float(cold)),
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
+    list_note = _("The list beside may show more: top-k gives it the share of the tokens that it drops.")
+    return f"{shares}\n{list_note}"
 
 
 CHOOSING_STEP = View(

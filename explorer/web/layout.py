@@ -225,8 +225,8 @@ class PageLayout:
             fill_template(
                 NEXT_TOKEN_HEADER,
                 title=_("Next token"),
-                chance=_("chance to be picked"),
-                tick=_("before the settings"),
+                chance=_("chance, with your settings"),
+                tick=_("model’s own"),
             ),
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),
             TextBlock(elem_id=shared_constants.NEXT_TOKEN_WORDS),

@@ -38,7 +38,7 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
     drawn_token = (
         person.prediction.locator("tr", has=person.page.locator(".tag", has_text="pick")).locator(".text").first
     )
-    expect(brief.locator(".next")).to_have_text(f"next pick: {drawn_token.text_content()}")
+    expect(brief.locator(".next")).to_have_text(f"will be drawn: {drawn_token.text_content()}")
     person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     brief.click()
     expect(person.prompt).to_be_focused()

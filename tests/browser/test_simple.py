@@ -43,6 +43,9 @@ def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
         "#overview-whole .answer",
     ):
         expect(person.page.locator(hidden).first).not_to_be_visible()
+    expect(card(person).locator(".ending")).to_have_text(re.compile(r"^….* ___$"))
+    text = card(person).locator(".ending").text_content().removeprefix("…").removesuffix(" ___")
+    assert person.prompt.input_value().endswith(text) and len(text) > 20
     choices = card(person).locator(".choices button")
     expect(choices).to_have_count(3)
     chosen = choices.first.text_content()
@@ -58,7 +61,21 @@ def test_a_newcomer_guesses_beside_the_model_and_then_sees(newcomer):
         re.compile(f"·?{re.escape(chosen)}")
     )
     assert percent(person) == sorted(percent(person), reverse=True)
+    expect_bars_of_one_scale(person)
     lead_through_the_steps(person)
+
+
+def expect_bars_of_one_scale(person):
+    """Expect every bar's length to be the same multiple of its percentage, and the heading to fit its line."""
+    lengths = person.prediction.locator(".bars b").evaluate_all(
+        "all => all.map((bar) => bar.getBoundingClientRect().width)"
+    )
+    columns = person.prediction.locator("tbody .bars").evaluate_all("all => all.map((bars) => bars.clientWidth)")
+    assert len(set(columns)) == 1 and max(lengths) >= 0.4 * columns[0]
+    scale = max(lengths) / max(percent(person))
+    assert lengths == pytest.approx([scale * share for share in percent(person)], rel=0.06)
+    heading = person.page.locator("#answer header")
+    assert heading.evaluate("(row) => [row.scrollWidth <= row.clientWidth, row.clientHeight]") == [True, 26]
 
 
 def lead_through_the_steps(person):
@@ -78,6 +95,19 @@ def lead_through_the_steps(person):
     expect(card(person).locator(".see")).to_be_visible()
     person.expect_selected(view="overview")
     expect(bars(person).first).to_be_hidden()
+    guess = card(person).get_by_role("textbox")
+    guess.fill("z")  # none of the ten likeliest, and has a row all the same
+    guess.press("Enter")
+    expect(bars(person)).to_have_count(11)
+    expect(bars(person).last).to_contain_text("your guess")
+    expect(bars(person).last.locator(".text")).to_have_text(re.compile("^.?[zZ]$"))
+    person.run(GUESS_EXAMPLES[2])
+    card(person).get_by_role("button", name="Another sentence").click()
+    expect(person.prompt).to_have_value(GUESS_EXAMPLES[3])  # those played before come last
+    card(person).locator(".see").click()
+    person.run(GUESS_EXAMPLES[0])
+    card(person).get_by_role("button", name="Another sentence").click()
+    expect(person.prompt).to_have_value(GUESS_EXAMPLES[4])
 
 
 def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
@@ -91,7 +121,7 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
         person.chips.count(),
         dict(zip(bars(person).locator(".text").all_text_contents(), percent(person), strict=True)),
     )
-    picked = person.prediction.locator("tr").filter(has_text="next pick").locator(".text").text_content()
+    picked = person.prediction.locator("tr").filter(has_text="will be drawn").locator(".text").text_content()
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
@@ -226,6 +256,11 @@ def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person.tab(STORY_VIEWS[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
+    person.prompt.evaluate("(box) => box.blur()")
+    person.page.wait_for_function("""() => {
+        const { scrollLeft, scrollWidth, clientWidth } = document.querySelector("#prompt textarea");
+        return scrollWidth > clientWidth && scrollLeft + clientWidth >= scrollWidth - 1;
+    }""")  # the prompt's end is in sight
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44

@@ -156,12 +156,19 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     expect(effect).to_contain_text("now")
     person.at_rest()
     assert person.state["edits"] == ablation
-    on_again = figure.get_by_role("button", name="Switch this head on again")
+    on_again = figure.locator(".acts").get_by_role("button", name="Put it back")
     assert on_again.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
     texts = map(str.strip, person.prediction.locator(".text").all_text_contents())
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
     expect(effect).to_contain_text(f"The chance that “{token}” is picked: {before} before, {after[token]} now.")
-    person.page.locator("#changes button", has_text=": off").click()
+    layer, head = re.findall(r"\d+", ablation)
+    expect(figure.locator(".acts .switched-off > span")).to_have_text(
+        f"Layer {layer} head {head} is off: {before} → {after[token]}"
+    )
+    chip = person.page.locator("#changes button", has_text=f"Layer {layer} head {head} is switched off")
+    expect(person.page.locator("#changes")).to_contain_text("Everything below is computed without it.")
+    expect(chip).to_be_visible()
+    on_again.click()
     expect(effect).to_be_hidden()
     expect(button).to_be_visible()
 

@@ -1,5 +1,6 @@
 """Explanation of a prediction: shown on request, and each clause leads to its figure."""
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -31,6 +32,7 @@ def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
     person.page.wait_for_function("!document.querySelector('#why-token').dataset.oldSince")  # or else it would be dim
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
+    panel.get_by_role("button", name="more").click()
     for position in (2, 5):
         with person.redrawn(panel.locator(".clauses")):
             person.chips.nth(position).click()
@@ -53,9 +55,29 @@ def test_an_address_that_asks_is_answered(newcomer):
     expect(sentences.first).to_be_visible()
     expect(person.strip).to_have_text("The fox")
     expect(person.prompt).to_have_value("The fox")
-    assert sentences.all_text_contents() == [clause.text for clause in expected_clauses(person.state)]
+    panel, expected = person.page.locator("#why-token"), [clause.text for clause in expected_clauses(person.state)]
+    assert sentences.all_text_contents() == expected[:3]
+    panel.get_by_role("button", name="more").click()
+    assert sentences.all_text_contents() == expected
+    switch_off_where_it_was_pressed(person, panel)
     person.page.get_by_role("button", name="Why this token?").click()
     expect(sentences.first).to_be_hidden()
+
+
+def switch_off_where_it_was_pressed(person, panel):
+    """Switch the first head off, read there what that did, and put it back there."""
+    switch = panel.get_by_role("button", name="Switch this head off")
+    switch.first.click()
+    line = panel.locator(".switched-off")
+    expect(line).to_have_text(re.compile(r"^Layer \d head \d is off: [\d.]+% → [\d.]+% Put it back$"))
+    person.at_rest()
+    layer, head = re.findall(r"\d+", line.text_content())[:2]
+    assert person.state["edits"] == f"blocks.{layer}.attn.z.{head}*zero"
+    expect(switch).to_have_count(0)
+    line.get_by_role("button", name="Put it back").click()
+    expect(line).to_have_count(0)
+    expect(switch.first).to_be_visible()
+    assert not person.at_rest().state["edits"]
 
 
 @pytest.mark.exhaustive

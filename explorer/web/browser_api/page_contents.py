@@ -89,6 +89,7 @@ from explorer.web.widgets.tokens import (
     NextTokenGuessForm,
     NextTokenPreview,
     TokenStrip,
+    guessed_token,
 )
 from explorer.web.widgets.view_tools import (
     ActiveInterventionList,
@@ -232,15 +233,18 @@ class PageContents:
         before = self.previous_prediction(page_state, position, settings, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
         unchanged = sampling_distribution(trace.baseline.logits.row(position)) if trace.baseline else None
+        guess_id, is_token = guessed_token(prediction, vocabulary, guess) if guess.strip() else (None, False)
+        own_row = {"guess_id": guess_id if is_token else None}
         contents = {
-            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged),
+            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row),
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: NextTokenPreview.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
         }
-        contents[CHANGES + EFFECT] = ""
+        contents[GUESS]["text"] = contents[BRIEF]["text"]
+        contents[CHANGES + EFFECT] = {"words": "", "chances": ""}
         if trace.baseline:
             start = page_state.run.first_visible(len(trace))
             before_changes = next_token_distribution_in_trace(trace.baseline, position, settings, start)

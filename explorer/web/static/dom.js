@@ -471,7 +471,7 @@ export function percent(share) {
   if (share === null) return "–";
   if (share >= 0.995 && share < 1) return ">99%";
   if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
-  return share < 0.0001 ? "<0.01%" : `${Number((100 * share).toPrecision(2))}%`;
+  return share < 0.0001 ? "<0.01%" : `${(100 * share).toPrecision(2)}%`;
 }
 
 // What is said above all else: that nobody answers, or that writing broke off.

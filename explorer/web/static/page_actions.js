@@ -1,7 +1,7 @@
 // @ts-check
 // From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
 // follows, one question at a time; what it writes is shown token by token.
-import { button, findAll, notify, showNumWaiting } from "./dom.js";
+import { button, findAll, make, notify, showNumWaiting } from "./dom.js";
 import { _ } from "./translations.js";
 import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
 import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
@@ -407,6 +407,7 @@ export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
  */
 export function setEdits(changed, of = "edits", change = {}) {
   halt();
+  tellChances();
   setState({ ...change, [of]: changed.join("~") });
   ask("show");
 }
@@ -421,6 +422,47 @@ export function toggleEdit(edit, { of, adds }, change) {
   const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
   const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
   setEdits(before.includes(edit) ? others : addEdit(others, edit), of, change);
+}
+
+/** The layer and the head of an edit that ablates one head everywhere; null of another. @param {string} edit */
+export function ablatedHead(edit) {
+  const [, layer, head] = /^blocks\.(\d+)\.attn\.z\.(\d+)\*zero$/.exec(edit) ?? [];
+  return head ? { layer, head } : null;
+}
+
+let chances = ""; // of the token that was likeliest, before the changes and now
+
+/** Has every line of `switchedOff` say what the changes did. @param {string} [told] */
+export function tellChances(told = "") {
+  chances = told;
+  for (const part of findAll(document, ".switched-off .chances")) part.textContent = chancesOf(part.dataset.of);
+}
+
+const chancesOf = (of) => (chances && of === "edits" && edits().length === 1 ? `: ${chances}` : ".");
+
+/** What stands where a head was switched off: that it is, what that did, and the way back. @param {string} edit @param {Edits} of @param {{ layer: string, head: string }} where */
+export function switchedOff(edit, of, where) {
+  const told = make("span", { className: "chances", dataset: { of } }, chancesOf(of));
+  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", where), told), " ",
+    button(_("Put it back"), () => setEdits(edits(of).filter((other) => other !== edit), of), { className: "plain" }));
+}
+
+/** The button that switches a head off, and in its place, once it is off, that it is and the way back. */
+export function headSwitch() {
+  let edit = "", of = /** @type {Edits} */ ("edits"), written = "";
+  const press = button(_("Switch this head off"), () => toggleEdit(edit, { of, adds: true }), { className: "plain" }), line = make("span");
+  return {
+    nodes: [press, line],
+    /** @param {{ layer: number, head: number }} where @param {string} ablation @param {Edits} run */
+    show({ layer, head }, ablation, run) {
+      [edit, of] = [ablation, run];
+      const isOff = edits(of).includes(edit), now = isOff ? `${of} ${edit}` : "", hadFocus = document.activeElement === press || line.contains(document.activeElement);
+      if (now !== written) line.replaceChildren(...(isOff ? [switchedOff(edit, of, { layer: String(layer), head: String(head) })] : []));
+      press.hidden = isOff;
+      if (hadFocus && now !== written) (line.querySelector("button") ?? press).focus({ preventScroll: true });
+      written = now;
+    },
+  };
 }
 
 /** A change beside others, and in the place of one of the same part: the person is told of it. @param {string[]} others @param {string} edit */

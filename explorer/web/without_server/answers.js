@@ -72,13 +72,14 @@ export async function derivationOf(state, { picture, point }) {
 export async function* contentsOf(scope, state) {
   const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
   const isWritten = position + earlier >= state.prompt.length && position > 0 && state.depth === "story", previous = isWritten ? about.predict(position - 1, (await about.ask("prediction", { position: position - 1 })).logits) : null;
+  const text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
   const contents = {
     problem: "",
-    "next-token": packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null),
+    "next-token": packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()),
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
-    guess: packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous),
-    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary) : "",
-    brief: { text: Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join(""), next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
+    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous), text },
+    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary) : { words: "", chances: "" },
+    brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
   if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));
   if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));

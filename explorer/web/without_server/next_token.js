@@ -93,12 +93,13 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
 }
 
 /** The table of the next token, and its bar of probability (NextTokenTable.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without the changes */
-export function packTable(prediction, vocabulary, find, unchanged = null) {
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without the changes @param {string} guess */
+export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
   const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
   const always = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [ranking(unchanged)[0]] : [])]), found = findTokens(vocabulary, find, table.order);
   const best = table.order.slice(0, NUM_ROWS).filter((id) => !always.has(id)).slice(0, Math.max(0, NUM_ROWS - always.size));
-  const rows = [...new Set([...always, ...best, ...found])].map(table.row).sort((a, b) => a.rank - b.rank);
+  const own = guess && guessedToken(prediction, vocabulary, guess);
+  const rows = [...new Set([...always, ...best, ...found, ...(own && own.isExact ? [own.id] : [])])].map(table.row).sort((a, b) => a.rank - b.rank);
   const stretches = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (always.has(id) && sampled[id] > 0))
     .map((id) => ({ id, token: vocabulary[id], start: Math.max(0, table.cumulative.get(id) - sampled[id]), end: table.cumulative.get(id) })).sort((a, b) => a.start - b.start);
   return {
@@ -148,11 +149,12 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter }, { samp
   const [first] = ranking(before), [now] = ranking(after);
   const values = { token: quoteWord(vocabulary[first]), before: formatPercent(before[first]), after: formatPercent(after[first]), other: quoteWord(vocabulary[now]), share: formatPercent(after[now]) };
   const own = { ...values, own_before: formatNumber(ownBefore[first]), own_after: formatNumber(ownAfter[first]) };
-  return [
+  const sentences = [
     values.before !== values.after && _("The chance that {token} is picked: {before} before, {after} now.", values),
     _("The model’s own p of {token}: {own_before} → {own_after}.", own),
     now !== first && _("{other} is likeliest now: {share}.", values),
-  ].filter(Boolean).join(" ");
+  ];
+  return { words: sentences.filter(Boolean).join(" "), chances: `${values.before} → ${values.after}` };
 }
 
 /** What is asked and told of a guess (NextTokenGuess.pack).
@@ -178,14 +180,22 @@ function writtenWords({ drawn, settings, sampled }, vocabulary) {
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
-function guessWords({ sampled, plain }, vocabulary, guess) {
+function guessedToken({ sampled, plain }, vocabulary, guess) {
   const word = guess.toLowerCase(), texts = vocabulary.map((text) => text.trim().toLowerCase()), ids = [...texts.keys()];
   const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
-  if (!candidates.length) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
-  const [best] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
+  if (!candidates.length) return null;
+  const [id] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
+  return { id, isExact: exact.length > 0 };
+}
+
+/** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
+function guessWords(prediction, vocabulary, guess) {
+  const { sampled, plain } = prediction, own = guessedToken(prediction, vocabulary, guess);
+  if (!own) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
+  const best = own.id;
   const list = sampled[best] > 0 ? sampled : plain, rank = 1 + list.filter((p) => p > list[best]).length, first = ranking(sampled)[0];
   const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(rank) };
-  if (!exact.length) return sampled[best] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
+  if (!own.isExact) return sampled[best] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
   if (rank === 1) return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", values);
   const verdict = sampled[best] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", values);
   return `${_("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[first]), share: formatPercent(sampled[first]) })} ${verdict}`;

@@ -20,7 +20,7 @@ const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
 export const quoteToken = (token) => `“${escapeToken(token)}”`;
 
 /** As a word: without the space before it. @param {string} token */
-export const quoteWord = (token) => quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
+export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
 
 /** At most so many characters, its direction apart from what is around it. @param {string} token @param {number} [max] */
 export function shortenToken(token, max = 14) {
@@ -65,7 +65,7 @@ export function formatTwoDigits(value) {
 export function formatPercent(share) {
   if (share >= 0.995 && share < 1) return _("over 99%");
   if (share >= 0.1 || share === 0) return `${(100 * share).toFixed(0)}%`;
-  return share >= 0.0001 ? `${formatGeneral(100 * share, 2)}%` : _("less than 0.01%");
+  return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
 }
 
 /** "a, b and c", each once. @param {string[]} names */

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from explorer.explain.notation import escape_token
+from explorer.analysis.next_token import surprisal
+from explorer.explain.notation import escape_token, format_number
 from explorer.lessons.lesson import parse_lesson
 from explorer.lessons.questions import format_answer_number
 
@@ -216,6 +217,18 @@ def test_a_prompt_that_is_no_find_says_which_part_of_the_task_fails(plain):
     few = plain.replace({"text": "One two"})
     count = len(few.trace.tokens)
     assert task.check(plain, few).text == f"It has {count} tokens; 5 or 6 are wanted. The surprisal is high enough."
+    enough = plain.replace(
+        {
+            "text": next(
+                text
+                for text in ("One" + " two" * n for n in range(9))
+                if task.check(plain, plain.replace({"text": text})).is_done
+            )
+        }
+    )
+    bits = float(surprisal(enough.trace)[1:].mean())
+    text = f"Well done: your text has a surprisal of {format_number(bits)} bits a token."
+    assert task.check(plain, enough).text == text
     task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 90}")).steps[0].task
     assert "more than 90 are wanted" in task.check(plain, few).text
     task = (

@@ -45,15 +45,15 @@ CLAUSES = {
     "head": f"Layer {INDEX} head {INDEX} adds {NUMBER} to that difference; it looks most at {QUOTED} "
     f"\\({INDEX}\\), with weight {NUMBER}\\.",
     "feed_forward": f"The feed-forward of layer {INDEX} adds {NUMBER} to that difference\\.",
-    "falls": f"Ablated alone, it takes the probability down to {NUMBER}\\.",
-    "rises": f"Ablated alone, it lets the probability rise to {NUMBER}\\.",
-    "stays": f"Ablated alone, it leaves the probability at {NUMBER}\\.",
-    "partner": f"Two stand in for one another, {COMPONENT} and {COMPONENT}: "
-    f"ablated alone they cost {NUMBER} and {NUMBER} "
+    "falls": f"Switched off alone, it takes the probability down to {NUMBER}\\.",
+    "rises": f"Switched off alone, it lets the probability rise to {NUMBER}\\.",
+    "stays": f"Switched off alone, it leaves the probability at {NUMBER}\\.",
+    "partner": f"Two parts replace one another, {COMPONENT} and {COMPONENT}: "
+    f"switched off alone they cost {NUMBER} and {NUMBER} "
     f"bits, together {NUMBER}\\.",
-    "together": f"Ablated together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where one "
-    f"by one they cost {NUMBER} in sum\\.",
-    "alone": f"No part decides it alone: ablated one by one, none costs more than {NUMBER} bits\\.",
+    "together": f"Switched off together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where "
+    f"one by one they cost {NUMBER} in sum\\.",
+    "alone": f"No part decides it alone: switched off one by one, none costs more than {NUMBER} bits\\.",
     "dearest": f"What is missed most is {COMPONENT}: without it {NUMBER} bits are lost\\.",
 }
 
@@ -244,7 +244,9 @@ def test_the_story_has_three_sentences_in_percent_before_and_after_the_settings(
     layer, head = map(int, re.search(r"layer (\d+) head (\d+) at", helper.text).groups())
     component = ModelComponent(layer, head)
     shares = [prediction.sampled[truth.token], 2**truth.log2_p, 2 ** truth.log2_probability_without(component)]
-    assert re.findall(r"(\d+)%", f"{chances.text} {without.text}") == [f"{100 * share:.0f}" for share in shares]
+    assert re.findall(r"(\d+)%", f"{chances.text} {without.text}") == [
+        f"{100 * share:.0f}" for share in (*shares, shares[1])
+    ]
     assert without.ablation == str(component.ablation)
     key = re.search("“.*”", helper.text)[0]
     headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from explorer.analysis.steering import PROMPT_LISTS
-from explorer.lessons.example_prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import EXAMPLES, GUESS_EXAMPLES, PROMPT_PAIRS
 from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
 from explorer.web.static_page import HTML
@@ -26,10 +26,7 @@ EXCEPTIONS = {
     ),
     "lessons/worked_examples.py": dict.fromkeys(("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"),
     "lessons/example_prompts.py": {
-        "Once upon a time there was a fox who wanted the moon.": "the model reads it",
-        "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
-        "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
-        "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
+        **dict.fromkeys((*EXAMPLES.values(), *GUESS_EXAMPLES), "the model reads it"),
         **{text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)},
     },
     "diagnosis/weights_file.py": dict.fromkeys(

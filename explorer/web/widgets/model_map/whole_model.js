@@ -1,7 +1,7 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place: tokens are rows, blocks are columns, the chosen token's
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
-import { edits, pick, toggleEdit } from "../../static/page_actions.js";
+import { headSwitch, pick } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -110,9 +110,9 @@ export function wholeModel(element) {
 
   // What can be done with the head that is open.
   const runEdits = () => (shownRun(element) === "b" ? "b.edits" : "edits"), ablation = ({ layer, head }) => `blocks.${layer}.attn.z.${head}*zero`;
-  const switching = button("", () => toggleEdit(ablation(opened()), { of: runEdits(), adds: true }), { className: "plain" });
   const acts = find(figure, ".acts");
-  acts.append(switching);
+  const switching = headSwitch();
+  acts.append(...switching.nodes);
 
   set(svg, { role: "group", "aria-description": _("Arrow keys go from part to part, Enter opens one, Escape leads back.") });
   drawing.append(svg);
@@ -451,7 +451,7 @@ export function wholeModel(element) {
     }
     tell(null);
     acts.hidden = level !== "head" && level !== "cell";
-    say(switching, edits(runEdits()).includes(ablation(open)) ? _("Switch this head on again") : _("Switch this head off"));
+    switching.show(open, ablation(open), runEdits());
     sum.replaceChildren(...(isStory() ? legend(level) : summands()));
   }
 
@@ -465,7 +465,7 @@ export function wholeModel(element) {
     });
     const whole = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", score));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: signed(others) }))] : [];
-    return [...pieces, whole, ...note, span("note", _("percentages: before the settings")), ...(opened().level ? [span("note", cellKey())] : [])];
+    return [...pieces, whole, ...note, span("note", _("percentages: the model’s own")), ...(opened().level ? [span("note", cellKey())] : [])];
   }
 
   const cellKey = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");

@@ -68,6 +68,7 @@ class NextTokenTable(HtmlWidget):
         find: str,
         other: SecondRunPrediction | None = None,
         unchanged: np.ndarray | None = None,
+        guess_id: int | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -79,6 +80,7 @@ class NextTokenTable(HtmlWidget):
             other: prediction of the other run; None without one.
             unchanged: probabilities (V,) of a changed model without the changes; None for no column of them. The
                 token that was the likeliest is shown.
+            guess_id: the token that the user guessed, which has a row whatever its rank; None for none.
         """
         table = SamplingTable(prediction.stages)
         sampled_id, actual = prediction.sampled_token_id, prediction.actual
@@ -110,7 +112,7 @@ class NextTokenTable(HtmlWidget):
                 "cut": row.cut_by is not None,
                 "found": row.token_id in matches,
             }
-            for row in table.rows(NUM_ROWS, always, matches)
+            for row in table.rows(NUM_ROWS, always, matches if guess_id is None else [*matches, guess_id])
         ]
         return {
             "run": "a" if other else "",

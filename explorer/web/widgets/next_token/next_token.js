@@ -1,7 +1,7 @@
 // @ts-check
 // The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
 // one.
-import { setLocalPreview, makeMove, pick, syncControls, toggleEdit, tune } from "../../static/page_actions.js";
+import { setLocalPreview, makeMove, edits, pick, ablatedHead, switchedOff, syncControls, toggleEdit, tune } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll, percent, tokenNodes } from "../../static/dom.js";
@@ -90,7 +90,7 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("next pick") : "");
+  say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("will be drawn") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
   say(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
   token.title = [
@@ -115,10 +115,12 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
 /** The part of a whole bar that stands for a probability. */
 const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
 
+const SCALES = [1, 2, 5, 10, 20, 50, 100], MIN_LONGEST = 0.4; // the longest bar's part of the column
+
 /** How many times as long the bars of a table are, so that the longest is seen. @param {{ probability: number, plain: number }[]} rows */
 function barScale(rows) {
   const longest = Math.max(...rows.map(({ probability, plain }) => Math.max(Math.abs(probability), plain)));
-  return longest >= 0.1 || !longest ? 1 : longest >= 0.01 ? 10 : 100;
+  return longest ? SCALES.find((scale) => scale * longest >= MIN_LONGEST) ?? SCALES.at(-1) : 1;
 }
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
@@ -176,7 +178,9 @@ export function distribution(element) {
     while (body.rows.length > value.rows.length) body.lastChild.remove();
     while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
     const scale = log.checked ? 1 : barScale(value.rows);
-    say(find(document, "#answer .scale"), scale > 1 ? _("bars × {scale}", { scale }) : "");
+    const told = find(document, "#answer .scale");
+    say(told, scale > 1 ? `× ${scale}` : "");
+    told.title = _("Bars are drawn {scale} times as long.", { scale });
     value.rows.forEach((row, i) => {
       const isApart = row.rank > (value.rows[i - 1]?.rank ?? 0) + 1;
       fillRow(body.rows[i], row, value, isApart, log.checked, !value.run || value.run === "a", scale);
@@ -303,17 +307,34 @@ export function presets(element) {
   onState(element, follow);
 }
 
+const MAX_CLAUSES = 3; // at first
+
 /** @param {HTMLElement} element */
 export function explanation(element) {
   const asked = find(element, ".asked"), told = find(element, ".clauses"), { field } = asked.dataset;
   const isOpen = () => state[field] === "open";
   let isAwaited = false; // what was asked for is to be seen
 
-  function show(clauses) {
-    told.replaceChildren(...clauses.flatMap(({ words, look, picture, ablation }) => {
-      const off = ablation ? [button(_("Switch this head off"), () => toggleEdit(ablation, { of: "edits", adds: true }), { className: "plain" }), " "] : [];
-      return [picture ? linkTo(words, look, picture) : span("says", words), " ", ...off];
-    }));
+  let clauses = [], pressed = null, isWhole = false; // after which clause a head was switched off, and whether all are shown
+
+  function write() {
+    const heads = edits().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = told.contains(document.activeElement);
+    const off = heads.flatMap(({ edit, where }) => [switchedOff(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
+    const pieces = clauses.map(({ words, look, picture, ablation }, i) => {
+      const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleEdit(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
+      return [picture ? linkTo(words, look, picture) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
+    });
+    const rest = pieces.slice(isWhole ? pieces.length : MAX_CLAUSES);
+    const more = rest.length ? [button(_("more"), () => { isWhole = true; write(); }, { className: "plain" })] : [];
+    told.replaceChildren(...pieces.slice(0, pieces.length - rest.length).flat(), ...more);
+    written = heads.map(({ edit }) => edit).join();
+    if (hadFocus && !told.contains(document.activeElement)) told.querySelector("button")?.focus({ preventScroll: true });
+  }
+
+  let written = "";
+  function show(content) {
+    clauses = content;
+    write();
     countDraw(told);
     if (isAwaited && clauses.length) requestAnimationFrame(() => told.scrollIntoView({ block: "nearest" }));
     isAwaited &&= !clauses.length;
@@ -322,6 +343,7 @@ export function explanation(element) {
   function open() {
     asked.ariaExpanded = String(isOpen());
     told.hidden = !isOpen();
+    if (clauses.length && written !== edits().filter(ablatedHead).join()) write(); // at once, where it was pressed
   }
 
   asked.addEventListener("click", () => { isAwaited = !isOpen(); pick({ [field]: isAwaited ? "open" : "closed" }); });

@@ -316,6 +316,7 @@ GUESS_HTML = """<div class="guess">
 <form>
   <p>{promise}</p>
   <h2>{ask}</h2>
+  <p class="ending" dir="auto"></p>
   <div class="choices" role="group" aria-label="{ask}"></div>
   <label>{own} <input maxlength="40" autocomplete="off" spellcheck="false" placeholder="{placeholder}"></label>
   <button type="submit" class="see">{see}</button>
@@ -412,20 +413,28 @@ def describe_sampled_token(
     return _("The model picked {token} at random; its chance was {percent}.", token=token, percent=chance)
 
 
-def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
-    """Return a sentence on the probability of a guess.
+def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:
+    """Return a guess's token, None for none, and whether its text equals the guess.
 
-    Counts the likeliest token that equals the word, or else the longest one that the word begins with.
+    It is the likeliest token that equals the word, or else the longest one that the word begins with.
     """
     word, sampled = guess.strip().casefold(), prediction.sampled
     texts = [text.strip().casefold() for text in vocabulary]
     exact_ids = [token_id for token_id, text in enumerate(texts) if text == word]
     candidate_ids = exact_ids or [token_id for token_id, text in enumerate(texts) if text and word.startswith(text)]
-    if not candidate_ids:
-        return _("The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip()))
     best = max(
-        candidate_ids, key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id])
+        candidate_ids,
+        key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id]),
+        default=None,
     )
+    return best, bool(exact_ids)
+
+
+def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
+    """Return a sentence on the probability of a guess."""
+    sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
+    if best is None:
+        return _("The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip()))
     best_share, first = float(sampled[best]), int(sampled.argmax())
     values = {
         "guess": quote_token(guess.strip()),
@@ -433,7 +442,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
         "percent": format_percent(best_share),
         "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
-    if not exact_ids:
+    if not is_exact:
         if best_share == 0:
             return _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", **values)
         return _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", **values)

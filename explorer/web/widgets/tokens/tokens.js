@@ -4,7 +4,7 @@
 import { makeMove, nextStepButton, pick, runExample, tune } from "../../static/page_actions.js";
 import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, make, recall, remember, focusableWhileScrolling, rove, say, span, setTabStop, isPartOfCharacter, percent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenFor, make, recall, remember, focusableWhileScrolling, rove, say, span, setTabStop, isPartOfCharacter, percent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -141,7 +141,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
-      next: span("next", span("label", `${_("next pick")}: `), ...tokenNodes(value.next)),
+      next: span("next", span("label", `${_("will be drawn")}: `), ...tokenNodes(value.next)),
       probability: span("probability", percent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.
@@ -323,6 +323,9 @@ export function branches(element) {
 
 const VISITED = "explorer:visited"; // its place in the browser's storage
 
+const PROMPT_MS = 500; // Gradio writes the prompt's text after the page's state, without an event
+const MAX_ENDING = 34; // characters of the text before the word that is to be guessed
+
 /** @param {HTMLElement} element */
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), seen = find(card, ".seen");
@@ -330,11 +333,14 @@ export function guess(element) {
   let isHidden = !recall(VISITED) && !urlNamesView, place = null;
   let guessedAt = null; // the place that the guess in the state is about
 
-  function show({ choices: words, says, told, wrote }) {
+  function show({ choices: words, says, told, wrote, text }) {
+    const end = Array.from(text).slice(-MAX_ENDING).join("");
+    find(form, ".ending").replaceChildren(...textNodes(end.length < text.length ? `…${end.replace(/^\S*\s+/, "")}` : text), " ___");
     choices.replaceChildren(...words.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
     find(seen, "output").textContent = (guessedAt === savedPlace(state) && told) || wrote || says;
     card.inert = false;
     reveal();
+    setTimeout(showEndOfPrompt, PROMPT_MS);
     countDraw(card);
   }
 
@@ -372,18 +378,26 @@ export function guess(element) {
 
   find(seen, ".again").addEventListener("click", askAgain);
   const another = find(seen, ".another"), texts = JSON.parse(another.dataset.texts);
+  let played = new Set(); // in this visit
   another.addEventListener("click", () => {
     askAgain();
     card.inert = true; // until there are words for it
-    runExample(texts[(texts.indexOf(/** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value) + 1) % texts.length]);
+    const { value } = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")), at = texts.indexOf(value);
+    played.add(value);
+    if (texts.every((text) => played.has(text))) played = new Set([value]); // all of them: from the beginning
+    const coming = [...texts.slice(at + 1), ...texts.slice(0, at + 1)].find((text) => !played.has(text));
+    played.add(coming);
+    runExample(coming);
   });
   const next = nextStepButton(STORY_TABS[0]);
   if (next) find(seen, "p").prepend(next);
   card.inert = true; // until there is something to guess
   reveal(); // before it is seen at all
   // A guess is told as long as the place is the same.
+  listenFor(element, document, "focusout", showEndOfPrompt);
   onState(element, () => {
     coverTheAnswer();
+    setTimeout(showEndOfPrompt, PROMPT_MS);
     const now = savedPlace(state);
     if (place === now) return;
     if (place === null && state.guess) guessedAt = now; // the address has it
@@ -392,6 +406,12 @@ export function guess(element) {
     box.value = state.guess ?? "";
   });
   onContent(element, show);
+}
+
+/** Where the prompt is a single line that is not being written in, its end is in sight: the next word comes there. */
+function showEndOfPrompt() {
+  const box = find(document, "#prompt textarea");
+  if (box !== document.activeElement) box.scrollLeft = box.scrollWidth;
 }
 
 /** @param {import("../../static/page_state.js").State} at */

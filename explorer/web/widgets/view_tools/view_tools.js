@@ -1,7 +1,7 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { addEdit, changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show } from "../../static/page_actions.js";
+import { ablatedHead, addEdit, changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show, tellChances } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { linkTo } from "../../static/history.js";
@@ -214,12 +214,16 @@ export function changes(element) {
 
   /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
   function listed(of, made) {
+    const heads = made.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
     /** @type {HTMLElement[]} */
-    const buttons = made.map(([edit, words]) =>
-      takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit), { edit, words }));
+    const buttons = made.map(([edit, described], i) => {
+      const words = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : described;
+      return takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit), { edit, words });
+    });
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     if (of === "edits" && made.length) buttons.push(whatItDid);
-    const told = of === "edits" ? _("The model is changed, and all you see follows: {changes}") : _("B is changed: {changes}");
+    const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
+    const told = of === "edits" ? without : _("B is changed: {changes}");
     return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
 
@@ -231,11 +235,15 @@ export function changes(element) {
   }
 
   hide(element, true);
-  onContent(element, (made) => writeAbove(() => {
-    hide(element, !Object.values(made).some((each) => each.length));
-    box.replaceChildren(...listed("edits", made.edits), ...listed("b.edits", made["b.edits"] ?? []));
-  }));
-  onContent(element, (words) => writeAbove(() => say(find(element, ".effect"), words)), EFFECT);
+  let shown = { edits: [] }, depth = "";
+  const write = () => writeAbove(() => {
+    depth = document.body.dataset.depth ?? "";
+    hide(element, !Object.values(shown).some((each) => each.length));
+    box.replaceChildren(...listed("edits", shown.edits), ...listed("b.edits", shown["b.edits"] ?? []));
+  });
+  onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(write); }); // its words differ
+  onContent(element, (made) => { shown = made; write(); });
+  onContent(element, ({ words, chances }) => writeAbove(() => { say(find(element, ".effect"), words); tellChances(chances); }), EFFECT);
 }
 
 /** @param {HTMLElement} element */

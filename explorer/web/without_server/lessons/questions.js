@@ -170,8 +170,11 @@ export const TASKS = {
   },
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };
-    if (await holds(now, when)) return { is_done: true, words: _("Well done: it holds for your text.") };
     const conditions = when.name === "all" ? when.arguments : [when];
+    if (await holds(now, when)) {
+      const surprisal = conditions.map(boundsOf).find((/** @type {any} */ bounds) => bounds?.quantity.name === "mean_surprisal")?.quantity;
+      return { is_done: true, words: surprisal ? _("Well done: your text has a surprisal of {value} bits a token.", { value: formatNumber(await evaluate(now, surprisal)) }) : _("Well done: it holds for your text.") };
+    }
     const texts = new Set(await Promise.all(conditions.map((/** @type {Condition} */ condition) => describeCondition(condition, conditions, now))));
     return { is_done: false, words: [...texts].filter(Boolean).join(" ") || _("It does not hold for this text yet.") };
   },
