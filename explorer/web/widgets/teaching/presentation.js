@@ -37,6 +37,7 @@ const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesso
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is that of two lines
 const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
 const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
+const STACKED = { width: 1100, share: 0.3 }; // pixels of a screen on which few words stand above their figure; of its height that they may take
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
@@ -130,14 +131,27 @@ function shortenCells(plot) {
  */
 function layOut(head, shown, areMany = false) {
   const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-  const room = figureRoom(screen, height, Boolean(page), areMany), words = textRoom(screen, height, !picture, areMany);
+  const above = page && picture ? heightAbove(screen, height) : 0; // of few words on a narrow screen: the figure has its whole width
+  const room = figureRoom(screen, height + above, Boolean(page) && !above, areMany);
+  const words = above ? { ...textRoom(screen, height, true), left: 0, width: screen.width, height: above, scales: [LEAST_TYPE / SMALLEST.words] } : textRoom(screen, height, !picture, areMany);
   for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
-  for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
+  for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
   const letters = lettersOfMap(room);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
-  if (page && !fit(words.scales) && picture && !areMany) layOut(head, shown, true);
+  if (page && !fit(words.scales) && picture && !above && !areMany) layOut(head, shown, true);
+}
+
+/** The height that a lesson's words need above their figure; 0 where they have too many for it, or a wide screen has room beside it. @param {{ width: number, height: number }} screen @param {number} head */
+function heightAbove(screen, head) {
+  if (screen.width > STACKED.width) return 0;
+  const { style } = document.body, told = find(document, "#lesson .lesson .told"), scale = LEAST_TYPE / SMALLEST.words;
+  style.setProperty("--words-scale", String(scale));
+  style.setProperty("--words-width", `${screen.width}px`);
+  style.setProperty("--words-height", "0px");
+  const height = Math.ceil(told.scrollHeight * scale);
+  return height <= STACKED.share * (screen.height - head - BAR) ? height : 0;
 }
 
 /** Writes a heading in the largest letters in which it is one line, or else in two. @param {HTMLElement} heading */

@@ -37,7 +37,8 @@ export function makeSlide(state, picture, caption) {
 /** The open tab, and its figure with what is chosen in it. */
 export function nameOfView() {
   const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-  return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+  const title = picture && find(document, `#${picture} h2`)?.textContent;
+  return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // “The whole model” of the tab “Whole model”
 }
 
 /** What of anything is a slide; null where it is none. @param {any} any @returns {Slide | null} */
