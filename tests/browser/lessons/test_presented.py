@@ -36,7 +36,7 @@ def test_few_words_stand_above_a_figure_that_has_the_whole_width_and_a_sheet_cov
     open_lesson(page, bundled_address, lesson="order", step=2)
     page.wait_for_function(ALL_DRAWN)
     figure, sheet = page.locator("#positions-clocks .plot").bounding_box(), column(page).bounding_box()
-    assert 0 < figure["y"] and figure["y"] + figure["height"] <= sheet["y"]
+    assert figure["y"] > 0 and figure["y"] + figure["height"] <= sheet["y"]
     page.keyboard.press("p")
     expect(page.locator("#stage h2")).to_have_text("One rotation: an example")
     page.keyboard.press("PageDown")
