@@ -179,6 +179,12 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
     return _("It looks most {places}.", places=", ".join(phrases))
 
 
+def top_head_heading(trace: Trace, selection: Selection) -> str:
+    """Return the figure's title, with the head that it shows."""
+    layer, head = top_contributing_head(trace, selection.query)
+    return _("Who looks at whom? Layer {layer} head {head}", layer=layer, head=head)
+
+
 def describe_top_head(trace: Trace, selection: Selection) -> str:
     """Return a sentence on the head that contributes most."""
     layer, head = top_contributing_head(trace, selection.query)
@@ -243,6 +249,7 @@ ATTENTION_STEP = View(
         Panel(
             name="weights",
             title=N_("Who looks at whom?"),
+            heading=top_head_heading,
             draw=lambda trace, s: draw_top_head_attention(trace, s.query),
             click_selects={"x": "key"},
             verify=verify_top_head,

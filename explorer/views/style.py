@@ -131,7 +131,7 @@ def plotly_template(theme: Theme) -> dict[str, Any]:
             "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "right", "x": 1.0},
             "xaxis": axis | {"autotickangles": [0, -90]},  # level where they fit, and never aslant
             "yaxis": axis | {"ticklabeloverflow": "allow"},  # they have room; plotly need not measure each to know
-            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.faint, "activecolor": theme.text},
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.subdued, "activecolor": theme.text},
             "dragmode": False,
         },
         "data": {"heatmap": [{"colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}}]},

@@ -405,7 +405,7 @@ def likeliest_tokens_sentence(comparison: Comparison, selection: Selection) -> s
         probabilities = next_token_distribution(trace, position).plain
         tokens[name] = quote_token(trace.vocabulary[probabilities.argmax()])
         tokens[f"share_{name}"] = format_percent(float(probabilities.max()))
-    return _("Next, A expects {a} ({share_a}) and B {b} ({share_b}).", **tokens)
+    return _("Next, A expects {a} ({share_a}); B expects {b} ({share_b}).", **tokens)
 
 
 STEPS_WARNING = N_(

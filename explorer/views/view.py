@@ -204,6 +204,8 @@ class View:
         description: two sentences in plain words: what the view shows and how to use it.
         sentence: (trace, selection) -> what the view shows in this run, in a sentence of at most 25 words, which
             stands in the description's place where no formulas are shown; "" for the description.
+        comparison_sentence: (comparison, selection) -> what differs most between two runs that are shown together, in
+            a sentence before that on their next tokens; "" for none.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
         code_lines: fragments of the line that computes them; the first one that the code has is marked.
@@ -239,6 +241,7 @@ class View:
     order: int = 1000
     description: str = ""
     sentence: Callable[[Trace, Selection], str] | None = None
+    comparison_sentence: Callable[[Comparison, Selection], str] = lambda comparison, selection: ""
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
     code: tuple[str, ...] = ()
     code_lines: tuple[str, ...] = ()

@@ -97,7 +97,8 @@ def test_a_picture_fills_the_screen_until_it_is_left(visitor):
 
 
 def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_to_the_slides(visitor):
-    page = visitor("overview", viewport=BEAMER).page
+    person = visitor("overview", viewport=BEAMER)
+    page = person.page
     page.keyboard.press("p")
     expect(presented_panel(page)).to_have_id("overview-whole")
     assert_legible(page)
@@ -115,8 +116,17 @@ def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_
     expect(page.locator("#stage .keys")).to_have_text("Page ↓: next slide")  # the arrow keys go about in the figure
     page.keyboard.press("ArrowRight")
     expect(presented_panel(page)).to_have_id("overview-whole")
-    page.keyboard.press("PageDown")
-    expect(presented_panel(page)).to_have_id("overview-map")
+    expect(page.locator("#stage .back")).to_be_disabled()
+    page.mouse.move(500, 300)
+    expect(page.locator("#stage .pointer")).to_be_visible()
+    chosen = person.state["layer"], person.state["head"], person.state["key"]
+    page.keyboard.press("End")
+    expect(presented_panel(page)).to_have_id("overview-sum")
+    expect(page.locator("#stage .pointer")).to_be_hidden()  # it was about the figure before
+    expect(page.locator("#stage .next")).to_be_disabled()
+    page.keyboard.press("Home")
+    expect(presented_panel(page)).to_have_id("overview-whole")
+    assert (person.state["layer"], person.state["head"], person.state["key"]) == chosen
     page.keyboard.press("Escape")
 
 
@@ -140,6 +150,25 @@ def test_a_folded_picture_is_asked_for_once_presented_and_folded_again(visitor):
     expect(page.locator("#attention-row .unfold")).to_have_attribute("aria-expanded", "false")
     expect(page.locator("#attention-row .plot")).to_be_hidden()
     assert not person.state["unfolded"]
+
+
+def test_the_next_head_is_a_key_away_and_the_title_follows(visitor):
+    person = visitor(layer="0", head="1", viewport=BEAMER)
+    page = person.page
+    page.locator("#attention-row h2").click()
+    page.keyboard.press("p")
+    title, chosen = page.locator("#stage h2"), page.locator("#stage .chosen")
+    expect(title).to_contain_text("Layer 0 head 1: ")
+    page.keyboard.press("]")  # the first of the next layer follows the last
+    expect(title).to_contain_text("Layer 1 head 0: ")
+    expect(chosen).to_have_text("chosen: layer 1, head 0")
+    page.get_by_role("button", name="[ head").click()
+    expect(title).to_contain_text("Layer 0 head 1: ")
+    page.keyboard.press("Home")
+    expect(presented_panel(page)).to_have_id("attention-heads")
+    expect(chosen).to_have_text("chosen: layer 0, head 1")
+    assert_legible(page)
+    page.keyboard.press("Escape")
 
 
 def test_slides_of_two_runs_name_both_prompts_below_a_title_of_one_line(visitor):
@@ -197,6 +226,17 @@ def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer)
     menu.get_by_role("button", name="move slide 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
     expect(menu.get_by_role("button", name="move slide 1 down")).to_be_focused()
+    page.keyboard.press("Escape")
+    save("A third")
+    open_slides(page)
+    up = menu.get_by_role("button", name="move slide 3 up")
+    before = up.bounding_box()
+    up.dblclick()  # the second click is on the button of another slide by then
+    expect(menu.locator(".told")).to_have_text("Now slide 1.")
+    assert up.bounding_box() == before
+    captions = [caption.input_value() for caption in menu.locator(".caption").all()]
+    assert captions == ["A third", "How it grows", HOSTILE]
+    menu.get_by_role("button", name="delete slide 1").click()
     assert_accessible(page, "#present")
     link = page.evaluate(COPIED)
     menu.get_by_role("button", name="Print the slides").click()

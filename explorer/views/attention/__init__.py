@@ -1,5 +1,7 @@
 """Attention view: the attention patterns and scores of heads."""
 
+import numpy as np
+
 from explorer.analysis.attention import (
     PATTERNS,
     attention_cell,
@@ -21,6 +23,7 @@ from explorer.explain.notation import (
     quote_token,
 )
 from explorer.state.selection import Selection, SelectionField
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.attention.head_scores import all_heads_table, head_score_map, inspect_head_number, verify_head_table
@@ -146,6 +149,41 @@ def _name_key(trace: Trace, query: int, key: int) -> str:
     return format_token_position(trace, key) if is_repeated else quote_token(trace.tokens[key])
 
 
+def attention_difference_sentence(comparison: Comparison, selection: Selection) -> str:
+    """Return at which query and key the selected head's weights differ most between A and B; "" without such a head."""
+    name, head = PATTERN.format(layer=selection.layer), selection.head
+    a, b = comparison.runs
+    if name not in a or name not in b or a[name].shape[0] != b[name].shape[0] or not comparison.has_aligned_tokens:
+        return ""
+    differences = np.nan_to_num(a[name][head] - comparison.aligned_other(name)[head])
+    query, key = np.unravel_index(np.abs(differences).argmax(), differences.shape)
+    size = float(np.abs(differences[query, key]))
+    if size < SMALLEST_DIFFERENCE:
+        return translate(SAME_WEIGHTS, layer=selection.layer, head=head)
+    return translate(
+        A_MORE if differences[query, key] > 0 else B_MORE,
+        layer=selection.layer,
+        head=head,
+        query=_name_in_both(comparison, int(query)),
+        key=_name_in_both(comparison, int(key)),
+        difference=f"{size:.2f}",
+    )
+
+
+def _name_in_both(comparison: Comparison, position: int) -> str:
+    """Name a token of A, and its aligned one of B if that is another."""
+    a, b = (
+        quote_token(trace.tokens[i])
+        for trace, i in zip(comparison.runs, (position, comparison.alignment.partners[position]), strict=True)
+    )
+    return a if a == b else f"{a} / {b}"
+
+
+SMALLEST_DIFFERENCE = 0.005  # of weights, which is 0.00 in two decimals
+SAME_WEIGHTS = N_("Layer {layer} head {head} has the same weights in A and B, within 0.005.")
+A_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: A {difference} more.")
+B_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: B {difference} more.")
+
 LOOKS_AT_ITSELF = N_("Layer {layer} head {head}: {query} comes first and sees only itself.")
 LOOKS_EQUALLY = N_("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.")
 LOOKS_MORE_ELSEWHERE = N_(
@@ -197,6 +235,7 @@ VIEW = View(
         "from its column."
     ),
     sentence=attention_sentence,
+    comparison_sentence=attention_difference_sentence,
     formula=describe_selected_weight,
     required_taps=("blocks.*.attn.pattern",),
     unavailable_message=lambda config: _("This model has no attention."),

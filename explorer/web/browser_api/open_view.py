@@ -144,7 +144,10 @@ class OpenView:
                 return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
             return ""
         if shows_both:
-            return or_default_if_unloaded(lambda: likeliest_tokens_sentence(self.comparison, self.selection), "")
+            sentences = (self.view.comparison_sentence, likeliest_tokens_sentence)
+            return or_default_if_unloaded(
+                lambda: " ".join(filter(None, (say(self.comparison, self.selection) for say in sentences))), ""
+            )
         return or_default_if_unloaded(lambda: self.view.sentence(*self.visible_runs[0]), "")
 
     @property

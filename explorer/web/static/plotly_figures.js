@@ -343,16 +343,17 @@ let made;
 
 /** What Plotly is to do besides drawing; always the same, as it draws all anew for another. */
 export const config = () => made ??= {
-  responsive: false, displaylogo: false, modeBarButtons: [[download(), numbers()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  responsive: false, displaylogo: false, modeBarButtons: [[download("png"), download("svg"), numbers()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
   locale: language, locales: { [language]: { dictionary } },
 };
 
 // A picture as a file, which Plotly draws anew: with the words and inks that are written over its own in the page, and
 // with what the page says around it.
 
-const download = () => ({
-  name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
-  click: (plot) => saveFigure(plot, "png"),
+/** @param {"png" | "svg"} format */
+const download = (format) => ({
+  name: `download-${format}`, title: format === "png" ? _("Save figure as PNG") : _("Save figure as SVG"),
+  icon: format === "png" ? plotly().Icons.camera : plotly().Icons.pencil, click: (plot) => saveFigure(plot, format),
 });
 
 const numbers = () => ({ name: "numbers", title: _("Numbers (CSV)"), icon: plotly().Icons.disk, click: saveNumbers });

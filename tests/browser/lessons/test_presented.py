@@ -29,6 +29,29 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
+def test_few_words_stand_above_a_figure_that_has_the_whole_width_and_a_sheet_covers_none_of_it(
+    newcomer, bundled_address
+):
+    page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
+    open_lesson(page, bundled_address, lesson="order", step=2)
+    page.wait_for_function(ALL_DRAWN)
+    figure, sheet = page.locator("#positions-clocks .plot").bounding_box(), column(page).bounding_box()
+    assert figure["y"] > 0 and figure["y"] + figure["height"] <= sheet["y"]
+    page.keyboard.press("p")
+    expect(page.locator("#stage h2")).to_have_text("One rotation: an example")
+    page.keyboard.press("PageDown")
+    expect(page.locator("body")).to_have_attribute("data-page", "after")
+    page.wait_for_function("document.querySelector('.presented').getBoundingClientRect().width > 900")
+    page.wait_for_function(ALL_DRAWN)
+    assert_legible(page)
+    words = column(page).locator(".after").bounding_box()
+    assert words["y"] + words["height"] <= page.locator(".presented").bounding_box()["y"]
+    middles = page.locator(".presented .annotation-text").evaluate_all(
+        "(names) => names.map((name) => Math.round(name.getBoundingClientRect().y))"
+    )
+    assert [middles.count(y) for y in sorted(set(middles))] == [8, 8]
+
+
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address):
     name = "norms"
     page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page

@@ -1,5 +1,6 @@
 """Message catalogues: the template has all messages of the code, and each catalogue those of the template."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from explorer.translations import CATALOGUES, LANGUAGES
 from tests import untranslated
 from tests.untranslated import fields, marked_messages
 
+SCRIPT_MESSAGE = re.compile(r'(?<![\w.])(?:_|ngettext)\(\s*("(?:[^"\\]|\\.)*")')
 MARKUP = re.compile(r"%\{[^}]*\}|\{[^{}]*\}|</?\w+>|^\s|\s$|\n")
 
 
@@ -123,3 +125,14 @@ def write_catalogue(path: Path, messages: dict[str, str], write_file: Callable[[
         catalogue.add(message, translation)
     with path.open("wb") as file:
         write_file(file, catalogue)
+
+
+def test_every_marked_message_of_the_scripts_is_extracted():
+    path = next(CATALOGUES.glob("*/LC_MESSAGES/explorer.po"))
+    extracted = {
+        form for forms in read_catalogue(path, read_po) for form in ([forms] if isinstance(forms, str) else forms)
+    }
+    scripts = (CATALOGUES.parent / "web").rglob("*.js")
+    marked = [json.loads(text) for script in scripts for text in SCRIPT_MESSAGE.findall(script.read_text("utf-8"))]
+    assert len(marked) > 500
+    assert not set(marked) - extracted  # Babel misses one within another's arguments

@@ -61,6 +61,8 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     text = story.ATTENTION_STEP.formula(trace, Selection(query=query))
     assert f"layer {layer} head {head} helps this guess most" in text
+    heading = story.ATTENTION_STEP.panels[0].heading(trace, Selection(query=query))
+    assert heading == f"Who looks at whom? Layer {layer} head {head}"
     shares = parse_percentages(text.splitlines()[1])
     named = np.sort(weights[weights >= story.MIN_NAMED_WEIGHT])[::-1][: story.MAX_NAMED_TOKENS]
     assert shares == pytest.approx(named, rel=0.06)

@@ -13,6 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.views.attention import attention_difference_sentence
 from explorer.views.labels import target_and_contrast, target_token
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
@@ -302,3 +303,32 @@ def test_the_likeliest_token_of_each_run_is_told():
     sentence = likeliest_tokens_sentence(comparison, Selection(query=8))
     for run_of_two, position in ((comparison.trace, 8), (comparison.other, comparison.alignment.nearest_aligned(8))):
         assert quote_token(run_of_two.vocabulary[run_of_two["logits"][position].argmax()]) in sentence
+
+
+@pytest.mark.parametrize("kind", ["edited", "length"])
+def test_where_a_head_looks_elsewhere_in_the_other_run_is_told(kind):
+    of_both, signs = make_comparison("rope", kind), set()
+    swapped = Comparison.from_traces(of_both.other, of_both.trace)
+    heads = np.ndindex(2, 2, of_both.trace["blocks.0.attn.pattern"].shape[0])
+    for is_swapped, layer, head in heads:
+        comparison = swapped if is_swapped else of_both
+        name, partners = f"blocks.{layer}.attn.pattern", comparison.alignment.partners
+        a, b = (trace[name][head] for trace in comparison.runs)
+        difference, query, key = max(
+            (
+                (a[i, j] - b[partners[i], partners[j]], i, j)
+                for i, j in np.ndindex(a.shape)
+                if partners[i] is not None and partners[j] is not None
+            ),
+            key=lambda cell: abs(cell[0]),
+        )
+        names = [quote_token(comparison.trace.tokens[i]) for i in (query, key)]
+        names_b = [quote_token(comparison.other.tokens[partners[i]]) for i in (query, key)]
+        both = [a if a == b else f"{a} / {b}" for a, b in zip(names, names_b, strict=True)]
+        more = f"{'A' if difference > 0 else 'B'} {abs(difference):.2f} more"
+        sentence = attention_difference_sentence(comparison, Selection(layer=layer, head=head))
+        assert sentence == f"Layer {layer} head {head} differs most at {both[0]} → {both[1]}: {more}."
+        signs.add(difference > 0)
+    assert signs == {True, False}
+    same = make_comparison("rope", "same")
+    assert "the same weights" in attention_difference_sentence(same, Selection(layer=1, head=1))

@@ -5,7 +5,7 @@ import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.j
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
@@ -320,6 +320,15 @@ function toggleHead({ layer, head }) {
   pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
 }
 
+const NO_DIFFERENCE = 127.5; // between the bytes of −1 and 1
+
+/** Pictures of differences in which the largest of all has the strongest colour. @param {string[]} pictures base64 of bytes @param {number} pixels of a row */
+export function stretchDifferences(pictures, pixels) {
+  const rows = bitmapRowBytes(pixels), bytes = pictures.map((picture) => decodeBase64(picture));
+  const largest = Math.max(1, ...bytes.map((all) => all.reduce((most, byte, i) => (i % rows < pixels ? Math.max(most, Math.abs(byte - NO_DIFFERENCE)) : most), 0)));
+  return bytes.map((all) => encodeBase64(all.map((byte) => Math.round(NO_DIFFERENCE + ((byte - NO_DIFFERENCE) * NO_DIFFERENCE) / largest))));
+}
+
 /** @param {HTMLElement} element */
 export function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
@@ -353,7 +362,8 @@ export function headGrid(element) {
   function paint() {
     if (!value) return;
     const before = bitmapUrlPrefix(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
-    buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
+    const data = value.signed ? stretchDifferences(value.data, value.pixels) : value.data;
+    buttons.forEach((button, n) => { button.firstChild.src = before + data[n]; });
     countDraw(grid);
   }
 

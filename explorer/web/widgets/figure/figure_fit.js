@@ -18,7 +18,7 @@ const UPPER_MARGIN = 8; // pixels above a figure on the stage, which says its ti
 export function figureOnStage(picture) {
   const { data, layout } = picture, hasTop = hasLegend(picture) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
   const margin = hasTop ? layout.margin : { ...layout.margin, t: UPPER_MARGIN };
-  return { ...picture, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }) } };
+  return { ...picture, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: SMALLEST } } }) } };
 }
 
 /**

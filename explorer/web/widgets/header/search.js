@@ -285,7 +285,8 @@ function makeSearch() {
   /** @param {Item} item @param {number} i */
   function row({ kind, name, detail, isToken }, i) {
     const title = span(isToken ? "name token" : "name", ...(isToken ? tokenNodes(name) : [name]));
-    const made = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("effect", _("Enter {effect}", { effect: effects()[kind] ?? _("chooses this") })), span("kind", kind));
+    const effect = effects()[kind] ?? _("chooses this"); // outside of the other `_`, within which no message is extracted
+    const made = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("effect", _("Enter {effect}", { effect })), span("kind", kind));
     made.addEventListener("pointermove", () => { if (active !== i) activate(i); });
     made.addEventListener("click", () => choose(i));
     return made;

@@ -156,6 +156,8 @@ PRESENTATION_HTML = """<section class="stage" aria-label="{presenting}" hidden>
 <nav>
 <button type="button" class="back" aria-label="{back}">←</button><span class="at"></span>
 <button type="button" class="next" aria-label="{next}">→</button>
+<button type="button" class="head-step head-back" aria-keyshortcuts="[" title="{previous_head}" hidden>[ {head}</button>
+<button type="button" class="head-step head-next" aria-keyshortcuts="]" title="{next_head}" hidden>{head} ]</button>
 <span class="replied"></span><span class="keys" role="status"></span>
 <button type="button" class="notes" aria-keyshortcuts="N" title="{notes_are}">{notes}</button>
 <button type="button" class="black" aria-keyshortcuts="B">{black}</button>
@@ -182,6 +184,9 @@ class PresentationScreen(HtmlWidget):
             presenting=_("presenting"),
             back=_("Back"),
             next=_("Next"),
+            head=_("head"),
+            previous_head=_("previous head, at the key ["),
+            next_head=_("next head, at the key ]"),
             notes=_("Notes (N)"),
             notes_are=_("notes and the next slide, in a second window"),
             black=_("Black (B)"),

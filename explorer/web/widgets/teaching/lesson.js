@@ -513,7 +513,8 @@ export function lessons(element) {
 
   /** @param {Listed} lesson @param {{ step: number, isDone?: boolean } | undefined} left @param {boolean} isFirst */
   function row({ name, title, audience, minutes, steps, needs }, left, isFirst) {
-    const length = _("{minutes} min, {steps}", { minutes, steps: ngettext("{count} step", "{count} steps", steps) });
+    const count = ngettext("{count} step", "{count} steps", steps); // outside of `_`, within which no message is extracted
+    const length = _("{minutes} min, {steps}", { minutes, steps: count });
     const made = make("button", { type: "button", className: "one" }, span("title", left?.isDone ? `✓ ${title}` : title), span("length", length), span("audience", _("For {audience}", { audience })));
     if (needs) made.append(span("audience", needs));
     else if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));

@@ -1,7 +1,7 @@
 // @ts-check
 // The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
 // window; and the list of saved slides.
-import { makeMove } from "../../static/page_actions.js";
+import { makeMove, pick } from "../../static/page_actions.js";
 import { figureInSight, unfold } from "../../static/widget_contents.js";
 import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
@@ -37,6 +37,7 @@ const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesso
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is that of two lines
 const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
 const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
+const STACKED = { width: 1100, share: 0.3 }; // pixels of a screen on which few words stand above their figure; of its height that they may take
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
@@ -130,14 +131,27 @@ function shortenCells(plot) {
  */
 function layOut(head, shown, areMany = false) {
   const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-  const room = figureRoom(screen, height, Boolean(page), areMany), words = textRoom(screen, height, !picture, areMany);
+  const above = page && picture ? heightAbove(screen, height) : 0; // of few words on a narrow screen: the figure has its whole width
+  const room = figureRoom(screen, height + above, Boolean(page) && !above, areMany);
+  const words = above ? { ...textRoom(screen, height, true), left: 0, width: screen.width, height: above, scales: [LEAST_TYPE / SMALLEST.words] } : textRoom(screen, height, !picture, areMany);
   for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
-  for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
+  for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
   const letters = lettersOfMap(room);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
-  if (page && !fit(words.scales) && picture && !areMany) layOut(head, shown, true);
+  if (page && !fit(words.scales) && picture && !above && !areMany) layOut(head, shown, true);
+}
+
+/** The height that a lesson's words need above their figure; 0 where they have too many for it, or a wide screen has room beside it. @param {{ width: number, height: number }} screen @param {number} head */
+function heightAbove(screen, head) {
+  if (screen.width > STACKED.width) return 0;
+  const { style } = document.body, told = find(document, "#lesson .lesson .told"), scale = LEAST_TYPE / SMALLEST.words;
+  style.setProperty("--words-scale", String(scale));
+  style.setProperty("--words-width", `${screen.width}px`);
+  style.setProperty("--words-height", "0px");
+  const height = Math.ceil(told.scrollHeight * scale);
+  return height <= STACKED.share * (screen.height - head - BAR) ? height : 0;
 }
 
 /** Writes a heading in the largest letters in which it is one line, or else in two. @param {HTMLElement} heading */
@@ -202,7 +216,7 @@ function notesWindow(onKey) {
 /**
  * What is gone through.
  * @typedef {object} Deck
- * @property {(by: number) => void} go on or back
+ * @property {(by: number) => void} go on or back; by −∞ to the first, by ∞ to the last
  * @property {() => Shown} shown what is to be seen now
  * @property {() => void} [leave]
  */
@@ -213,6 +227,8 @@ function notesWindow(onKey) {
  * @property {string} picture element id; "" for none
  * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
  * @property {boolean} [isHeld] whether a class is still replying, so that the answer comes at the next key
+ * @property {boolean} isFirst
+ * @property {boolean} isLast
  * @property {string} [problem] in the place of all else
  * @property {(Node | string)[]} notes
  * @property {(Node | string)[]} next
@@ -270,12 +286,23 @@ export function stage(element) {
     const shown = deck.shown();
     say(find(box, "h2"), shown.heading);
     say(find(box, ".text"), textOf());
-    say(find(box, ".chosen"), chosenIn(shown.picture));
+    const chosen = chosenIn(shown.picture);
+    say(find(box, ".chosen"), chosen);
+    for (const step of findAll(box, ".head-step")) step.hidden = Boolean(shown.page) || !chosen || !listOf("head");
     say(find(box, ".problem"), shown.problem ?? "");
     say(find(box, ".at"), shown.at);
+    disable(".back", shown.isFirst);
+    disable(".next", shown.isLast);
     document.body.dataset.page = shown.page ?? "";
     place(shown.problem ? "" : shown.picture, retitle);
     tellReplies();
+  }
+
+  // A button that ends leaves the keyboard to the slides.
+  function disable(name, is) {
+    const end = /** @type {HTMLButtonElement} */ (find(box, `nav ${name}`));
+    if (is && document.activeElement === end) find(box, "h2").focus({ preventScroll: true });
+    end.disabled = is;
   }
 
   // A folded figure has its own title once it is drawn.
@@ -298,9 +325,18 @@ export function stage(element) {
   // The layer and the head that a figure may be of.
   function chosenIn(id) {
     const picture = document.getElementById(id), tab = picture?.closest(".tabitem");
-    if (!tab || picture.matches(".once, [data-widget=model_map]")) return "";
+    if (!tab || picture.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
     const lists = FIELDS.map((field) => find(tab, `label:has(> [data-field=${field}])`)).filter(Boolean);
     return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
+  }
+
+  /** The list of the open tab in which a field is chosen. @param {string} field @returns {HTMLSelectElement | null} */
+  const listOf = (field) => document.querySelector(`#view .tabitem:not([hidden]) select[data-field=${field}]`);
+
+  // The head after or before, through all layers.
+  function stepHead(by) {
+    const layers = listOf("layer")?.length ?? 1, heads = listOf("head")?.length, at = state.layer * heads + state.head + by;
+    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) pick({ layer: Math.floor(at / heads), head: at % heads });
   }
 
   // The prompt that the picture is of; of two runs those that it shows.
@@ -335,7 +371,13 @@ export function stage(element) {
   /** Whether arrow keys go about in a picture: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
   const isInPicture = (target) => isByTab && Boolean(target.closest?.(IN_PICTURE));
 
-  const ACTS = { next: () => deck.go(1), back: () => deck.go(-1), black: () => blacken(), leave, notes: openNotes };
+  // The ring around the pointer was about the slide that is left.
+  function go(by) {
+    pointer.hidden = true;
+    deck.go(by);
+  }
+
+  const ACTS = { next: () => go(1), back: () => go(-1), first: () => go(-Infinity), last: () => go(Infinity), "head-back": () => stepHead(-1), "head-next": () => stepHead(1), black: () => blacken(), leave, notes: openNotes };
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
@@ -359,7 +401,7 @@ export function stage(element) {
     ACTS[meaning]();
   }
 
-  for (const name of Object.keys(ACTS)) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
+  for (const name of ["next", "back", "head-back", "head-next", "black", "leave", "notes"]) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
   black.addEventListener("click", () => blacken(false));
   document.addEventListener("keydown", onKey, { capture: true });
   document.addEventListener("pointerdown", () => { isByTab = false; tellKeys(); }, { capture: true });
@@ -369,7 +411,11 @@ export function stage(element) {
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
   window.addEventListener("resize", () => lay());
-  onEveryState(() => { if (deck) say(find(box, ".text"), textOf()); });
+  onEveryState(() => {
+    if (!deck) return;
+    say(find(box, ".text"), textOf());
+    say(find(box, ".chosen"), chosenIn(deck.shown().picture));
+  });
   onRoom(tellReplies);
   onPresent(begin);
 }
@@ -378,7 +424,7 @@ export function stage(element) {
 export function presentMenu(element) {
   const list = find(element, ".list"), rows = find(list, ".slides"), notice = find(list, ".told");
   const offer = find(list, ".brought");
-  let slides = storedSlides();
+  let slides = storedSlides(), moved = 0; // the place of the one that was moved last
 
   const { show, hide } = dropDown(find(element, ".open"), list, {
     fill() {
@@ -421,8 +467,8 @@ export function presentMenu(element) {
     return make("li", { className: "slide" }, span("number", String(number)), caption,
       act("▶", _("present from slide {number}", { number }), () => { hide(); present({ slides, at: i }); }),
       act("↗", _("open slide {number} on the page", { number }), () => { hide(); makeMove({ kind: "place", words: slideQuery(slide) }); }),
-      act("↑", _("move slide {number} up", { number }), () => move(i, i - 1, 2), i === 0),
-      act("↓", _("move slide {number} down", { number }), () => move(i, i + 1, 3), i === last),
+      act("↑", _("move slide {number} up", { number }), (event) => move(event, i, -1), i === 0),
+      act("↓", _("move slide {number} down", { number }), (event) => move(event, i, 1), i === last),
       act("✕", _("delete slide {number}", { number }), () => { change(slides.filter((other) => other !== slide)); find(list, ".save").focus(); }),
       notes);
   }
@@ -433,11 +479,15 @@ export function presentMenu(element) {
     storeSlides(slides);
   }
 
-  // The keyboard stays on the button of the same slide.
-  function move(from, to, nth) {
-    change(reordered(slides, from, to));
-    const buttons = findButtons(to), stays = buttons[nth].disabled ? buttons[5 - nth] : buttons[nth];
-    stays.focus();
+  // The keyboard stays on the button of the same slide; a second quick click, where another slide is by then, moves the same one.
+  /** @param {MouseEvent} event @param {number} i @param {number} by */
+  function move({ detail: clicks }, i, by) {
+    const from = clicks > 1 ? moved : i, to = from + by;
+    if (to < 0 || to >= slides.length) return;
+    change(reordered(slides, from, to), _("Now slide {number}.", { number: to + 1 }));
+    moved = to;
+    const buttons = findButtons(to), nth = by < 0 ? 2 : 3;
+    (buttons[nth].disabled ? buttons[5 - nth] : buttons[nth]).focus();
   }
   const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 

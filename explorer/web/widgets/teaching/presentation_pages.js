@@ -37,7 +37,8 @@ export function makeSlide(state, picture, caption) {
 /** The open tab, and its figure with what is chosen in it. */
 export function nameOfView() {
   const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-  return [tab, picture && find(document, `#${picture} h2`)?.textContent].filter(Boolean).join(": ");
+  const title = picture && find(document, `#${picture} h2`)?.textContent;
+  return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // “The whole model” of the tab “Whole model”
 }
 
 /** What of anything is a slide; null where it is none. @param {any} any @returns {Slide | null} */
@@ -155,14 +156,14 @@ export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) &
 /**
  * Where a key leads on the stage; null where it is none of the stage's.
  * @param {string} key
- * @returns {"next" | "back" | "black" | "leave" | "notes" | null}
+ * @returns {"next" | "back" | "first" | "last" | "head-back" | "head-next" | "black" | "leave" | "notes" | null}
  */
 export const stageCommand = (key) => KEYS[key] ?? KEYS[key.toLowerCase()] ?? null;
 
-/** @type {Record<string, "next" | "back" | "black" | "leave" | "notes">} */
+/** @type {Record<string, "next" | "back" | "first" | "last" | "head-back" | "head-next" | "black" | "leave" | "notes">} */
 const KEYS = {
   ArrowRight: "next", ArrowDown: "next", PageDown: "next", " ": "next", // the last two are those of a presenter's remote
-  ArrowLeft: "back", ArrowUp: "back", PageUp: "back",
+  ArrowLeft: "back", ArrowUp: "back", PageUp: "back", Home: "first", End: "last", "[": "head-back", "]": "head-next",
   b: "black", ".": "black", n: "notes", p: "leave", Escape: "leave",
 };
 
@@ -204,14 +205,20 @@ export function lessonDeck(changed, awaitsReplies = () => false) {
         page = pages[next];
         return changed();
       }
-      const step = told.step + by;
+      const isFar = !Number.isFinite(by), step = isFar ? (by < 0 ? 1 : told.steps) : told.step + by;
+      if (isFar && step === told.step) {
+        page = pages[0];
+        return changed();
+      }
       if (step < 1 || step > told.steps) return;
-      coming = by;
+      coming = isFar ? 0 : by;
       goToStep(state.lesson, step);
     },
     shown() {
       const { heading, title, step, steps, before, next, question } = told;
+      const pages = stepPages(told);
       return {
+        isFirst: step === 1 && page === pages[0], isLast: step === steps && page === pages[pages.length - 1],
         isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
@@ -236,7 +243,7 @@ export function figuresDeck(changed) {
       changed();
     },
     shown: () => ({
-      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "",
+      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "", isFirst: at === 0, isLast: at >= deck.length - 1,
       problem: deck.length ? "" : _("This tab shows no figure now."),
       notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
     }),
@@ -281,7 +288,7 @@ export function slidesDeck(slides, at, changed) {
       goThere();
     },
     shown: () => ({
-      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, picture: isThere ? slides[at].picture || firstFigure() : "", problem,
+      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, picture: isThere ? slides[at].picture || firstFigure() : "", problem, isFirst: at === 0, isLast: at === slides.length - 1,
       notes: [make("p", {}, slides[at].notes)],
       next: [make("p", {}, at + 1 < slides.length ? captionOf(slides[at + 1], at + 1) : _("This was the last slide."))],
     }),

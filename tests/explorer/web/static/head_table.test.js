@@ -3,7 +3,7 @@ import test from "node:test";
 import { standInPage } from "./stand_ins.js";
 
 standInPage();
-const { formatScore, sortedIndices } = await import("../../../../explorer/web/widgets/figure/figure.js");
+const { formatScore, sortedIndices, stretchDifferences } = await import("../../../../explorer/web/widgets/figure/figure.js");
 
 test("heads without a number are last, whichever way they are sorted", () => {
   const values = [0.2, null, -0.5, 0.9, null, 0.2];
@@ -14,4 +14,10 @@ test("heads without a number are last, whichever way they are sorted", () => {
 test("a number has three decimals, and a sign where that means something", () => {
   assert.deepEqual([0.25, 1, 0, null].map((number) => formatScore(number, false)), ["0.250", "1.000", "0.000", "–"]);
   assert.deepEqual([1.0884, -0.25, 0.0004, -0.0004].map((number) => formatScore(number, true)), ["+1.088", "−0.250", "0.000", "0.000"]);
+});
+
+test("of all heads' differences the largest has the strongest colour, and none the one in the middle", () => {
+  const encode = (...bytes) => Buffer.from(bytes).toString("base64"), decode = (text) => [...Buffer.from(text, "base64")];
+  const [one, other] = stretchDifferences([encode(128, 102, 0, 0), encode(153, 127, 0, 0)], 2).map(decode); // two pixels and two of filling
+  assert.deepEqual([one.slice(0, 2), other.slice(0, 2)], [[130, 0], [255, 125]]);
 });

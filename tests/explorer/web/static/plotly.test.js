@@ -10,7 +10,7 @@ globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...picture) => { 
 globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => ({ "--body-background-fill": "#111" })[name] });
 const { config } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
-const [[download]] = config().modeBarButtons;
+const [[download, downloadSvg]] = config().modeBarButtons;
 
 const plotOf = (data, layout) => {
   const block = { id: "attention-pattern", querySelector: () => ({ textContent: "Who looks <at> whom" }) };
@@ -29,6 +29,8 @@ test("a picture is saved under its heading, what it shows and the model", async 
   assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
   assert.equal(layout.height - 300, layout.margin.t - 36); // what is below is as large as in the page
   assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#111"]);
+  await downloadSvg.click(plotOf([], {}));
+  assert.deepEqual([downloadSvg.title, saved.at(-1)[1].format], ["Save figure as SVG", "svg"]);
   setState({ "b.checkpoint": "gpt" }, false);
   await download.click(plotOf([], {}));
   assert.match(saved.at(-1)[0].layout.title.text, /llama-fables\/step-4, gpt$/);

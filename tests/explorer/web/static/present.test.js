@@ -41,6 +41,7 @@ test("controls of what is elsewhere are not shown, and of settings what they mak
 test("the keys of a presenter's remote go on and back as the arrows do", () => {
   for (const key of ["ArrowRight", "PageDown", " "]) assert.equal(stageCommand(key), "next");
   for (const key of ["ArrowLeft", "PageUp"]) assert.equal(stageCommand(key), "back");
+  assert.deepEqual(["Home", "End", "[", "]"].map(stageCommand), ["first", "last", "head-back", "head-next"]);
   for (const key of ["b", "B", "."]) assert.equal(stageCommand(key), "black");
   for (const key of ["p", "P", "Escape"]) assert.equal(stageCommand(key), "leave");
   for (const key of ["x", "Enter", "Tab"]) assert.equal(stageCommand(key), null);
