@@ -8,6 +8,8 @@ from model.config import ModelConfig
 from model.describe import NOT_NAMED, Description
 from model.transformer_lm import TransformerLM
 
+LICENCE_NAMES = {"mit": "MIT", "apache-2.0": "Apache-2.0"}  # model cards have them in small letters
+
 
 def model_summary(lm: TransformerLM) -> str:
     """Return the model's architecture and size, its device, and the notes on its files, in one line."""
@@ -28,7 +30,7 @@ def summarise_files(description: Description) -> str:
     if types := re.findall(r"(\w+) in \d", rows.get("types", "")):
         parts.append(_("weights stored as {types}", types=", ".join(types)))
     if (licence := rows.get("licence", NOT_NAMED)) != NOT_NAMED:
-        parts.append(_("licence: {name}", name=licence))
+        parts.append(_("licence: {name}", name=LICENCE_NAMES.get(licence, licence)))
     if rows.get("chat template", "none") != "none":
         parts.append(_("with a chat template"))
     return " · ".join(parts)

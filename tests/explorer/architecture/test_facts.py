@@ -31,7 +31,7 @@ def test_facts_end_with_the_notes_on_the_files(lms):
 
 
 def test_facts_of_the_files_are_their_types_licence_and_template():
-    assert summarise_files(describe_model("llama-fables")) == "weights stored as F16 · licence: mit"
+    assert summarise_files(describe_model("llama-fables")) == "weights stored as F16 · licence: MIT"
     rows = ("types", "BF16 in 9, F32 in 2 tensors"), ("licence", "not named"), ("chat template", "210 characters")
     assert summarise_files(Description(rows)) == "weights stored as BF16, F32 · with a chat template"
     assert summarise_files(Description(())) == ""

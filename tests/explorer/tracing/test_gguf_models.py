@@ -47,7 +47,7 @@ def test_the_page_names_the_licence_and_the_chat_template(tmp_path):
     for name in ("fox", "owl"):
         library.catalog.open(tmp_path / f"{name}.gguf")
         facts[name] = PageContents(RunService(library)).model_facts(name)["facts"]
-    assert facts["fox"].endswith("cpu · licence: mit · with a chat template")
+    assert facts["fox"].endswith("cpu · licence: MIT · with a chat template")
     assert "licence" not in facts["owl"]
 
 
