@@ -205,10 +205,14 @@ def test_both_runs_are_on_one_scale(name, style, kind):
             other = {name for name in settings if str(settings[name]) != str(before.get(name))}
             assert other <= {"range", "autorangeoptions"}
     if name == "prediction-path" and all(part["type"] == "scatter" for part in traces[0]):  # probabilities
-        ranges = [figure.traces_and_layout[1]["yaxis"]["range"] for figure in (first, second)]
-        assert ranges[0] == ranges[1]
-        heights = np.log10(np.concatenate([np.ravel(part["y"]) for part in [*traces[2], *traces[3]]]).astype(float))
-        assert ranges[0][0] < heights.min() and heights.max() < ranges[0][1]
+        check_shared_logarithms((first, second), [*traces[2], *traces[3]])
+
+
+def check_shared_logarithms(figures, plot_traces):
+    lows, highs = zip(*(figure.traces_and_layout[1]["yaxis"]["range"] for figure in figures), strict=True)
+    heights = np.log10(np.concatenate([np.ravel(part["y"]) for part in plot_traces]).astype(float))
+    assert len(set(lows)) == len(set(highs)) == 1
+    assert lows[0] < heights.min() and heights.max() < highs[0]
 
 
 @pytest.mark.parametrize("style", CORE)

@@ -114,9 +114,9 @@ def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_th
         for logits in (np.array([8.0, 0, 1]), np.array([6.0, 0, 1]), np.array([0.0, 0, 1]))
     )
     p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
-    told = f"The model’s own p of “w0”: {p_before} → {p_little}."
+    own_change = f"The model’s own p of “w0”: {p_before} → {p_little}."
     assert p_before != p_little
-    assert describe_change_effect(little, before, VOCABULARY) == told
+    assert describe_change_effect(little, before, VOCABULARY) == own_change
     effect = describe_change_effect(much, before, VOCABULARY)
     assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
     assert "own p" in effect
