@@ -153,7 +153,7 @@ def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_d
     assert plot.evaluate(CELL_TEXTS) == within
     plot.hover()
     with person.page.expect_download() as downloading:
-        plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+        plot.locator(".modebar-btn[data-title='Save figure as PNG']").click()
     assert downloading.value.suggested_filename == "tiny-prediction-lens.png"
     source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
     downloaded = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
@@ -185,7 +185,7 @@ def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
     def download() -> np.ndarray:
         plot.hover()
         with person.page.expect_download() as downloading:
-            plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+            plot.locator(".modebar-btn[data-title='Save figure as PNG']").click()
         source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
         return pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
 

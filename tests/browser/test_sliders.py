@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 TABLE = """() => ({
+  scale: Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 1),
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
   drawn: [...document.querySelectorAll("#next-token tbody tr")]
     .filter((row) => row.querySelector(".tag").innerText.includes("pick")).map((row) => row.dataset.token),
@@ -56,7 +57,9 @@ def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(ne
             assert drawn["rows"][token]["cells"] == answered["rows"][token]["cells"], setting
             assert drawn["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
             model = drawn["rows"][token]["cells"][drawn["heads"].index("model") - 1]
-            assert drawn["rows"][token]["plain"] == pytest.approx(100 * float(model), rel=1e-2), setting
+            assert drawn["rows"][token]["plain"] == pytest.approx(100 * drawn["scale"] * float(model), rel=1e-2), (
+                setting
+            )
     person.draw.get_by_label("log bars").check()
     by_powers = page.evaluate(TABLE)
     for row in by_powers["rows"].values():

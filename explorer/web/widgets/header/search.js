@@ -460,7 +460,7 @@ export function rankTokens(vocabulary, typed, count) {
  */
 export function readNumbers(query, words = { layer: [], head: [], neuron: [], position: [] }) {
   const any = (/** @type {"layer" | "head" | "neuron" | "position"} */ kind, ...english) => `(?:${[...english, ...words[kind]].map(escapeRegExp).join("|")})`;
-  const layer = any("layer", "layer", "block", "l"), head = any("head", "attention", "head", "h");
+  const layer = any("layer", "layer", "block", "l"), head = any("head", "head", "h", "attention");
   const neuron = any("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = any("position", "position", "pos", "#");
   const match = (pattern) => new RegExp(`^${pattern}$`, "iu").exec(query.trim().replace(/\s+/g, " "))?.slice(1).map(Number);
   const number = "(\\d{1,6})", gap = "(?:\\s?[.,:/]\\s?| )";

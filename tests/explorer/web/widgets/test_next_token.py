@@ -116,8 +116,8 @@ def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_th
     p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
     own_change = f"The model’s own p of “w0”: {p_before} → {p_little}."
     assert p_before != p_little
-    assert describe_change_effect(little, before, VOCABULARY) == own_change
-    effect = describe_change_effect(much, before, VOCABULARY)
+    assert describe_change_effect(little, before, VOCABULARY)["words"] == own_change
+    effect = describe_change_effect(much, before, VOCABULARY)["words"]
     assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
     assert "own p" in effect
     assert "“w2” is likeliest now: " in effect
