@@ -142,6 +142,11 @@ def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor
     expect(scale.first).to_have_value("1")
 
 
+# Layer and head -> what is painted on its small pattern.
+WRITTEN_MARKS = """(buttons) => Object.fromEntries(buttons.map((button) =>
+  [`${button.dataset.layer}.${button.dataset.head}`, getComputedStyle(button, "::after").content]))"""
+
+
 def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor):
     person = visitor("experiments", **LOOK)
     page, labels = person.page, person.page.locator("#experiments-what-ifs label:visible")
@@ -160,6 +165,8 @@ def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor
     person.tab("Attention")
     person.at_rest()
     expect(person.warning).to_have_count(0)  # it was of the view that was left
+    marks = page.locator("#attention-heads button[data-layer]").evaluate_all(WRITTEN_MARKS)
+    assert marks == {"0.0": "none", "0.1": "none", "1.0": "none", "1.1": '"mean"'}
     stages = person.page.locator("[data-shows=stages]")
     stages.scroll_into_view_if_needed()
     stages.evaluate("stages => { stages.click(); stages.click(); }")  # and again open
