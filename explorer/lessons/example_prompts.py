@@ -9,14 +9,15 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 
+_COPY_A_NAME = N_("copy a name")
 EXAMPLES = {  # what they are called -> text
     N_("a story"): "Once upon a time there was a fox who wanted the moon.",
-    N_("copy a name"): "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
+    _COPY_A_NAME: "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
     N_("a made-up word"): "The wugly bird sat in a tree. A cat looked at the wugly",
     N_("who is she?"): "Lily gave Tom an apple because she was kind. Tom thanked",
 }
 GUESS_EXAMPLES = (
-    *(text for name, text in EXAMPLES.items() if name != "copy a name"),  # of which the next token is a part of a word
+    *(text for name, text in EXAMPLES.items() if name != _COPY_A_NAME),  # whose next token is part of a word
     "My grandmother baked a cake for the",
     "The owl was wise and old. Every night the owl",
     "The sun went down. It was dark, so the children were",
