@@ -97,7 +97,7 @@ PAGE_MENU = (
     "<div>"
 )
 NEXT_TOKEN_HEADER = (
-    "<header><h2>{title}</h2><span class='of-run'></span><small class='chance'>{chance}</small>"
+    "<header><h2>{title}</h2><span class='of-run'></span><small class='chance' title='{chance_is}'>{chance}</small>"
     "<small class='scale'></small><small class='tick'>{tick}</small></header>"
 )
 
@@ -225,7 +225,8 @@ class PageLayout:
             fill_template(
                 NEXT_TOKEN_HEADER,
                 title=_("Next token"),
-                chance=_("chance, with your settings"),
+                chance=_("chance"),
+                chance_is=_("with your settings"),
                 tick=_("model’s own"),
             ),
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),

@@ -101,6 +101,18 @@ def test_parts_of_a_character_are_told_where_there_are_any(visitor):
     expect(definition(person)).to_contain_text(re.compile("^(token|a piece|one of 256)"))
 
 
+@pytest.mark.parametrize("view", ["overview", "attention"])
+def test_few_terms_are_underlined_and_the_others_explained_all_the_same(visitor, view):
+    person = visitor(view, depth="formula")
+    person.all_marked()
+    terms = person.page.locator("[role=tabpanel]:visible .term:visible")
+    lines = terms.evaluate_all("all => all.map((term) => getComputedStyle(term).borderBottomStyle)")
+    assert lines[:3] == ["dotted"] * 3 and set(lines[3:]) == {"none"}
+    plain = terms.nth(3)
+    plain.hover()
+    expect(definition(person)).to_have_text(expected_definition(person, plain.get_attribute("data-term")))
+
+
 def test_all_words_are_listed(person):
     person.page.get_by_text("What do the words mean?").click()
     entries = person.page.locator("#glossary dt")

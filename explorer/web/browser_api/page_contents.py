@@ -12,6 +12,7 @@ from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabul
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary, summarise_files
+from explorer.explain.notation import quote_token, quote_word
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import (
@@ -235,8 +236,10 @@ class PageContents:
         unchanged = sampling_distribution(trace.baseline.logits.row(position)) if trace.baseline else None
         guess_id, is_token = guessed_token(prediction, vocabulary, guess) if guess.strip() else (None, False)
         own_row = {"guess_id": guess_id if is_token else None}
+        quote = quote_word if page_state.selection.is_story else quote_token
         contents = {
-            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row),
+            NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row)
+            | {"after": quote(trace.tokens[position])},
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
             GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: NextTokenPreview.pack(
@@ -254,12 +257,14 @@ class PageContents:
         if page_state.selection.shown == "b":
             table = NextTokenTable.pack_other(prediction, settings, find, other)
             words = summarise_distribution(other.prediction, other.vocabulary, other.after, other.position)
+            table["after"] = quote(other.after)
             return contents | {NEXT_TOKEN: table, NEXT_TOKEN_WORDS: _("B: {summary}", summary=words)}
         words = summarise_difference(prediction, vocabulary, other)
         if not other.has_common_tokens:
             return contents | {NEXT_TOKEN_WORDS: words}
         return contents | {
-            NEXT_TOKEN: NextTokenTable.pack_difference(prediction, vocabulary, settings, find, other),
+            NEXT_TOKEN: NextTokenTable.pack_difference(prediction, vocabulary, settings, find, other)
+            | {"after": quote(trace.tokens[position])},
             NEXT_TOKEN_WORDS: words,
         }
 

@@ -112,6 +112,20 @@ function markAll(findTerms) {
     if (places === LABELS) for (const place of seen(places)) for (const term of findAll(place, ".term")) said(place).add(term.dataset.term);
   }
   for (const place of seen(WITH_LINES)) list(place, findTerms, said(place));
+  underlineFirst();
+}
+
+const MAX_UNDERLINED = 3; // terms of a view, of what stands beside it, and of a step of a walk
+
+/** Underlines few terms of an area; the others are explained all the same. A lesson is about its terms, and a line of words lists them. */
+function underlineFirst() {
+  const counts = new Map();
+  for (const term of findAll(document, ".term")) {
+    if (!term.checkVisibility() || term.closest("#lesson, .words-here")) continue;
+    const area = term.closest("[role=tabpanel], #walk .walk") ?? document.body, count = (counts.get(area) ?? 0) + 1;
+    counts.set(area, count);
+    term.classList.toggle("quiet", count > MAX_UNDERLINED);
+  }
 }
 
 // Gives the function that says which terms the tab of a place, the lesson, a walk, or what is outside of them, has already.

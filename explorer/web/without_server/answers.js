@@ -10,7 +10,7 @@ import { derivationText } from "./derivations/calculations.js";
 import { derivePoint } from "./derivations/points.js";
 import { ask } from "./model.js";
 import { describeChangeEffect, makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
-import { formatCount, formatFixed, formatGeneral } from "./notation.js";
+import { formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks } from "./verification.js";
 import { DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
@@ -75,7 +75,7 @@ export async function* contentsOf(scope, state) {
   const text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
   const contents = {
     problem: "",
-    "next-token": packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()),
+    "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
     guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous), text },
     "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary) : { words: "", chances: "" },

@@ -90,7 +90,10 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("will be drawn") : "");
+  const [role, short] = isActual ? [_("written"), _("written")] : isGuess ? [_("your guess"), _("guess")] : isDrawn ? [_("will be drawn"), _("drawn")] : ["", ""];
+  say(tag, role);
+  tag.dataset.short = short;
+  take.dataset.short = short || _("take");
   element.classList.toggle("tagged", Boolean(tag.textContent));
   say(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
   token.title = [
@@ -171,6 +174,7 @@ export function distribution(element) {
   function fill() {
     const [first, ...titles] = head.rows[0].cells;
     say(first, _("token"));
+    say(find(document, "#answer header h2"), _("Next token after {token}", { token: value.after }));
     say(find(document, "#answer .of-run"), OF_RUN[value.run] ?? "");
     find(box, ".table").dataset.run = value.run;
     first.dataset.note = value.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
