@@ -9,7 +9,12 @@ from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
     has_intervention_additions,
 )
-from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label, logit_bias_terms_symbols
+from explorer.architecture.formulas import (
+    has_logit_bias_terms,
+    logit_bias_terms_label,
+    logit_bias_terms_short_label,
+    logit_bias_terms_symbols,
+)
 from explorer.explain.notation import format_number, format_percent
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
@@ -248,3 +253,15 @@ POSITION_VECTORS_FIGURE = FigureTemplate(
         "shapes": value("frames"),
     },
 )
+
+
+def colour_legend(trace: Trace) -> str:
+    """Name the colours of the bars, each beside a square of it, as Plotly text."""
+    names = {
+        EMBEDDING: _("embedding and position") if "position_embed" in trace else _("embedding"),
+        ATTENTION: _("attention"),
+        FEED_FORWARD: _("feed-forward"),
+    }
+    if has_logit_bias_terms(trace.config):
+        names[NORM] = logit_bias_terms_short_label(trace.config)
+    return "  ".join(f'<span style="color:{colour}">■</span> {name}' for colour, name in names.items())

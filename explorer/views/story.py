@@ -441,7 +441,7 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
-    list_note = _("The list beside may show more: top-k gives it the share of the tokens that it drops.")
+    list_note = _("The list may show more: top-k drops tokens and gives their share to the others.")
     return f"{shares}\n{list_note}"
 
 
@@ -463,7 +463,7 @@ CHOOSING_STEP = View(
             title=N_("What does temperature do?"),
             draw=lambda trace, s: draw_probabilities_by_temperature(trace, s.query),
             verify=verify_captured("logits"),
-            no_inspection=N_("Each line is softmax(logits ÷ temperature); the bars beside it show one temperature."),
+            no_inspection=N_("Each line is softmax(logits ÷ temperature); the bars of the list show one temperature."),
             height=400,
         ),
     ),

@@ -104,6 +104,11 @@ def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_
     assert_legible(page)
     drawing, bar = page.locator(".presented .drawing svg").bounding_box(), page.locator("#stage nav").bounding_box()
     assert 0 <= bar["y"] - drawing["y"] - drawing["height"] < 40
+    arrow, answer = (
+        page.locator(f".presented .drawing {part}").last.bounding_box() for part in (".spine", ".answer:not(.share)")
+    )
+    assert 0 < answer["x"] - arrow["x"] - arrow["width"] < 24
+    assert abs(answer["y"] + answer["height"] / 2 - arrow["y"] - arrow["height"] / 2) < 8
     page.locator(".presented .head").first.click()
     expect(page.locator(".presented .crumb")).to_have_count(4)
     page.keyboard.press("ArrowRight")

@@ -21,11 +21,44 @@ def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
     person = newcomer().open("choosing", depth="story", temperature=0.8)
     line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")
+    expect_bars_in_the_colours_of_lines(person)
     held = []
     person.page.route("**/explorer/answer", lambda route: held.append(route))
     person.set("temperature", 1.3)
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[1.3,1.3]]'")
     person.page.unroute_all(behavior="ignoreErrors")
+
+
+def expect_bars_in_the_colours_of_lines(person):
+    """Expect the first bars to be those of the lines, in their order; on a telephone, with the slider, below them."""
+    page = person.page
+    names, colours = page.evaluate(
+        """() => {
+          const { data } = document.querySelector("#choosing-temperature .plot");
+          return [data.map(({ name }) => name), data.map(({ line }) => line.color)];
+        }"""
+    )
+    rows = page.evaluate(
+        """() => [...document.querySelectorAll("#next-token tbody tr")].map((row) => [
+          row.querySelector(".text").textContent, getComputedStyle(row.querySelector(".bars b")).backgroundColor])"""
+    )
+    around = "\u2068\u2069· "
+    assert [colour for _text, colour in rows[: len(names)]] == [rgb(colour) for colour in colours]
+    for (text, _colour), name in zip(rows, names, strict=False):
+        assert not text.isprintable() or text.strip(around) == name.strip(around)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator("#next-token").evaluate("list => list.scrollIntoView({ block: 'center' })")
+    figure, bars, slider = (
+        page.locator(place).bounding_box()
+        for place in ("#choosing-temperature .plot", "#next-token table", "#temperature input[type=range]")
+    )
+    assert figure["y"] + figure["height"] < bars["y"] and bars["y"] + bars["height"] < slider["y"] < 700
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def rgb(colour: str) -> str:
+    """Return a colour "#rrggbb" as the browser tells it."""
+    return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
 def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(newcomer):

@@ -1,6 +1,7 @@
 """Map of the model on a telephone as it is painted: from top to bottom, and within the screen."""
 
 import re
+from itertools import combinations
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -96,6 +97,14 @@ def test_on_a_telephone_the_running_sum_is_all_in_sight(visitor):
     )
     assert min(right - left for left, right in bars) >= 3
     assert min(left for left, _ in bars) >= 0 and max(right for _, right in bars) <= TELEPHONE["width"]
+    numbers = plot.locator(".scatterlayer text").evaluate_all(
+        """(nodes) => nodes.filter((node) => getComputedStyle(node).visibility === "visible")
+          .map((node) => node.getBoundingClientRect())
+          .map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
+    )
+    assert len(numbers) > len(bars) / 3 and min(left for left, *_ in numbers) >= 0
+    for one, other in combinations(numbers, 2):
+        assert one[1] < other[0] or other[1] < one[0] or one[3] < other[2] or other[3] < one[2]
 
 
 @pytest.mark.exhaustive

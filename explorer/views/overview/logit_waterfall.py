@@ -20,7 +20,7 @@ from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_term
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, format_six_digits
+from explorer.explain.notation import format_contribution, format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import _
@@ -28,7 +28,8 @@ from explorer.views import graph_objects as go
 from explorer.views.labels import target_and_contrast
 from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.overview.map_parts import MapPart
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
+from explorer.views.shared_plots import colour_legend
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, note_above
 
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
@@ -138,24 +139,25 @@ def logit_waterfall_chart(
         logit=format_six_digits(overview.attribution.logit),
     )
     clicks = [selection.as_dict() | change for change in (*selections, {"view": "prediction"})]
+    width = min(18, 0.2 * plan.block_length)
     bars = go.Bar(
         x=[*x, end],
         y=[*values, after[-1]],
         base=[*before, 0.0],
-        width=min(18, 0.2 * plan.block_length),
+        width=width,
         marker={"color": [*colors, RESIDUAL]},
         text=[*hover_texts, total_text],
         textposition="none",
         customdata=[tuple(click[field] for field in CLICK_FIELDS) for click in clicks],
         hovertemplate="%{text}<extra></extra>",
     )
-    ends = [i for i, color in enumerate(colors) if color == FEED_FORWARD][:-1] if plan.has_room_for_labels else []
-    sums = go.Scatter(
-        x=[*((x[i] + x[i + 1]) / 2 for i in ends), end],
-        y=[*after[ends], after[-1]],
-        text=[format_number(value) for value in (*after[ends], after[-1])],
+    steps = range(len(x)) if plan.has_room_for_labels else ()
+    words = go.Scatter(
+        x=[position + (width / 2 if i else -width / 2) for i, position in enumerate((*(x[i] for i in steps), end))],
+        y=[*(max(before[i], after[i]) for i in steps), after[-1]],
+        text=[*(format_contribution(values[i]) for i in steps), format_contribution(after[-1]).removeprefix("+")],
         mode="text",
-        textposition="top center",
+        textposition=["top left" if i else "top right" for i in (*steps, len(x))],
         textfont={"size": 11},
         hoverinfo="skip",
         cliponaxis=False,
@@ -165,9 +167,10 @@ def logit_waterfall_chart(
         for (left, right), y in zip(pairwise([*x, end]), after, strict=True)
     ]
     return figure(
-        [bars, sums],
+        [bars, words],
         alt=alt,
         shapes=[{**joint, "layer": "below"} for joint in joints],
+        annotations=note_above(colour_legend(trace)),
         showlegend=False,
         margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
         xaxis={
@@ -179,7 +182,7 @@ def logit_waterfall_chart(
             "ticktext": [_("embedding"), *(plan.title(layer) for layer in layers), _("logit")],
         },
         yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
-    )
+    ).set_meta(has_numbers=True)
 
 
 def logit_summands(trace: Trace, plan: LandscapeLayout, overview: ForwardPassOverview) -> Iterator[LogitSummand]:

@@ -19,7 +19,6 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -30,12 +29,10 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.shared_plots import component_bar_data
+from explorer.views.shared_plots import colour_legend, component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
-    FEED_FORWARD,
-    NORM,
     RESIDUAL,
     SELECTED,
     cell_frame,
@@ -124,18 +121,6 @@ PARTS_FIGURE = FigureTemplate(
         "bargap": 0.2,
     },
 )
-
-
-def colour_legend(trace: Trace) -> str:
-    """Name the colours of the bars, each beside a square of it, as Plotly text."""
-    names = {
-        EMBEDDING: _("embedding and position") if "position_embed" in trace else _("embedding"),
-        ATTENTION: _("attention"),
-        FEED_FORWARD: _("feed-forward"),
-    }
-    if has_logit_bias_terms(trace.config):
-        names[NORM] = logit_bias_terms_short_label(trace.config)
-    return "  ".join(f'<span style="color:{colour}">■</span> {name}' for colour, name in names.items())
 
 
 def head_contribution_map(

@@ -117,14 +117,17 @@ function markAll(findTerms) {
 
 const MAX_UNDERLINED = 3; // terms of a view, of what stands beside it, and of a step of a walk
 
-/** Underlines few terms of an area; the others are explained all the same. A lesson is about its terms, and a line of words lists them. */
+/** Underlines few terms of an area, each once on the page; the others are explained all the same. A lesson is about its terms, and a line of words lists them. */
 function underlineFirst() {
-  const counts = new Map();
+  const counts = new Map(), names = new Set();
   for (const term of findAll(document, ".term")) {
     if (!term.checkVisibility() || term.closest("#lesson, .words-here")) continue;
-    const area = term.closest("[role=tabpanel], #walk .walk") ?? document.body, count = (counts.get(area) ?? 0) + 1;
-    counts.set(area, count);
-    term.classList.toggle("quiet", count > MAX_UNDERLINED);
+    const { term: name } = /** @type {HTMLElement} */ (term).dataset, area = term.closest("[role=tabpanel], #walk .walk") ?? document.body;
+    const count = counts.get(area) ?? 0, isUnderlined = count < MAX_UNDERLINED && (area.matches(".walk") || !names.has(name));
+    term.classList.toggle("quiet", !isUnderlined);
+    if (!isUnderlined) continue;
+    counts.set(area, count + 1);
+    names.add(name);
   }
 }
 

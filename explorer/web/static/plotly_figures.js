@@ -286,6 +286,17 @@ export function thinTicks(plot) {
   }
 }
 
+/** Hides numbers that stand beside points where they would lie over larger ones. */
+export function thinNumbers(plot) {
+  const sizeOf = ({ textContent }) => Math.abs(parseFloat(textContent.replace("−", "-")));
+  const words = findAll(plot, ".scatterlayer text").sort((a, b) => sizeOf(b) - sizeOf(a)), shown = /** @type {DOMRect[]} */ ([]);
+  for (const word of words) {
+    const box = word.getBoundingClientRect(), isFree = shown.every((other) => box.right < other.left || other.right < box.left || box.bottom < other.top || other.bottom < box.top);
+    word.style.visibility = isFree ? "" : "hidden";
+    if (isFree) shown.push(box);
+  }
+}
+
 const axesOf = ({ _fullLayout: layout }) => Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name)).map((name) => layout[name]);
 
 /**

@@ -5,7 +5,7 @@ import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.j
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
@@ -141,6 +141,7 @@ export function figure(element) {
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
   let written = []; // what is drawn but for marks and images, which are drawn anew without all else
   let named; // whose tokens it is about, if not the seen run's
+  let hasNumbers = false; // beside its points
   let shownColumn = -1; // to which it was scrolled
   let image = null; // of more cells than Plotly draws
   let changes = null; // what points make of a run (graph_objects.py)
@@ -196,7 +197,7 @@ export function figure(element) {
     }
     written = rest;
     plot.ariaLabel = meta.alt;
-    ({ of: named, changes = null } = meta);
+    ({ of: named, changes = null, has_numbers: hasNumbers = false } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     write();
     if (!isHeard) firstDrawn();
@@ -227,6 +228,7 @@ export function figure(element) {
     writeCellTexts(plot);
     setReadableBarInk(plot);
     thinTicks(plot);
+    if (hasNumbers) thinNumbers(plot);
   }
 
   const editAt = (place) => place.reduce((texts, at) => texts[at], changes.texts); // not every point has one

@@ -26,7 +26,7 @@ const LEVELS = ["", "block", "head", "cell"];
 export function drawingLayout(model, { level, layer, head }, { width, height }) {
   const isNarrow = width < NARROW, rows = model.rows.length, layers = model.blocks.length;
   const letters = Math.min(Math.max(...model.rows.map(([, , text]) => text.length), 6), isNarrow ? 8 : 13);
-  const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? Math.min(60, 14 + 9.8 * model.answer.length) : Math.min(130, 44 + 9.8 * model.answer.length);
+  const left = Math.max(isNarrow ? 0 : 72, letters * (isNarrow ? SMALL : CHARACTER) + 14), right = isNarrow ? roomBeside(model.answer, width) || Math.min(60, 14 + 9.8 * model.answer.length) : Math.min(130, 44 + 9.8 * model.answer.length);
   const all = width - left - right, isOpen = level !== "";
   const share = layers === 1 ? 1 : isNarrow ? 0.86 : { block: 0.58, head: 0.64, cell: 0.8 }[level] ?? 0;
   const closed = isOpen ? (all * (1 - share)) / Math.max(1, layers - 1) : all / layers;
@@ -48,6 +48,9 @@ export function drawingLayout(model, { level, layer, head }, { width, height }) 
   const steps = { x: pattern.x + pattern.w + (isNarrow ? 6 : 72), w: Math.max(0, card.x + card.w - pattern.x - pattern.w - (isNarrow ? 14 : 80)) };
   return { width, height, left, right, at, wide, room, join, mlp, gap, y, pitch, tall, widest: Math.min(WIDEST, Math.max(3, (0.22 * all) / layers)), middle, card, pattern, steps };
 }
+
+/** Pixels that a short answer takes at the end of a narrow drawing's stream; 0 for one that stands below it. @param {string} answer @param {number} width */
+const roomBeside = (answer, width) => (20 + 10.2 * answer.length <= 0.2 * width ? 20 + 10.2 * answer.length : 0);
 
 /** Where the heads of an open block are: as large as all fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
 function replyGrid(heads, card) {
@@ -331,8 +334,9 @@ export function wholeModel(element) {
     const last = half(norms.at(-1)) + 3;
     put("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${middle - last}l${last + 3} ${last}l${-last - 3} ${last}Z` });
     const narrow = width() < NARROW, room = (right - 24) / 9.8, isOpen = Boolean(opened().level), { answer, probability, rank } = model;
-    const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 28 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
-    put("stream", "answer", "text", { class: "answer", ...place }, fit(answer, narrow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(4, room)));
+    const isBelow = narrow && !roomBeside(answer, width());
+    const place = isBelow ? { x: width() - 2, "text-anchor": "end", y: middle + 28 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
+    put("stream", "answer", "text", { class: "answer", ...place }, fit(answer, isBelow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(narrow ? answer.length : 4, room)));
     put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow && isStory() ? "" : percent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
