@@ -101,6 +101,28 @@ def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bun
     expect(page.locator("#bar")).to_be_hidden()
 
 
+NAMED = "[...document.querySelectorAll('#lesson .told em')].map(({ textContent }) => textContent)"
+
+
+@pytest.mark.parametrize(("lesson", "number"), [("choosing-the-next-word", 9), ("who-looks-at-whom", 8)])
+def test_a_button_that_a_step_names_is_in_sight_and_a_slide_says_where_it_is(page, bundled_address, lesson, number):
+    open_lesson(page, bundled_address, lesson=lesson, step=number)
+    step = LESSONS[lesson].step(number)
+    if step.question:
+        reply(page, step)
+        expect(column(page).locator(".after em").first).to_be_visible()
+    names = [name for name in page.evaluate(NAMED) if name[0].isupper()]
+    assert names
+    for name in names:
+        expect(page.get_by_role("button", name=name).locator("visible=true").first).to_be_in_viewport()
+    page.locator("#present-lesson").click()
+    told = page.locator("#stage .keys")
+    while told.text_content() != "The button is on the page: Esc":
+        expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides says it
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")
+
+
 @pytest.mark.exhaustive
 def test_the_browsers_back_goes_a_step_back(page, bundled_address):
     open_lesson(page, bundled_address, lesson=CORE_LESSON)

@@ -296,6 +296,7 @@ export function stage(element) {
     document.body.dataset.page = shown.page ?? "";
     place(shown.problem ? "" : shown.picture, retitle);
     tellReplies();
+    tellKeys();
   }
 
   // A button that ends leaves the keyboard to the slides.
@@ -358,9 +359,17 @@ export function stage(element) {
     else if (document.activeElement === black || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
   }
 
-  // How to go on, where the arrow keys do not.
+  // How to go on, where the arrow keys do not, and where a button is that the words name.
   function tellKeys() {
-    if (deck) say(find(box, ".keys"), isInPicture(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+    if (!deck) return;
+    const isInside = isInPicture(/** @type {HTMLElement} */ (document.activeElement));
+    say(find(box, ".keys"), isInside ? _("Page ↓: next slide") : namesButton() ? _("The button is on the page: Esc") : "");
+  }
+
+  /** Whether a lesson's words name a button, which no slide has. */
+  function namesButton() {
+    const names = findAll(document, "#lesson .told em").filter((name) => name.checkVisibility({ visibilityProperty: true })).map((name) => name.textContent);
+    return names.length > 0 && findAll(document, ":is(#view, #generation) :is(button, summary)").some((control) => names.includes(control.textContent.replace(/^▶ /, "").trim()));
   }
 
   function openNotes() {
