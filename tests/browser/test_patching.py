@@ -122,7 +122,7 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
     press_patch(person, "positions_denoise", "Patch this into A")
     expect(person.page).to_have_url(re.compile(r"key=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
     person.at_rest()
-    plot.focus()  # the keyboard says as much: A's token is at another place in the picture
+    plot.focus()  # the keyboard says as much: A's token is at another place in the figure
     plot.press("ArrowLeft")
     expect(person.page).to_have_url(re.compile("key=1&"))
     plot.press("Enter")

@@ -55,7 +55,7 @@ def test_what_is_told_covers_nothing_that_is_pressed(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_picture_wider_than_its_place_says_so(visitor):
+def test_a_figure_wider_than_its_place_says_so(visitor):
     person = visitor("prediction", viewport=TELEPHONE)
     assert_scroll_hint(person, person.page.locator("#prediction-lens .html-container"))
 

@@ -206,7 +206,7 @@ def test_several_heads_are_seen_together(person):
 
 
 @pytest.mark.exhaustive
-def test_a_chosen_neuron_is_followed_by_every_picture(person):
+def test_a_chosen_neuron_is_followed_by_every_figure(person):
     person.tab("Feed-forward")
     tokens = person.page.locator("#feed_forward-tokens .plot")
     expect(tokens).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -116,7 +116,7 @@ def test_b_has_another_prompt_in_place_of_its_own(person):
 
 
 @pytest.mark.exhaustive
-def test_pictures_are_never_those_of_what_was_asked_before(person):
+def test_figures_are_never_those_of_what_was_asked_before(person):
     """Covers a choice and a change between two presses of the switch, however quick."""
     compare(person)
     changes = {
@@ -135,7 +135,7 @@ def test_pictures_are_never_those_of_what_was_asked_before(person):
 
 
 @pytest.mark.exhaustive
-def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
+def test_figures_that_follow_no_selection_show_the_run_that_is_chosen(person):
     """Thumbnails of heads and their badge are those of the run that the large figure shows."""
     compare(person)
     mark = person.page.locator("#attention-heads .evidence-mark")

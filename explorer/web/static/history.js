@@ -3,7 +3,7 @@
 // lesson was left.
 import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
-import { figureInSight, pictures, reveal, widgetBlock } from "./widget_contents.js";
+import { figureInSight, figures, reveal, widgetBlock } from "./widget_contents.js";
 import { announce, find, make, notify, saveText, say } from "./dom.js";
 import { saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
@@ -147,7 +147,7 @@ export async function copyPython(button) {
 /** Saves the numbers of the figure in sight, or else of the first that is drawn, and says which. @param {HTMLElement} button */
 export function saveNumbersInSight(button) {
   closeAround(button);
-  const blocks = [document.getElementById(figureInSight()), ...pictures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
+  const blocks = [document.getElementById(figureInSight()), ...figures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
   if (!plot) return announce(_("No figure with numbers is drawn here."));
   saveNumbers(plot);
   notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), COPIED);
@@ -328,9 +328,9 @@ export function initialPrompt(ran) {
 /**
  * @param {string} words
  * @param {import("./page_state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
- * @param {string} [picture] element id of what is to come into sight
+ * @param {string} [figure] element id of what is to come into sight
  */
-export function linkTo(words, look, picture) {
+export function linkTo(words, look, figure) {
   const link = make("a", {}, words);
   const lead = () => { link.href = urlWithoutRoom(urlOfState({ ...state, ...look }, location.href)).href; };
   lead();
@@ -341,7 +341,7 @@ export function linkTo(words, look, picture) {
     const { edits, ...selection } = look;
     if (edits) setEdits(edits.split("~"));
     pick(selection);
-    if (picture) reveal(picture);
+    if (figure) reveal(figure);
   });
   return link;
 }

@@ -84,7 +84,7 @@ function topKSlider() {
 }
 
 // Text as it is written: while tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
-// all pictures do.
+// all figures do.
 
 const LOOK_MS = 2000; // between two looks whether the server is still there
 const QUIET_MS = 300; // without another token until it is taken that they stopped coming
@@ -201,7 +201,7 @@ export function dropUnshownTokens() {
 let wanted = -1; // the most important question since the last was sent, by its place in ABOUT
 /** @type {{ action: Action, resolve: (isDone: boolean) => void, isWanted: () => boolean }[]} */
 const actions = []; // of which the first is being done
-/** @type {{ picture: string, point: Record<string, any>, tell: (words: string) => void } | null} */
+/** @type {{ figure: string, point: Record<string, any>, tell: (words: string) => void } | null} */
 let clicked = null; // a point that the next question is about, too
 let done = Promise.resolve(); // all of them
 /** @type {{ hasBegun: boolean, abort: () => void } | null} */
@@ -237,13 +237,13 @@ export function act(action, isWanted = () => true) {
 
 /**
  * How the number at a clicked point comes about: asked with what the click chooses, which is to be chosen next.
- * @param {string} picture
+ * @param {string} figure
  * @param {Record<string, any>} point
  * @returns {Promise<string>} "" where nobody tells
  */
-export function inspect(picture, point) {
+export function inspect(figure, point) {
   clicked?.tell("");
-  const told = /** @type {Promise<string>} */ (new Promise((tell) => { clicked = { picture, point, tell }; }));
+  const told = /** @type {Promise<string>} */ (new Promise((tell) => { clicked = { figure, point, tell }; }));
   queueMicrotask(() => { if (clicked) ask("tune"); }); // or else it chooses nothing
   return told;
 }
@@ -351,7 +351,7 @@ export function requestView(mode) {
   ask(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
 }
 
-/** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
+/** Which of two runs all figures show, those that follow no selection too. @param {string} shown */
 export function show(shown) {
   setState({ shown });
   ask("view");

@@ -1,5 +1,5 @@
 // @ts-check
-// Pictures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
+// Figures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
 // black or white ink.
 import { widgetBlock, reportBroken } from "./widget_contents.js";
 import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, saveText, set, theme } from "./dom.js";
@@ -22,7 +22,7 @@ export function encodeBase64(bytes) {
   return btoa(text);
 }
 
-// Small pictures of a byte a pixel, as bitmap files of 256 colours: the pixels are the bytes as Python sent them, so that
+// Small images of a byte a pixel, as bitmap files of 256 colours: the pixels are the bytes as Python sent them, so that
 // nothing is computed for each of them here, and another theme is other colours alone.
 
 const START = 1080; // of the pixels: a multiple of 3, so that what is before and what follows are each base64 of their own
@@ -31,7 +31,7 @@ const START = 1080; // of the pixels: a multiple of 3, so that what is before an
 export const bitmapRowBytes = (width) => Math.ceil(width / 4) * 4;
 
 /**
- * The beginning of a data URL, which the base64 of a picture's bytes ends: row by row from the top, `bitmapRowBytes` each.
+ * The beginning of a data URL, which the base64 of an image's bytes ends: row by row from the top, `bitmapRowBytes` each.
  * @param {Channels[]} colours of the bytes 0 to 255
  * @param {number} width pixels
  * @param {number} height pixels
@@ -83,7 +83,7 @@ export function setReadableBarInk(plot) {
 }
 
 // Words in the cells of heatmaps. Plotly formats and measures each before it writes it, which takes about as long as all
-// else of such a picture.
+// else of such an image.
 
 const LINE_STEP = 1.15; // from one line of a cell to the next, in sizes
 const WIDE = 0.65, HIGH = 1.3, DOWN = 0.35; // of a letter, of a line, and from a cell's middle to the line, in sizes, as Plotly reckons
@@ -347,7 +347,7 @@ export const config = () => made ??= {
   locale: language, locales: { [language]: { dictionary } },
 };
 
-// A picture as a file, which Plotly draws anew: with the words and inks that are written over its own in the page, and
+// A figure as a file, which Plotly draws anew: with the words and inks that are written over its own in the page, and
 // with what the page says around it.
 
 /** @param {"png" | "svg"} format */
@@ -385,9 +385,9 @@ export function drawnNumbers({ _fullData, _fullLayout }) {
 export const saveFigure = (plot, format) =>
   plotly().downloadImage(alone(plot), { format, scale: format === "png" ? 2 : 1, filename: fileName(plot) }).catch(tellUnsaved);
 
-const LINE = 17, CHARACTER = 6.2; // pixels of a line above the picture, and of a letter in it, about
+const LINE = 17, CHARACTER = 6.2; // pixels of a line above the figure, and of a letter in it, about
 
-/** The picture under its heading, what it shows and the model. */
+/** The figure under its heading, what it shows and the model. */
 export function alone(plot) {
   const { data, layout, _fullLayout: { width, height, margin } } = plot, longest = Math.floor(width / CHARACTER);
   const heading = inLines(widgetBlock(plot)?.querySelector("h2")?.textContent ?? "", longest);
@@ -399,7 +399,7 @@ export function alone(plot) {
   };
   const annotations = [...(layout.annotations ?? []), ...findAll(plot, ".hm").flatMap((cells) => annotationsOf(plot, cells))];
   const room = { height: height + above, margin: { ...layout.margin, t: margin.t + above } };
-  const paper_bgcolor = getComputedStyle(document.body).getPropertyValue("--body-background-fill"); // which is seen through the picture in the page
+  const paper_bgcolor = getComputedStyle(document.body).getPropertyValue("--body-background-fill"); // which is seen through the figure in the page
   return { data: data.map((trace, i) => ({ ...trace, ...inksOf(plot, i) })), layout: { ...layout, ...room, paper_bgcolor, annotations, title } };
 }
 
@@ -439,5 +439,5 @@ const tellUnsaved = (error) => reportBroken(error, _("The browser could not save
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
 // and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has
 // an address.
-/** Has Plotly refer to parts of its pictures by their names alone. */
+/** Has Plotly refer to parts of its figures by their names alone. */
 export const addBaseElement = () => document.head.prepend(document.createElement("base"));

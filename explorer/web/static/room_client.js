@@ -191,7 +191,7 @@ export function changeTo(theirs, mine) {
   return Object.fromEntries(Object.entries(theirs).filter(isOther));
 }
 
-/** What a change asks for: another run, another tab or picture, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
+/** What a change asks for: another run, another tab or figure, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
 export function changeScope(change) {
   const names = Object.keys(change);
   if (names.some((name) => OF_RUN.includes(name) || name.startsWith("b."))) return "run";

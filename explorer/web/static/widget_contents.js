@@ -1,6 +1,6 @@
 // @ts-check
 // What Python gives the widgets to show, by their elements' ids: when it is drawn, what is marked as old until it is,
-// and what stands in a picture's place or below it.
+// and what stands in a figure's place or below it.
 import { ask, inspect } from "./page_actions.js";
 import { call, Refused, visitor } from "./server_connection.js";
 import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
@@ -8,7 +8,7 @@ import { _ } from "./translations.js";
 import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./page_state.js";
 
-// Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
+// Figures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
 // comes at once, as to dim all of them takes a fifth of a click's time.
 
 const AT_ONCE = 300; // milliseconds
@@ -27,9 +27,9 @@ const UNDRAWN = "#view > :not([hidden]) .panels > .block:not([data-drawn])"; // 
  * @param {string} view the open tab
  */
 export function outdatedSelectors(question, view) {
-  const pictures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
-  const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [pictures, ...rest, `#${ADVICE}`];
-  const old = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${pictures}:not(.once)`, ...rest], view: [pictures, ...rest], show: all }[question];
+  const figures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
+  const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [figures, ...rest, `#${ADVICE}`];
+  const old = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[question];
   return [`#${NEXT_TOKEN}`, ...old];
 }
 
@@ -55,7 +55,7 @@ function mark(number, question, view, before) {
   }, AT_ONCE);
 }
 
-/** Whether a picture of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
+/** Whether a figure of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
 export const hasOutdatedFigures = () => [...old, ...findAll(document, UNDRAWN)].some((block) => block.checkVisibility());
 
 /** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
@@ -180,15 +180,15 @@ const precedes = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION
 // A hidden page has no frames.
 const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 100); });
 
-// Bringing a picture into sight.
+// Bringing a figure into sight.
 
 const SCROLLS = ["wheel", "touchmove", "keydown", "pointerdown"]; // what a visitor scrolls with
 
-/** Scrolls to a picture once it is drawn; its tab may be about to open. @param {string} id of its element */
+/** Scrolls to a figure once it is drawn; its tab may be about to open. @param {string} id of its element */
 export function reveal(id) {
   unfold(id);
-  const picture = find(document, `#${id} [data-draws]`);
-  if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
+  const figure = find(document, `#${id} [data-draws]`);
+  if (!figure?.clientWidth) return requestAnimationFrame(() => reveal(id));
   intoView(id);
   const leftAlone = new AbortController(), { signal } = leftAlone;
   for (const event of SCROLLS) window.addEventListener(event, () => leftAlone.abort(), { signal, passive: true });
@@ -205,25 +205,25 @@ function intoView(id) {
   find(document, `#${id}`).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
 }
 
-// Pictures above it that are still to come may push it out of sight.
+// Figures above it that are still to come may push it out of sight.
 /** @param {() => void} act */
 function whenDrawn(act) {
   if (hasOutdatedFigures()) requestAnimationFrame(() => whenDrawn(act)); else act();
 }
 
-// Which picture was looked at last: the one that was clicked, or had the keyboard.
+// Which figure was looked at last: the one that was clicked, or had the keyboard.
 
-const PICTURE = "#view .panels > .block, #next-token";
+const FIGURE = "#view .panels > .block, #next-token";
 let last = "", lastView = "";
 
-/** The pictures that the open tab shows now, folded ones too. */
-export const pictures = () => findAll(document, "#view .panels > .block").filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
+/** The figures that the open tab shows now, folded ones too. */
+export const figures = () => findAll(document, "#view .panels > .block").filter((figure) => figure.checkVisibility() && figure.querySelector("[data-draws], .unfold"));
 
-/** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
+/** The element id of the figure that a visitor looks at: the last one clicked, or else the first in sight. */
 export function figureInSight() {
-  const all = pictures(), ids = all.map(({ id }) => id);
+  const all = figures(), ids = all.map(({ id }) => id);
   if (ids.includes(last) || (last === NEXT_TOKEN && lastView === state.view)) return last;
-  const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
+  const inSight = all.find((figure) => figure.getBoundingClientRect().bottom > innerHeight / 4);
   return (inSight ?? all[0])?.id ?? "";
 }
 
@@ -231,13 +231,13 @@ export function figureInSight() {
 export function watchViewedFigures() {
   for (const kind of ["pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => {
-      const picture = /** @type {Element} */ (target).closest?.(PICTURE);
-      if (picture) [last, lastView] = [picture.id, state.view];
+      const figure = /** @type {Element} */ (target).closest?.(FIGURE);
+      if (figure) [last, lastView] = [figure.id, state.view];
     });
 }
 
-// Pictures that wait for what takes long: a button that has it worked out, how far that is, and a button that ends it. What
-// several pictures wait for is one job, by its name.
+// Figures that wait for what takes long: a button that has it worked out, how far that is, and a button that ends it. What
+// several figures wait for is one job, by its name.
 
 /** @typedef {{ name: string, seconds: number }} Job */
 /** @typedef {"begin_job" | "begin_opening" | "begin_check"} Begins of a function that begins a job */
@@ -247,7 +247,7 @@ export function watchViewedFigures() {
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
 const UNASKED_S = 10; // what takes less is worked out without a button
 
-/** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
+/** Name of a job -> how the figures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
 /** Name of a job that is being worked out -> how far it is. @type {Map<string, Attempt>} */
 const running = new Map();
@@ -259,7 +259,7 @@ const ended = new Set();
 let leaving = Promise.resolve();
 
 /**
- * Shows in a picture's widget what it waits for. Gives the function to call with that, or with null where it waits for
+ * Shows in a figure's widget what it waits for. Gives the function to call with that, or with null where it waits for
  * nothing.
  * @param {HTMLElement} element
  * @returns {(job: Job | null) => void}
@@ -272,7 +272,7 @@ function jobsIn(element) {
 
   /** @param {Progress | null} progress */
   function show(progress) {
-    if (progress?.state === "done") return; // the picture comes
+    if (progress?.state === "done") return; // the figure comes
     element.classList.toggle("coming", Boolean(progress && isJobRunning(progress)));
     if (progress && isJobRunning(progress)) return showProgress(progress);
     const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), start);
@@ -289,9 +289,9 @@ function jobsIn(element) {
 
   onState(element, () => { if (job && view !== state.view) drop(); }); // nobody looks any more
   function drop() {
-    const pictures = shown.get(job.name);
-    pictures?.delete(show);
-    if (!pictures?.size) shown.delete(job.name), leave(job.name);
+    const figures = shown.get(job.name);
+    figures?.delete(show);
+    if (!figures?.size) shown.delete(job.name), leave(job.name);
   }
 
   return (next) => {
@@ -380,14 +380,14 @@ export function duration(seconds) {
   return _("{seconds} s", { seconds: Math.max(1, Math.round(seconds)) });
 }
 
-// Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
+// Below a figure: what vouches for its numbers, and how the one that was clicked comes about.
 
 const BESIDE = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields that no derivation depends on
 
 /** @typedef {{ label: () => string, act: () => void }} PointAction a button beside a derivation, which stays when it is pressed */
 
 /**
- * Shows both in a picture's widget. Gives the function to call with a clicked point (clicked_point.py), before the click
+ * Shows both in a figure's widget. Gives the function to call with a clicked point (clicked_point.py), before the click
  * changes the state, and with what can be done with it; its answer stays until what it is about changes, or it is closed.
  * @param {Element} element
  * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}
@@ -479,13 +479,13 @@ export function restoreFolds(unfolded) {
   ask("view");
 }
 
-// What a picture's widget is given: a picture, or in its place a sentence that says why there is none.
+// What a figure's widget is given: a figure, or in its place a sentence that says why there is none.
 
 /**
- * Calls `show` with every picture that Python gives the widget of an element, and shows every sentence itself.
+ * Calls `show` with every figure that Python gives the widget of an element, and shows every sentence itself.
  * @param {HTMLElement} element
  * @param {HTMLElement} drawing what is hidden behind a sentence
- * @param {(picture: any) => any} show it is drawn once that resolves
+ * @param {(figure: any) => any} show it is drawn once that resolves
  */
 export function onFigureContent(element, drawing, show) {
   const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);

@@ -61,9 +61,9 @@ export async function openRun(state, isTraced = true) {
   };
 }
 
-/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ picture: string, point: any }} inspected */
-export async function derivationOf(state, { picture, point }) {
-  return derivationText(await derivePoint(await openRun(state), picture, point), state.depth);
+/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ figure: string, point: any }} inspected */
+export async function derivationOf(state, { figure, point }) {
+  return derivationText(await derivePoint(await openRun(state), figure, point), state.depth);
 }
 
 /** The contents in stages, those that are quick first.

@@ -1,5 +1,5 @@
 // @ts-check
-// A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; the grid of a small picture for
+// A Plotly figure in its panel, with lines between tokens, narrow figures and moving points; the grid of a small figure for
 // each head, and the table of their scores.
 import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.js";
 import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
@@ -9,7 +9,7 @@ import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, fol
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
-// Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
+// Lines between tokens at the left and at the right of a figure: pointing at a token, or at a line, shows its lines alone
 // and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
 // the lines' own paths are laid over them.
 
@@ -18,7 +18,7 @@ import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from 
 const NEAR = 8; // pixels from a line
 const EDGE = 0.12; // of the way across, where tokens are pointed at
 const SIDES = ["query", "key"];
-/** What is known of a picture: what is shown, the length of the text, the tokens that have lines. */
+/** What is known of a figure: what is shown, the length of the text, the tokens that have lines. */
 const known = new WeakMap();
 
 // What a place of the pointer means: { query }, { key }, both of a line, or null.
@@ -83,7 +83,7 @@ function listen(plot) {
   });
 }
 
-/** To be called after every drawing of such a picture. @param {any} plot @param {number} length of the text */
+/** To be called after every drawing of such a figure. @param {any} plot @param {number} length of the text */
 function followLines(plot, length) {
   const dots = plot.calcdata.at(-1), before = known.get(plot);
   known.set(plot, { chosen: before?.chosen ?? null, length, tokens: new Set(dots.map(({ y }) => y)) });
@@ -91,7 +91,7 @@ function followLines(plot, length) {
   show(plot, known.get(plot).chosen);
 }
 
-// What a point of a picture, as Plotly names it in an event, stands for.
+// What a point of a figure, as Plotly names it in an event, stands for.
 
 /** Of several points at a place of an axis the one under the pointer: each of a group's bars has its own part of the place. */
 function pointUnder(plot, points, { clientX, clientY }) {
@@ -135,7 +135,7 @@ const lineAt = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1,
 /** @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
-  const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
+  const plot = find(element, ".plot"); // to which Plotly adds what it knows of the figure
   const selects = JSON.parse(plot.dataset.selects), inspect = showEvidence(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
@@ -322,9 +322,9 @@ function toggleHead({ layer, head }) {
 
 const NO_DIFFERENCE = 127.5; // between the bytes of −1 and 1
 
-/** Pictures of differences in which the largest of all has the strongest colour. @param {string[]} pictures base64 of bytes @param {number} pixels of a row */
-export function stretchDifferences(pictures, pixels) {
-  const rows = bitmapRowBytes(pixels), bytes = pictures.map((picture) => decodeBase64(picture));
+/** Images of differences in which the largest of all has the strongest colour. @param {string[]} images base64 of bytes @param {number} pixels of a row */
+export function stretchDifferences(images, pixels) {
+  const rows = bitmapRowBytes(pixels), bytes = images.map((image) => decodeBase64(image));
   const largest = Math.max(1, ...bytes.map((all) => all.reduce((most, byte, i) => (i % rows < pixels ? Math.max(most, Math.abs(byte - NO_DIFFERENCE)) : most), 0)));
   return bytes.map((all) => encodeBase64(all.map((byte) => Math.round(NO_DIFFERENCE + ((byte - NO_DIFFERENCE) * NO_DIFFERENCE) / largest))));
 }
@@ -336,8 +336,8 @@ export function headGrid(element) {
   let value = null, buttons = []; // of the heads, layer after layer
   let shape = [0, 0]; // layers and heads that there are buttons of
 
-  function load(pictures) {
-    value = pictures;
+  function load(images) {
+    value = images;
     hide(element, !value);
     if (!value) return;
     grid.ariaLabel = value.alt;
@@ -438,9 +438,9 @@ export function headGrid(element) {
 }
 
 function headButton(layer, head) {
-  const picture = make("img", { alt: "" }); // the button has the words
+  const image = make("img", { alt: "" }); // the button has the words
   const ariaLabel = _("attention pattern of layer {layer} head {head}", { layer, head });
-  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
+  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, image);
 }
 
 /** @typedef {{ label: string, description: string, limit: number, signed: boolean, values: (number | null)[] }} HeadColumn */

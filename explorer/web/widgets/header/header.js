@@ -1,5 +1,5 @@
 // @ts-check
-// What stands around the pictures: models, how much is explained, the language, plain words and the glossary.
+// What stands around the figures: models, how much is explained, the language, plain words and the glossary.
 import { changeModel, goToTop, nextStepButton, pick } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";

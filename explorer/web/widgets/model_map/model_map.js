@@ -173,7 +173,7 @@ const LONG_PRESS = 500; // milliseconds
 
 /** @param {HTMLElement} element */
 export function modelMap(element) {
-  const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
+  const figure = find(element, ".map"), sheet = find(figure, ".sheet"), tip = find(element, ".told");
   const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
   const inspect = showEvidence(element);
   const doing = _("Enter opens it, Shift+Enter tells its working"), map = buildMap(sheet, doing);
@@ -186,14 +186,14 @@ export function modelMap(element) {
     sheet.style.setProperty("--ratio", value.size.join("/"));
     parts = map.draw(value);
     mark();
-    countDraw(picture);
+    countDraw(figure);
     if (told) tell(told.matches(":hover, :focus") ? told : null);
   }
 
   function paint() {
     if (!value) return;
     map.paint();
-    countDraw(picture);
+    countDraw(figure);
   }
 
   // Frames around what is chosen: the explained token, dotted its rival, and the head.
@@ -225,7 +225,7 @@ export function modelMap(element) {
     addEventListener("pointerdown", ({ pointerType }) => { if (pointerType !== "mouse") tell(null); }, { signal });
   }
   function place() {
-    const whole = picture.getBoundingClientRect();
+    const whole = figure.getBoundingClientRect();
     const bounds = {
       left: Math.max(0, whole.left), right: Math.min(innerWidth, whole.right),
       top: Math.max(0, whole.top), bottom: Math.min(innerHeight, whole.bottom),
@@ -278,9 +278,9 @@ export function modelMap(element) {
     event.preventDefault();
   });
 
-  markSidewaysScroll(picture, sheet);
+  markSidewaysScroll(figure, sheet);
   onState(element, mark);
   onTheme(element, paint);
   listenFor(element, narrow, "change", draw);
-  onFigureContent(element, picture, (content) => { arrived = content; return drawInTurn(element, draw); });
+  onFigureContent(element, figure, (content) => { arrived = content; return drawInTurn(element, draw); });
 }

@@ -320,9 +320,9 @@ export function explanation(element) {
   function write() {
     const heads = edits().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = told.contains(document.activeElement);
     const off = heads.flatMap(({ edit, where }) => [switchedOff(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
-    const pieces = clauses.map(({ words, look, picture, ablation }, i) => {
+    const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
       const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleEdit(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [picture ? linkTo(words, look, picture) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
+      return [figure ? linkTo(words, look, figure) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
     });
     const rest = pieces.slice(isWhole ? pieces.length : MAX_CLAUSES);
     const more = rest.length ? [button(_("more"), () => { isWhole = true; write(); }, { className: "plain" })] : [];

@@ -357,7 +357,7 @@ export function roomMenu(element) {
     box.replaceChildren(...(!replies ? [] : replies.judged ? countsNodes(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, repliedNow())]));
   }
 
-  // The code, the link and its picture, once a room.
+  // The code, the link and its image, once a room.
   function invite() {
     if (code === room.code) return;
     code = room.code;
@@ -366,7 +366,7 @@ export function roomMenu(element) {
     say(link, link.href.replace(/^https?:\/\//, ""));
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");
-    box.replaceChildren(...(rows ? [qrPicture(rows)] : []));
+    box.replaceChildren(...(rows ? [qrImage(rows)] : []));
   }
 
   function drawCounts() {
@@ -422,7 +422,7 @@ export function roomMenu(element) {
 }
 
 /** Dark on light in either theme, as cameras want it. @param {boolean[][]} rows */
-function qrPicture(rows) {
+function qrImage(rows) {
   const size = rows.length + 2 * QUIET, svg = makeSvg("svg"), back = makeSvg("rect"), dark = makeSvg("path");
   set(svg, { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": _("the link as a QR code"), "shape-rendering": "crispEdges" });
   set(back, { width: size, height: size, fill: "#fff" });

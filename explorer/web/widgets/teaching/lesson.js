@@ -33,18 +33,18 @@ const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, 
 
 // What would tell the answer to a lesson's question is covered until there is a reply.
 
-const PICTURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
-// What names the likeliest next tokens outside of pictures, or writes them.
+const FIGURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
+// What names the likeliest next tokens outside of figures, or writes them.
 const NAMING = ["#next-token-more", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
 /** @type {CSSStyleSheet | null} */
 let sheet = null; // that covers them
 
 /**
- * The selectors of what is covered: what is named, all pictures of other tabs, and what is told in words in any.
+ * The selectors of what is covered: what is named, all figures of other tabs, and what is told in words in any.
  * @param {{ ids: string[], view: string }} hides
  */
 const covered = ({ ids, view }) => ({
-  pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
+  figures: [...ids.map((id) => `#${id}`), `${FIGURES}:not([id^="${view}-"])`],
   words: [...TOLD.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? NAMING : [])],
 });
 
@@ -52,11 +52,11 @@ const covered = ({ ids, view }) => ({
 function cover(hides) {
   if (!sheet) document.adoptedStyleSheets.push(sheet = new CSSStyleSheet());
   if (!hides) return sheet.replaceSync("");
-  const { pictures, words } = covered(hides), sentence = JSON.stringify(_("Shown once you have replied."));
-  const all = [...pictures, ...words].join();
+  const { figures, words } = covered(hides), sentence = JSON.stringify(_("Shown once you have replied."));
+  const all = [...figures, ...words].join();
   sheet.replaceSync(`:is(${all}), :is(${all}) :is(*, ::before, ::after) { visibility: hidden !important; }
-:is(${pictures.join()}) { --covered: ${sentence}; }
-.panels > .block:is(${pictures.join()}) { height: 96px; overflow: hidden; }`);
+:is(${figures.join()}) { --covered: ${sentence}; }
+.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
 /** @type {Ask} */
@@ -310,7 +310,7 @@ export function numberOf(text) {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(written) && Math.abs(+written) < MOST ? +written : null;
 }
 
-// A lesson's question, and afterwards the reply and the truth in the same picture.
+// A lesson's question, and afterwards the reply and the truth in the same figure.
 
 /** @typedef {{ is_right: boolean | null, words: string, truth: Record<string, any>, reply: string | null }} Judged */
 /**
@@ -329,7 +329,7 @@ function questionNodes(asked, judged) {
   return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
-const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
+const POINTED_OUT = "pointed-out", FRAMES = 600; // until a figure is taken not to come
 
 /** What of the page a step leaves in sight: one figure, the tokens, the next token, what is above a view's figures, or, for a task without a prompt or in another view, all. */
 function subjectOf({ target = "", task, view }) {
@@ -441,12 +441,12 @@ export function lesson(element) {
 
   // Its tab may be about to open. @param {string} id @param {string} here the step that points @param {number} frames to wait
   function pointAt(id, here, frames) {
-    const picture = document.getElementById(id);
+    const figure = document.getElementById(id);
     if (here !== place || !frames) return;
-    if (!picture) return requestAnimationFrame(() => pointAt(id, here, frames - 1));
-    picture.classList.add(POINTED_OUT);
-    if (picture.closest(".panels")) reveal(id);
-    else picture.scrollIntoView({ block: "nearest" });
+    if (!figure) return requestAnimationFrame(() => pointAt(id, here, frames - 1));
+    figure.classList.add(POINTED_OUT);
+    if (figure.closest(".panels")) reveal(id);
+    else figure.scrollIntoView({ block: "nearest" });
   }
 
   function pointAtNothing() {
@@ -460,7 +460,7 @@ export function lesson(element) {
     column.hidden = !isOpen;
     isAtEnd = false;
     document.body.classList.toggle("in-lesson", isOpen);
-    window.dispatchEvent(new Event("resize")); // pictures have more room, or less
+    window.dispatchEvent(new Event("resize")); // figures have more room, or less
     if (isOpen) return;
     cover(null);
     place = "";

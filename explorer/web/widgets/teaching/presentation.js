@@ -1,5 +1,5 @@
 // @ts-check
-// The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
+// The page on the whole screen, for a class: one figure or one step of a lesson after another, with notes in a second
 // window; and the list of saved slides.
 import { makeMove, pick } from "../../static/page_actions.js";
 import { figureInSight, unfold } from "../../static/widget_contents.js";
@@ -32,18 +32,18 @@ const onPresent = (begin) => told.addEventListener("present", (event) => begin(/
 
 // How large things are on the stage.
 
-const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
-const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
+const LEAST_TYPE = 20; // pixels that the smallest letters of a figure have, and those of a lesson's words
+const SMALLEST = { figure: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is that of two lines
 const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
-const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
+const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the figure's room below which its words have none
 const STACKED = { width: 1100, share: 0.3 }; // pixels of a screen on which few words stand above their figure; of its height that they may take
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
 
 /**
- * The room of the picture, and by how much it is enlarged.
+ * The room of the figure, and by how much it is enlarged.
  * @param {{ width: number, height: number }} screen
  * @param {number} head the height of what stands above
  * @param {boolean} hasWords whether a lesson's words stand at the left
@@ -53,7 +53,7 @@ const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a pag
 export function figureRoom(screen, head, hasWords, areMany = false) {
   const left = (hasWords ? Math.round(screen.width * SHARES[+areMany]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - head - BAR;
-  const least = Math.min(LEAST_TYPE / SMALLEST.picture, screen.width / NATURAL.phone); // a telephone is held close
+  const least = Math.min(LEAST_TYPE / SMALLEST.figure, screen.width / NATURAL.phone); // a telephone is held close
   const scale = Math.max(least, Math.min(width / NATURAL.width, height / NATURAL.height));
   return { left, top: head, width, height, scale };
 }
@@ -80,31 +80,31 @@ export function textRoom(screen, head, isAlone, areMany = false) {
   return { left: isAlone ? MARGIN : 0, top: head, width, height, scale: most, scales };
 }
 
-// What is on the stage: the picture in its place, and how large it and a lesson's words are.
+// What is on the stage: the figure in its place, and how large it and a lesson's words are.
 
 const PRESENTED = "presented";
-let waiting = 0; // until a picture is there
+let waiting = 0; // until a figure is there
 /** @type {MutationObserver | null} */
-let redrawn = null; // of the picture that is shown
+let redrawn = null; // of the figure that is shown
 
-/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {() => void} [drawn] is called whenever it is drawn @param {number} [frames] to wait */
+/** Takes a figure to the screen, whose tab may be about to open. @param {string} id "" for none @param {() => void} [drawn] is called whenever it is drawn @param {number} [frames] to wait */
 function place(id, drawn = () => {}, frames = 600) {
   cancelAnimationFrame(waiting);
-  const picture = id && document.getElementById(id);
-  for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
+  const figure = id && document.getElementById(id);
+  for (const former of findAll(document, `.${PRESENTED}`)) if (former !== figure) former.classList.remove(PRESENTED);
   if (!id) return;
   unfold(id);
-  if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
+  if (figure?.classList.contains("folded") || (!figure?.clientWidth && !figure?.querySelector("[data-draws]"))) {
     if (frames) waiting = requestAnimationFrame(() => place(id, drawn, frames - 1));
     return;
   }
-  picture.classList.add(PRESENTED);
+  figure.classList.add(PRESENTED);
   redrawn?.disconnect();
   redrawn = new MutationObserver(([{ target }]) => {
     shortenCells(/** @type {HTMLElement} */ (target));
     drawn();
   });
-  redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
+  redrawn.observe(figure, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }
 
@@ -130,17 +130,17 @@ function shortenCells(plot) {
  * @param {boolean} [areMany] whether the words need more than their usual room
  */
 function layOut(head, shown, areMany = false) {
-  const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-  const above = page && picture ? heightAbove(screen, height) : 0; // of few words on a narrow screen: the figure has its whole width
+  const { page, figure } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
+  const above = page && figure ? heightAbove(screen, height) : 0; // of few words on a narrow screen: the figure has its whole width
   const room = figureRoom(screen, height + above, Boolean(page) && !above, areMany);
-  const words = above ? { ...textRoom(screen, height, true), left: 0, width: screen.width, height: above, scales: [LEAST_TYPE / SMALLEST.words] } : textRoom(screen, height, !picture, areMany);
+  const words = above ? { ...textRoom(screen, height, true), left: 0, width: screen.width, height: above, scales: [LEAST_TYPE / SMALLEST.words] } : textRoom(screen, height, !figure, areMany);
   for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
   const letters = lettersOfMap(room);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
-  if (page && !fit(words.scales) && picture && !above && !areMany) layOut(head, shown, true);
+  if (page && !fit(words.scales) && figure && !above && !areMany) layOut(head, shown, true);
 }
 
 /** The height that a lesson's words need above their figure; 0 where they have too many for it, or a wide screen has room beside it. @param {{ width: number, height: number }} screen @param {number} head */
@@ -224,8 +224,8 @@ function notesWindow(onKey) {
  * @typedef {object} Shown
  * @property {string} heading
  * @property {string} at where that is, as "3 / 9"
- * @property {string} picture element id; "" for none
- * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
+ * @property {string} figure element id; "" for none
+ * @property {string} [page] of a lesson's step, whose words stand beside the figure, or alone where there is none
  * @property {boolean} [isHeld] whether a class is still replying, so that the answer comes at the next key
  * @property {boolean} isFirst
  * @property {boolean} isLast
@@ -234,7 +234,7 @@ function notesWindow(onKey) {
  * @property {(Node | string)[]} next
  */
 
-const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
+const IN_FIGURE = ".presented, .lesson"; // where arrow keys go about by themselves
 const PRESENTING = "presenting";
 const FIELDS = ["layer", "head"]; // that a slide names
 const FOLLOW_MS = 200; // between two looks at the prompt
@@ -276,7 +276,7 @@ export function stage(element) {
     document.body.classList.remove(PRESENTING);
     place("");
     delete document.body.dataset.page;
-    window.dispatchEvent(new Event("resize")); // pictures have their own room again
+    window.dispatchEvent(new Event("resize")); // figures have their own room again
     if (focused?.isConnected) focused.focus({ preventScroll: true });
   }
 
@@ -286,7 +286,7 @@ export function stage(element) {
     const shown = deck.shown();
     say(find(box, "h2"), shown.heading);
     say(find(box, ".text"), textOf());
-    const chosen = chosenIn(shown.picture);
+    const chosen = chosenIn(shown.figure);
     say(find(box, ".chosen"), chosen);
     for (const step of findAll(box, ".head-step")) step.hidden = Boolean(shown.page) || !chosen || !listOf("head");
     say(find(box, ".problem"), shown.problem ?? "");
@@ -294,7 +294,7 @@ export function stage(element) {
     disable(".back", shown.isFirst);
     disable(".next", shown.isLast);
     document.body.dataset.page = shown.page ?? "";
-    place(shown.problem ? "" : shown.picture, retitle);
+    place(shown.problem ? "" : shown.figure, retitle);
     tellReplies();
   }
 
@@ -324,8 +324,8 @@ export function stage(element) {
 
   // The layer and the head that a figure may be of.
   function chosenIn(id) {
-    const picture = document.getElementById(id), tab = picture?.closest(".tabitem");
-    if (!tab || picture.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
+    const figure = document.getElementById(id), tab = figure?.closest(".tabitem");
+    if (!tab || figure.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
     const lists = FIELDS.map((field) => find(tab, `label:has(> [data-field=${field}])`)).filter(Boolean);
     return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
   }
@@ -339,7 +339,7 @@ export function stage(element) {
     if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) pick({ layer: Math.floor(at / heads), head: at % heads });
   }
 
-  // The prompt that the picture is of; of two runs those that it shows.
+  // The prompt that the figure is of; of two runs those that it shows.
   function textOf() {
     const text = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "", b = find(document, "#runs .about")?.textContent;
     return b ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
@@ -360,7 +360,7 @@ export function stage(element) {
 
   // How to go on, where the arrow keys do not.
   function tellKeys() {
-    if (deck) say(find(box, ".keys"), isInPicture(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+    if (deck) say(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
   }
 
   function openNotes() {
@@ -368,8 +368,8 @@ export function stage(element) {
     tellReplies();
   }
 
-  /** Whether arrow keys go about in a picture: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
-  const isInPicture = (target) => isByTab && Boolean(target.closest?.(IN_PICTURE));
+  /** Whether arrow keys go about in a figure: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
+  const isInFigure = (target) => isByTab && Boolean(target.closest?.(IN_FIGURE));
 
   // The ring around the pointer was about the slide that is left.
   function go(by) {
@@ -394,7 +394,7 @@ export function stage(element) {
     const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
     const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
     if (!meaning || (isOnControl && event.key === " ")) return;
-    if (event.key.startsWith("Arrow") && isInPicture(target)) return;
+    if (event.key.startsWith("Arrow") && isInFigure(target)) return;
     event.preventDefault();
     event.stopPropagation();
     if (!black.hidden) return blacken(false);
@@ -414,7 +414,7 @@ export function stage(element) {
   onEveryState(() => {
     if (!deck) return;
     say(find(box, ".text"), textOf());
-    say(find(box, ".chosen"), chosenIn(deck.shown().picture));
+    say(find(box, ".chosen"), chosenIn(deck.shown().figure));
   });
   onRoom(tellReplies);
   onPresent(begin);

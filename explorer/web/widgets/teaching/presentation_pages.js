@@ -1,9 +1,9 @@
 // @ts-check
-// What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved slides. These are states of the
+// What a presentation goes through: a lesson's steps, the figures of the open tab, or saved slides. These are states of the
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { figureInSight, pictures, restoreFolds } from "../../static/widget_contents.js";
+import { figureInSight, figures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
@@ -17,7 +17,7 @@ import { prose } from "./lesson.js";
 /**
  * @typedef {object} Slide
  * @property {string} words the words of the address
- * @property {string} picture element id of the picture that fills the screen; "" for the first of its tab
+ * @property {string} figure element id of the figure that fills the screen; "" for the first of its tab
  * @property {string} caption
  * @property {string} notes for whoever presents
  */
@@ -25,19 +25,19 @@ import { prose } from "./lesson.js";
 export const MOST = { slides: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
 const KEPT = "explorer:places"; // in the browser's storage
 const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // a slide is no step of a lesson
-const FRAGMENT = "places=", PICTURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
+const FRAGMENT = "places=", FIGURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
 
-/** A slide of what is seen; null where its address is longer than a slide may have. @param {State} state @param {string} picture @param {string} caption @returns {Slide | null} */
-export function makeSlide(state, picture, caption) {
+/** A slide of what is seen; null where its address is longer than a slide may have. @param {State} state @param {string} figure @param {string} caption @returns {Slide | null} */
+export function makeSlide(state, figure, caption) {
   const kept = Object.fromEntries(Object.entries(state).filter(([name]) => !NOT_KEPT.includes(name)));
   const words = urlOfState(kept, "http://here/").search.slice(1);
-  return words.length > MOST.words ? null : readSlide({ words, picture, caption });
+  return words.length > MOST.words ? null : readSlide({ words, figure, caption });
 }
 
 /** The open tab, and its figure with what is chosen in it. */
 export function nameOfView() {
-  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-  const title = picture && find(document, `#${picture} h2`)?.textContent;
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = figureInSight();
+  const title = figure && find(document, `#${figure} h2`)?.textContent;
   return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // “The whole model” of the tab “Whole model”
 }
 
@@ -45,8 +45,8 @@ export function nameOfView() {
 function readSlide(any) {
   if (typeof any?.words !== "string" || any.words.length > MOST.words || !any.words) return null;
   const text = (value, most) => (typeof value === "string" ? value.slice(0, most) : "");
-  const picture = PICTURE.test(any.picture) ? any.picture : "";
-  return { words: any.words, picture, caption: text(any.caption, MOST.caption), notes: text(any.notes, MOST.notes) };
+  const id = any.figure ?? any.picture, figure = FIGURE.test(id) ? id : ""; // slides saved before have "picture"
+  return { words: any.words, figure, caption: text(any.caption, MOST.caption), notes: text(any.notes, MOST.notes) };
 }
 
 /** The slides in what anybody may have written: those that are none are left out. @param {any} any @returns {Slide[]} */
@@ -150,7 +150,7 @@ export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN 
 
 const CONTROLS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
 
-/** Whether the picture that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
+/** Whether the figure that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
 export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
 
 /**
@@ -219,7 +219,7 @@ export function lessonDeck(changed, awaitsReplies = () => false) {
       const pages = stepPages(told);
       return {
         isFirst: step === 1 && page === pages[0], isLast: step === steps && page === pages[pages.length - 1],
-        isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
+        isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, figure: isTargetVisible(told) ? figureOfTarget(told.target) : "",
         notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };
@@ -228,11 +228,11 @@ export function lessonDeck(changed, awaitsReplies = () => false) {
   };
 }
 
-// The pictures of the open tab, beginning with the one that was looked at last; the next token follows if that is it.
+// The figures of the open tab, beginning with the one that was looked at last; the next token follows if that is it.
 
 /** @param {() => void} changed @returns {import("./presentation.js").Deck} */
 export function figuresDeck(changed) {
-  const first = figureInSight(), ids = pictures().map(({ id }) => id), { unfolded = "" } = state;
+  const first = figureInSight(), ids = figures().map(({ id }) => id), { unfolded = "" } = state;
   const deck = ids.includes(first) || !first ? ids : [...ids, first];
   const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
   let at = Math.max(0, deck.indexOf(first));
@@ -243,7 +243,7 @@ export function figuresDeck(changed) {
       changed();
     },
     shown: () => ({
-      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "", isFirst: at === 0, isLast: at >= deck.length - 1,
+      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, figure: deck[at] ?? "", isFirst: at === 0, isLast: at >= deck.length - 1,
       problem: deck.length ? "" : _("This tab shows no figure now."),
       notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
     }),
@@ -288,7 +288,7 @@ export function slidesDeck(slides, at, changed) {
       goThere();
     },
     shown: () => ({
-      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, picture: isThere ? slides[at].picture || firstFigure() : "", problem, isFirst: at === 0, isLast: at === slides.length - 1,
+      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, figure: isThere ? slides[at].figure || firstFigure() : "", problem, isFirst: at === 0, isLast: at === slides.length - 1,
       notes: [make("p", {}, slides[at].notes)],
       next: [make("p", {}, at + 1 < slides.length ? captionOf(slides[at + 1], at + 1) : _("This was the last slide."))],
     }),
@@ -296,5 +296,5 @@ export function slidesDeck(slides, at, changed) {
   };
 }
 
-/** The first picture of the open tab. */
+/** The first figure of the open tab. */
 const firstFigure = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";

@@ -96,12 +96,12 @@ function hands({ hands: of, angle, position }) {
     shape("line", isBefore ? [...named(name), "before"] : named(name), { x1: 0, y1: 0, x2: 100 * x, y2: -100 * y }),
     ...(isBefore ? [] : [shape("circle", ["tip", `of-${name}`], { r: 5, cx: 100 * x, cy: -100 * y })]),
   ]);
-  const picture = makeSvg("svg", "", shape("circle", ["face"], { r: 100 }), ...drawn);
-  set(picture, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
+  const figure = makeSvg("svg", "", shape("circle", ["face"], { r: 100 }), ...drawn);
+  set(figure, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
   const told = of.map(({ name, text, is_before: isBefore }) => make("li", { className: `of-${name}` }, span("label", isBefore ? _("{name} before", { name }) : name), " ", span("number pair", text)));
   if (position !== undefined) told.push(make("li", {}, _("position {position}", { position })));
   if (angle !== undefined) told.push(make("li", {}, position === undefined ? _("rotated apart by {angle} radians", { angle }) : _("rotated by {angle} radians", { angle })));
-  return make("div", { className: "clock" }, picture, make("ul", { className: "legend" }, ...told));
+  return make("div", { className: "clock" }, figure, make("ul", { className: "legend" }, ...told));
 }
 
 /** The stream, sum upon sum, and the likeliest next tokens at its top. @param {Frame} frame */

@@ -1,5 +1,5 @@
 // @ts-check
-// A whole lesson as a sheet to print: pictures, blanks to fill in, and the answers on a page of their own. And slides.
+// A whole lesson as a sheet to print: figures, blanks to fill in, and the answers on a page of their own. And slides.
 import { call, Refused } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
 import { unfold } from "../../static/widget_contents.js";
@@ -16,9 +16,9 @@ import { makeSlide, slideQuery, slidesDeck } from "./presentation_pages.js";
 
 const STYLE = new URL("../../widgets.css", import.meta.url).href;
 
-/** Puts a map into a figure. @param {HTMLElement} into @param {any} picture as Python sends it */
-async function addMap(into, picture) {
-  const wide = partsOnSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
+/** Puts a map into a figure. @param {HTMLElement} into @param {any} content as Python sends it */
+async function addMap(into, content) {
+  const wide = partsOnSheet(content, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
   const made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt }), root = made.attachShadow({ mode: "open" });
   style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
   root.adoptedStyleSheets = [style];
@@ -91,7 +91,7 @@ function axes(labels, lowest, highest) {
   return svg;
 }
 
-// A lesson on paper: its words and pictures, its questions with room to reply, and on a page of their own the answers that
+// A lesson on paper: its words and figures, its questions with room to reply, and on a page of their own the answers that
 // the run gives now. Asked for step by step, as each may take a while.
 
 const WIDTH = 640, MOST_HEIGHT = 330, COPY_WIDTH = 560; // pixels of a figure on paper, and of one copied from the page
@@ -166,10 +166,10 @@ export async function openSlideSheet(slides) {
   signal.addEventListener("abort", () => deck.leave());
   for (let i = 0; i < slides.length && !signal.aborted; i++) {
     told.textContent = _("slide {slide} of {slides}", { slide: i + 1, slides: slides.length });
-    while (!deck.shown().picture && !deck.shown().problem) await new Promise((resolve) => changed.addEventListener("slide", resolve, { once: true, signal }));
-    const { heading, picture, problem } = deck.shown();
+    while (!deck.shown().figure && !deck.shown().problem) await new Promise((resolve) => changed.addEventListener("slide", resolve, { once: true, signal }));
+    const { heading, figure, problem } = deck.shown();
     const made = make("section", { className: "step" }, make("h2", {}, `${i + 1}. ${heading}`), make("p", { className: "text" }, _("Text: “{text}”", { text: /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value })));
-    made.append(problem ? make("p", {}, problem) : await figureOnPaper(picture));
+    made.append(problem ? make("p", {}, problem) : await figureOnPaper(figure));
     if (slides[i].notes) made.append(make("p", {}, slides[i].notes));
     paper.append(made);
     deck.go(1);
@@ -237,15 +237,15 @@ async function answerTo({ step, heading, question, judged, after, figure, is_hid
 }
 
 async function addFigure(into, figure) {
-  if (!figure?.picture || figure.picture.instead) return;
-  const { kind, title, height, picture } = figure, made = make("figure", {}, make("figcaption", {}, title));
-  if (kind === "head_grid") made.append(grid(picture));
+  if (!figure?.content || figure.content.instead) return;
+  const { kind, title, height, content } = figure, made = make("figure", {}, make("figcaption", {}, title));
+  if (kind === "head_grid") made.append(grid(content));
   else if (kind === "figure") {
     await plotlyLoaded();
     const plot = make("div", { className: "plot" });
     made.append(plot);
     into.append(made);
-    const [data, layout] = picture.map((part) => JSON.parse(part)), { meta, ...rest } = layout;
+    const [data, layout] = content.map((part) => JSON.parse(part)), { meta, ...rest } = layout;
     plot.role = "img";
     plot.ariaLabel = meta?.alt ?? "";
     const size = { width: WIDTH, height: Math.min(height, MOST_HEIGHT) };
@@ -253,7 +253,7 @@ async function addFigure(into, figure) {
     return;
   } else if (kind === "model_map") {
     into.append(made);
-    return addMap(made, picture);
+    return addMap(made, content);
   } else return;
   into.append(made);
 }

@@ -307,9 +307,9 @@ export function advice(element) {
   onContent(element, show);
 }
 
-// Going through pictures by itself at a steady pace, the next one only once the one before is painted: none pile up.
+// Going through figures by itself at a steady pace, the next one only once the one before is painted: none pile up.
 
-const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a picture may take, or else there is none
+const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a figure may take, or else there is none
 
 /**
  * @param {() => boolean} advance goes on to the next; says whether there is another after it

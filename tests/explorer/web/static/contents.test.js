@@ -17,9 +17,9 @@ test("what came before a widget was built is kept for it", async () => {
 
 test("a widget may have several contents", async () => {
   const shown = [];
-  onContent(new StandIn("picture"), (content) => shown.push(content), "-mark");
-  await give("picture", "drawn");
-  await give("picture-mark", "vouched for");
+  onContent(new StandIn("figure"), (content) => shown.push(content), "-mark");
+  await give("figure", "drawn");
+  await give("figure-mark", "vouched for");
   assert.deepEqual(shown, ["vouched for"]);
 });
 
@@ -40,7 +40,7 @@ test("what is empty is a content, too", async () => {
   assert.deepEqual(shown, [""]);
 });
 
-test("a picture is no longer old once the question that it was asked by is answered", async () => {
+test("a figure is no longer old once the question that it was asked by is answered", async () => {
   const block = new StandIn("next-token");
   standInPage(block);
   Object.assign(block.dataset, { asked: "2", oldSince: "2" });

@@ -14,7 +14,7 @@ const at = (place, top = 1000) => ({
   getBoundingClientRect: () => ({ top, bottom: top + 100, height: 100 }),
 });
 
-test("pictures that are in sight are drawn in one frame, as far as there is time", async (t) => {
+test("figures that are in sight are drawn in one frame, as far as there is time", async (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const drawn = [], draw = (place, top) => drawInTurn(at(place, top), () => { now += 20; drawn.push([place, frames]); });

@@ -14,7 +14,7 @@ beforeEach((t) => {
 
 const isDimmed = (block) => block.classList.contains("stale");
 
-test("every question makes the prediction old, and all but a setting the pictures of the open tab", () => {
+test("every question makes the prediction old, and all but a setting the figures of the open tab", () => {
   for (const question of ["tune", "token", "pick", "show"])
     assert.ok(outdatedSelectors(question, "attention").includes("#next-token"), question);
   assert.deepEqual(outdatedSelectors("tune", "attention"), ["#next-token"]);
@@ -27,7 +27,7 @@ test("a choice leaves alone what it does not change", () => {
   for (const question of ["view", "show"]) assert.doesNotMatch(outdatedSelectors(question, "attention").join(), /:not/);
 });
 
-test("a picture is dimmed where its answer is late, and only then", (t) => {
+test("a figure is dimmed where its answer is late, and only then", (t) => {
   outdate("tune", "attention")();
   t.mock.timers.tick(299);
   assert.equal(isDimmed(prediction), false);
@@ -45,7 +45,7 @@ test("what is answered at once is never dimmed", (t) => {
   assert.deepEqual([isDimmed(prediction), isDimmed(advice)], [false, true]);
 });
 
-test("an older answer leaves a picture old, a later one does not", (t) => {
+test("an older answer leaves a figure old, a later one does not", (t) => {
   outdate("tune", "attention")();
   const first = questions;
   outdate("tune", "attention")();
@@ -56,7 +56,7 @@ test("an older answer leaves a picture old, a later one does not", (t) => {
   assert.equal(isDimmed(prediction), false);
 });
 
-test("a picture is late since the first question that it has no answer to", (t) => {
+test("a figure is late since the first question that it has no answer to", (t) => {
   outdate("tune", "attention")();
   t.mock.timers.tick(200);
   outdate("tune", "attention")();
@@ -64,7 +64,7 @@ test("a picture is late since the first question that it has no answer to", (t) 
   assert.equal(isDimmed(prediction), true);
 });
 
-test("what is no picture, and what nobody asked about, is left alone", () => {
+test("what is no figure, and what nobody asked about, is left alone", () => {
   renew(null, 1);
   renew(advice, questions);
   assert.equal(isDimmed(advice), false);
