@@ -222,7 +222,7 @@ export function awaitsReplies() {
 }
 
 /** How many of the class have replied to the shown question, as a sentence; "" where no class is asked. */
-export function repliedNow() {
+export function replyCountText() {
   const replies = classReplies();
   return replies ? repliedSentence(replies.counts, replies.people) : "";
 }
@@ -233,7 +233,7 @@ export function replyLines() {
   if (!replies) return [];
   const { question, counts, judged } = replies, isGrid = question.kind === "cell" || question.kind === "curve";
   const rows = isGrid ? [] : replyCounts(question, counts, judged).filter(({ count, isRight }) => count || isRight);
-  return [make("p", { className: "replied" }, repliedNow()), ...rows.map(({ says, count, isRight }) => make("div", {}, `${count} · ${says}${isRight ? ` ${_("✓ right")}` : ""}`))];
+  return [make("p", { className: "replied" }, replyCountText()), ...rows.map(({ says, count, isRight }) => make("div", {}, `${count} · ${says}${isRight ? ` ${_("✓ right")}` : ""}`))];
 }
 
 /** @param {Record<string, number>} counts */
@@ -354,7 +354,7 @@ export function roomMenu(element) {
     const data = JSON.stringify(replies);
     if (data === onLesson) return;
     onLesson = data;
-    box.replaceChildren(...(!replies ? [] : replies.judged ? countsNodes(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, repliedNow())]));
+    box.replaceChildren(...(!replies ? [] : replies.judged ? countsNodes(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, replyCountText())]));
   }
 
   // The code, the link and its image, once a room.

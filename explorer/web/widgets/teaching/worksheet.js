@@ -9,7 +9,7 @@ import { alone, bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../stat
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { buildMap, partsOnSheet } from "../model_map/model_map.js";
-import { prose } from "./lesson.js";
+import { renderBlocks } from "./lesson.js";
 import { makeSlide, slideQuery, slidesDeck } from "./presentation_pages.js";
 
 // The map of the model on paper: as on a wide page, with the style sheet that it has there, in the colours of paper.
@@ -166,8 +166,8 @@ export async function openSlideSheet(slides) {
   signal.addEventListener("abort", () => deck.leave());
   for (let i = 0; i < slides.length && !signal.aborted; i++) {
     told.textContent = _("slide {slide} of {slides}", { slide: i + 1, slides: slides.length });
-    while (!deck.shown().figure && !deck.shown().problem) await new Promise((resolve) => changed.addEventListener("slide", resolve, { once: true, signal }));
-    const { heading, figure, problem } = deck.shown();
+    while (!deck.currentPage().figure && !deck.currentPage().problem) await new Promise((resolve) => changed.addEventListener("slide", resolve, { once: true, signal }));
+    const { heading, figure, problem } = deck.currentPage();
     const made = make("section", { className: "step" }, make("h2", {}, `${i + 1}. ${heading}`), make("p", { className: "text" }, _("Text: “{text}”", { text: /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value })));
     made.append(problem ? make("p", {}, problem) : await figureOnPaper(figure));
     if (slides[i].notes) made.append(make("p", {}, slides[i].notes));
@@ -216,13 +216,13 @@ const titled = ({ title, audience, minutes, against, model, note }) => [
 /** What is printed before the answers. */
 async function stepOnPaper(step) {
   const { step: place, heading, before, text, question, task, after, problem, missing } = step;
-  const made = make("section", { className: "step" }, make("h2", {}, `${place}. ${heading}`), make("p", { className: "text" }, _("Text: “{text}”", { text })), ...prose(before));
+  const made = make("section", { className: "step" }, make("h2", {}, `${place}. ${heading}`), make("p", { className: "text" }, _("Text: “{text}”", { text })), ...renderBlocks(before));
   if (problem || missing) made.append(make("p", {}, problem ?? missing.words));
   if (!step.is_hidden) await addFigure(made, step.figure);
   if (question) made.append(make("div", { className: "asks" }, make("p", {}, question.words), ...blank(question)));
   if (task) made.append(make("p", { className: "task" }, "☐ ", _("Try it on the page, and write down what you found:"), " ", span("blank")));
   const isTold = !task && (!question || question.is_example); // what follows from a reply is no secret where there is none
-  if (isTold) made.append(...prose(after ?? []));
+  if (isTold) made.append(...renderBlocks(after ?? []));
   return made;
 }
 
@@ -231,7 +231,7 @@ async function answerTo({ step, heading, question, judged, after, figure, is_hid
   if (!question || question.is_example || !judged) return null;
   const made = make("section", { className: "answer" }, make("h3", {}, `${step}. ${heading}`), ...truth(question, judged.truth));
   if (judged.words) made.append(make("p", {}, judged.words));
-  made.append(...prose(after ?? []));
+  made.append(...renderBlocks(after ?? []));
   if (isHidden) await addFigure(made, figure);
   return made;
 }
