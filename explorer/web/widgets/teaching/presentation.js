@@ -9,7 +9,7 @@ import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
-import { awaitsReplies, replyCountText, replyLines } from "./class_session.js";
+import { isAwaitingReplies, replyCountText, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
 import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
 
@@ -252,7 +252,7 @@ export function stage(element) {
     if (deck || !state.checkpoint) return;
     previousFocus = document.activeElement;
     const slides = request.slides ?? storedSlides();
-    if (shownLessonStep() && !request.slides) deck = lessonDeck(show, awaitsReplies);
+    if (shownLessonStep() && !request.slides) deck = lessonDeck(show, isAwaitingReplies);
     else if (slides.length) deck = slidesDeck(slides, request.at ?? 0, show);
     else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
