@@ -1,10 +1,10 @@
 // @ts-check
 // Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
 // lesson was left.
-import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
+import { runAction, requestUpdate, dropUnshownTokens, isWriting, makeMove, select, setInterventions, changeSettings } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
-import { figureInSight, figures, reveal, widgetBlock } from "./widget_contents.js";
-import { announce, find, make, notify, saveText, say } from "./dom.js";
+import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
+import { showBanner, find, make, notify, saveText, setText } from "./dom.js";
 import { saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
@@ -116,8 +116,8 @@ function closeAround(button) {
 function tellCopied(button) {
   const menu = button.closest("details"), told = menu ? find(menu, "summary") : button, before = menu ? _("Share") : _("Copy as Python");
   told.ariaLive = "polite";
-  say(told, _("Copied"));
-  setTimeout(() => say(told, before), COPIED_MS);
+  setText(told, _("Copied"));
+  setTimeout(() => setText(told, before), COPIED_MS);
 }
 
 /** Copies the address, and has the menu say so; or shows it to be copied: browsers lend the clipboard to https and
@@ -137,18 +137,18 @@ export async function copyLink(button) {
 export async function copyPython(button) {
   closeAround(button);
   try {
-    const id = figureInSight(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
+    const id = currentFigure(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
     tellCopied(button);
     if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), COPIED);
-  } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
+  } catch (error) { if (error instanceof Refused) showBanner(error.message); } // where nobody answers, the page says so itself
 }
 
 /** Saves the numbers of the figure in sight, or else of the first that is drawn, and says which. @param {HTMLElement} button */
 export function saveNumbersInSight(button) {
   closeAround(button);
-  const blocks = [document.getElementById(figureInSight()), ...figures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
-  if (!plot) return announce(_("No figure with numbers is drawn here."));
+  const blocks = [document.getElementById(currentFigure()), ...visibleFigures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
+  if (!plot) return showBanner(_("No figure with numbers is drawn here."));
   saveNumbers(plot);
   notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), COPIED);
 }
@@ -165,7 +165,7 @@ export const download = (content) => saveText(JSON.stringify({ [KIND]: 1, ...con
 function saveFile(state, count) {
   download({ state: Object.fromEntries(Object.entries(state).filter(([name]) => !OWN.includes(name))) });
   const told = _("This is too long for a link ({count} characters), so it was saved as a file. “Open a saved file”, at the page’s end, brings it back.", { count });
-  announce(told);
+  showBanner(told);
 }
 
 /** What a file's text holds of ours; nothing where it is another's. @param {string} text @returns {Record<string, any>} */
@@ -187,8 +187,8 @@ function chooseFile(goToState, take) {
   input.addEventListener("change", async () => {
     const text = await input.files[0].text(), state = parseStateFile(text), { places } = contentIn(text);
     if (Array.isArray(places)) return take(places);
-    if (!state) return announce(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
-    announce("");
+    if (!state) return showBanner(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
+    showBanner("");
     goToState(state);
   });
   input.click();
@@ -253,7 +253,7 @@ export function undo() {
   const { view, depth } = state, there = former.pop();
   isUndoing = true;
   if (action === "prompt") goToState({ ...there, view, depth }, false);
-  else for (const of of changedEdits(there, state)) setEdits(there[of] ? there[of].split("~") : [], of);
+  else for (const of of changedEdits(there, state)) setInterventions(there[of] ? there[of].split("~") : [], of);
   isUndoing = false;
 }
 
@@ -268,8 +268,8 @@ export function goToState(there, isSameRun) {
     dropUnshownTokens();
     setState({ ...there, turn: state.turn + 2 });
   }
-  if (isSameRun) ask("show");
-  else act({ kind: "follow" });
+  if (isSameRun) requestUpdate("show");
+  else runAction({ kind: "follow" });
 }
 
 /** @param {import("./page_state.js").State} state */
@@ -283,7 +283,7 @@ let isStreaming = false, isInterrupted = false, isReloaded = false;
 
 function tellInterrupted() {
   isInterrupted = true;
-  announce(_("Writing was interrupted: press Generate to go on."));
+  showBanner(_("Writing was interrupted: press Generate to go on."));
 }
 
 /** Says what the page before this one left unfinished, and keeps what this one will. */
@@ -310,7 +310,7 @@ export function watchReloads() {
 export function setWriting(now) {
   isStreaming = now;
   isInterrupted = false;
-  if (!isServerLost) announce("");
+  if (!isServerLost) showBanner("");
 }
 
 /** What is in the prompt's box has been run. */
@@ -339,9 +339,9 @@ export function linkTo(words, look, figure) {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
     event.preventDefault();
     const { edits, ...selection } = look;
-    if (edits) setEdits(edits.split("~"));
-    pick(selection);
-    if (figure) reveal(figure);
+    if (edits) setInterventions(edits.split("~"));
+    select(selection);
+    if (figure) scrollToFigure(figure);
   });
   return link;
 }
@@ -401,7 +401,7 @@ export function goToStep(lesson, step, checkpoint) {
 }
 
 /** Replies to the step's question. @param {string} reply */
-export const sendReply = (reply) => tune({ reply: `${state.step}:${reply}` });
+export const sendReply = (reply) => changeSettings({ reply: `${state.step}:${reply}` });
 
 /** Asks for the truth without a reply. */
 export const showAnswer = () => sendReply("?");
@@ -411,7 +411,7 @@ export function forgetReply() {
   const all = lessonPositions();
   delete all[state.lesson]?.replies[state.step];
   try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* it is asked again in this visit */ }
-  tune({ reply: "" });
+  changeSettings({ reply: "" });
 }
 
 /** Forgets all replies: whoever leads a class has tried the questions before, and asks them anew. */
@@ -419,7 +419,7 @@ export function forgetReplies() {
   const all = lessonPositions();
   for (const position of Object.values(all)) position.replies = {};
   try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* not every frame has a storage */ }
-  if (state.reply) tune({ reply: "" });
+  if (state.reply) changeSettings({ reply: "" });
 }
 
 /** Has the browser keep that the lesson is done; it begins at its first step again. */

@@ -1,8 +1,8 @@
 // @ts-check
 // Figures by Plotly, and what it does too slowly or not well: words in cells, large heatmaps as bitmap files, and
 // black or white ink.
-import { widgetBlock, reportBroken } from "./widget_contents.js";
-import { along, channels, find, findAll, readableInkOn, make, makeSvg, palette, saveText, set, theme } from "./dom.js";
+import { widgetBlock, reportFailure } from "./widget_contents.js";
+import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, saveText, set, theme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
 import { PLOTLY_URL } from "./shared_constants.js";
@@ -60,7 +60,7 @@ function channelsOf(colour) {
   probe ??= make("canvas").getContext("2d", { willReadFrequently: true });
   probe.fillStyle = colour;
   const hex = String(probe.fillStyle);
-  return hex.startsWith("#") ? channels(hex) : null;
+  return hex.startsWith("#") ? parseHexColour(hex) : null;
 }
 
 /**
@@ -70,7 +70,7 @@ function channelsOf(colour) {
 function inkOf(plot, trace) {
   const { colorscale, cmin = trace.zmin, cmax = trace.zmax } = plot._fullLayout[trace.coloraxis] ?? trace;
   const scale = colorscale.map(([stop, colour]) => [stop, channelsOf(colour)]);
-  return (value) => (Number.isFinite(value) ? readableInkOn(along(scale, (value - cmin) / (cmax - cmin || 1)))
+  return (value) => (Number.isFinite(value) ? readableTextColour(colourAt(scale, (value - cmin) / (cmax - cmin || 1)))
     : plot._fullLayout.font.color); // a cell without a value is the page's background
 }
 
@@ -78,7 +78,7 @@ function inkOf(plot, trace) {
 export function setReadableBarInk(plot) {
   for (const text of findAll(plot, ".bartext-inside")) {
     const colour = channelsOf(find(text.parentElement, "path").style.fill);
-    if (colour) text.style.fill = readableInkOn(colour);
+    if (colour) text.style.fill = readableTextColour(colour);
   }
 }
 
@@ -174,7 +174,7 @@ function valueAt(cells, numbers, row, column) {
 /** A pixel a cell as a data address; without compression, which would take longer than all else. */
 function bitmapOf(cells, numbers, { zmin, zmax }) {
   const { rows, columns, kind } = cells, wide = bitmapRowBytes(columns);
-  const colours = palette(zmin < 0 ? theme().diverging : theme().sequential), last = colours.length - 1;
+  const colours = interpolatePalette(zmin < 0 ? theme().diverging : theme().sequential), last = colours.length - 1;
   const nothing = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
   const factor = last / (zmax - zmin || 1);
   const colourOf = (number) => {
@@ -434,7 +434,7 @@ function inksOf(plot, index) {
   const other = plot._fullLayout.font.color;
   return inks.length ? { insidetextfont: { ...plot.data[index].insidetextfont, color: Array.from(inks, (ink) => ink ?? other) } } : {};
 }
-const tellUnsaved = (error) => reportBroken(error, _("The browser could not save the figure as a file."));
+const tellUnsaved = (error) => reportFailure(error, _("The browser could not save the figure as a file."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
 // and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has

@@ -1,8 +1,8 @@
 // @ts-check
 // A class in one room: this page leads it, or is in it and follows; replies count among those of the class.
-import { ask, requestView } from "./page_actions.js";
+import { requestUpdate, requestView } from "./page_actions.js";
 import { Refused } from "./server_connection.js";
-import { button, find, make, say } from "./dom.js";
+import { button, find, make, setText } from "./dom.js";
 import { forgetReplies, goToState, KEPT_ROOM, lessonPositions, storedReply, ROOM, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
 import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
@@ -211,7 +211,7 @@ export function followTeacher(theirs) {
   setState(change);
   if (SETTINGS.some((name) => name in change)) bus.sync();
   if (kind === "view") requestView(mode);
-  else ask(kind);
+  else requestUpdate(kind);
 }
 
 // The class is told where this page is, which leads it: at once, and then now and then.
@@ -345,8 +345,8 @@ export function placeRoomLine() {
     line.classList.toggle("over", !isIn);
     document.body.classList.toggle("in-room", isIn);
     [turn.hidden, leave.hidden, hide.hidden] = [!isIn || !room.isHeard || !room.leads, !isIn, isIn];
-    say(words, isIn ? saidOf(room) : endOf(ended));
-    if (isIn) say(turn, room.follows ? _("Let go") : _("Follow again"));
+    setText(words, isIn ? saidOf(room) : endOf(ended));
+    if (isIn) setText(turn, room.follows ? _("Let go") : _("Follow again"));
   });
 }
 

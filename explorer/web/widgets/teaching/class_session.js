@@ -1,6 +1,6 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, the link to it as a QR code, and what the class replies.
-import { dropDown, find, findAll, isElsewhere, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { dropDown, find, findAll, isKeyForFocus, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
@@ -318,7 +318,7 @@ export function roomMenu(element) {
 
   const { show, hide } = dropDown(open, list, {
     fill() {
-      say(told, "");
+      setText(told, "");
       follow();
     },
     first: () => find(list, isTeacher() ? ".leads input" : ".begin"),
@@ -328,15 +328,15 @@ export function roomMenu(element) {
 
   function follow() {
     const isLeading = isTeacher();
-    say(open, nameOfButton());
+    setText(open, nameOfButton());
     drawOnLesson();
     [outside.hidden, leading.hidden] = [isLeading, !isLeading];
     for (const control of findAll(outside, ":is(button,input)")) /** @type {HTMLButtonElement} */ (control).disabled = Boolean(room);
     if (!isLeading) return;
     invite();
     leads.checked = room.leads;
-    say(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
-    if (room.problem) say(told, room.problem);
+    setText(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
+    if (room.problem) setText(told, room.problem);
     drawCounts();
   }
 
@@ -361,9 +361,9 @@ export function roomMenu(element) {
   function invite() {
     if (code === room.code) return;
     code = room.code;
-    say(find(leading, ".code"), written(code));
+    setText(find(leading, ".code"), written(code));
     link.href = linkOf(code, location.href);
-    say(link, link.href.replace(/^https?:\/\//, ""));
+    setText(link, link.href.replace(/^https?:\/\//, ""));
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");
     box.replaceChildren(...(rows ? [qrImage(rows)] : []));
@@ -384,18 +384,18 @@ export function roomMenu(element) {
     if (left > 0) return void setTimeout(() => { if (isTeacher() && Date.now() >= spokenAt + SPOKEN_EVERY) speak(); }, left);
     spokenAt = now;
     const count = Object.values(room.counts).reduce((sum, one) => sum + one, 0);
-    say(find(leading, ".spoken"), count ? ngettext("{count} reply", "{count} replies", count) : "");
+    setText(find(leading, ".spoken"), count ? ngettext("{count} reply", "{count} replies", count) : "");
   }
 
   /** @param {() => Promise<void>} act */
   async function tried(act) {
-    say(told, "");
-    try { await act(); } catch (error) { say(told, "status" in error ? error.message : _("The server does not answer: try again in a while.")); }
+    setText(told, "");
+    try { await act(); } catch (error) { setText(told, "status" in error ? error.message : _("The server does not answer: try again in a while.")); }
   }
 
   async function copy() {
     try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
-    say(told, _("The link is copied."));
+    setText(told, _("The link is copied."));
   }
 
   find(outside, ".begin").addEventListener("click", () => tried(openRoom).then(() => { if (isTeacher()) show(); }));
@@ -409,7 +409,7 @@ export function roomMenu(element) {
   leads.addEventListener("change", () => changeRoom({ leads: leads.checked }));
   find(leading, ".end").addEventListener("click", () => confirm(_("Close the room? It ends for every student, and their replies are deleted.")) && tried(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
   document.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() !== "c" || event.repeat || isElsewhere(event) || !isTeacher()) return;
+    if (event.key.toLowerCase() !== "c" || event.repeat || isKeyForFocus(event) || !isTeacher()) return;
     if (list.hidden) show(); else hide();
   });
   onRoom(follow);

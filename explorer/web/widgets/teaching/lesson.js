@@ -1,8 +1,8 @@
 // @ts-check
 // A lesson's step: its words, its question with the reply, and the truth; and the list of lessons.
 import { call, Refused } from "../../static/server_connection.js";
-import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
-import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
+import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
+import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
@@ -137,7 +137,7 @@ function askCell({ rows, columns, there }, judged, reply) {
   if (!judged) {
     const all = cells.flat().filter((one) => one.tagName === "BUTTON");
     setTabStop(all, all[0]);
-    rove(table, {
+    addRovingFocus(table, {
       at: ({ target }) => savedPlace(target),
       size: () => ({ rows: rows.length, columns: columns.length }),
       go: ({ row, column }) => { if (there[row][column]) { setTabStop(all, cells[row][column]); cells[row][column].focus(); } },
@@ -364,10 +364,10 @@ export function lesson(element) {
     cover(given.hides);
     column.classList.toggle("covers", Boolean(given.hides && (!given.target || given.hides.ids.includes(given.target)))); // the question has the room of its figure
     leaveInSight(given);
-    say(heading, given.heading ?? "");
-    say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
-    say(find(column, ".note"), given.note ?? "");
-    say(find(column, ".against"), given.step === 1 ? _("You may think that {belief}. It is not so.", { belief: given.against }) : "");
+    setText(heading, given.heading ?? "");
+    setText(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
+    setText(find(column, ".note"), given.note ?? "");
+    setText(find(column, ".against"), given.step === 1 ? _("You may think that {belief}. It is not so.", { belief: given.against }) : "");
     part(".before", given.before, prose, []);
     part(".question", [given.question, given.judged?.truth, given.judged?.reply, given.missing, given.problem], () => asked(given));
     part(".verdict", [given.judged?.is_right, given.judged?.words, given.task], () => verdict(given));
@@ -388,8 +388,8 @@ export function lesson(element) {
     finishLesson();
     column.classList.add("at-end");
     const { name, title, against, steps } = content;
-    say(heading, _("Done: {title}", { title }));
-    for (const selector of [".against", ".note"]) say(find(column, selector), "");
+    setText(heading, _("Done: {title}", { title }));
+    for (const selector of [".against", ".note"]) setText(find(column, selector), "");
     for (const selector of [".question", ".verdict", ".after"]) part(selector, null, () => [], []);
     const told = [ngettext("You went through its {count} step.", "You went through all {count} steps.", steps), ...(against ? [_("You may have thought that {belief}. You have seen that it is not so.", { belief: against })] : [])];
     part(".before", ["done", name], () => told.map((text) => make("p", {}, text)));
@@ -445,7 +445,7 @@ export function lesson(element) {
     if (here !== place || !frames) return;
     if (!figure) return requestAnimationFrame(() => pointAt(id, here, frames - 1));
     figure.classList.add(POINTED_OUT);
-    if (figure.closest(".panels")) reveal(id);
+    if (figure.closest(".panels")) scrollToFigure(id);
     else figure.scrollIntoView({ block: "nearest" });
   }
 
@@ -498,7 +498,7 @@ export function lessons(element) {
       find(list, ".all").replaceChildren(...found.map((lesson, i) => row(lesson, left[lesson.name], !i)));
     } catch (error) {
       listed = null;
-      if (error instanceof Refused) reportBroken(error);
+      if (error instanceof Refused) reportFailure(error);
       return false;
     }
   }
@@ -528,7 +528,7 @@ export function lessons(element) {
   }
 
   const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
-  rove(list, {
+  addRovingFocus(list, {
     at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),

@@ -1,9 +1,9 @@
 // @ts-check
 // The page on the whole screen, for a class: one figure or one step of a lesson after another, with notes in a second
 // window; and the list of saved slides.
-import { makeMove, pick } from "../../static/page_actions.js";
-import { figureInSight, unfold } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
+import { makeMove, select } from "../../static/page_actions.js";
+import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
+import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -93,7 +93,7 @@ function place(id, drawn = () => {}, frames = 600) {
   const figure = id && document.getElementById(id);
   for (const former of findAll(document, `.${PRESENTED}`)) if (former !== figure) former.classList.remove(PRESENTED);
   if (!id) return;
-  unfold(id);
+  unfoldFigure(id);
   if (figure?.classList.contains("folded") || (!figure?.clientWidth && !figure?.querySelector("[data-draws]"))) {
     if (frames) waiting = requestAnimationFrame(() => place(id, drawn, frames - 1));
     return;
@@ -260,7 +260,7 @@ export function stage(element) {
     box.hidden = false;
     isByTab = false;
     find(box, "h2").focus({ preventScroll: true });
-    following = setInterval(() => say(find(box, ".text"), textOf()), FOLLOW_MS);
+    following = setInterval(() => setText(find(box, ".text"), textOf()), FOLLOW_MS);
     show();
   }
 
@@ -271,7 +271,7 @@ export function stage(element) {
     clearInterval(following);
     notes.close();
     blacken(false);
-    say(find(box, ".keys"), "");
+    setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING);
     place("");
@@ -284,13 +284,13 @@ export function stage(element) {
     if (!deck) return;
     closeTerm(); // its words are not on this page
     const shown = deck.shown();
-    say(find(box, "h2"), shown.heading);
-    say(find(box, ".text"), textOf());
+    setText(find(box, "h2"), shown.heading);
+    setText(find(box, ".text"), textOf());
     const chosen = chosenIn(shown.figure);
-    say(find(box, ".chosen"), chosen);
+    setText(find(box, ".chosen"), chosen);
     for (const step of findAll(box, ".head-step")) step.hidden = Boolean(shown.page) || !chosen || !listOf("head");
-    say(find(box, ".problem"), shown.problem ?? "");
-    say(find(box, ".at"), shown.at);
+    setText(find(box, ".problem"), shown.problem ?? "");
+    setText(find(box, ".at"), shown.at);
     disable(".back", shown.isFirst);
     disable(".next", shown.isLast);
     document.body.dataset.page = shown.page ?? "";
@@ -308,7 +308,7 @@ export function stage(element) {
   // A folded figure has its own title once it is drawn.
   function retitle() {
     if (!deck) return;
-    say(find(box, "h2"), deck.shown().heading);
+    setText(find(box, "h2"), deck.shown().heading);
     lay();
   }
 
@@ -317,7 +317,7 @@ export function stage(element) {
     if (!deck) return;
     const shown = deck.shown();
     const replied = shown.page === "question" || shown.page === "answer" ? repliedNow() : "";
-    say(find(box, ".replied"), [replied, replied && shown.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
+    setText(find(box, ".replied"), [replied, replied && shown.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
     lay();
     notes.show({ ...shown, notes: [...shown.notes, ...replyLines()] });
   }
@@ -336,7 +336,7 @@ export function stage(element) {
   // The head after or before, through all layers.
   function stepHead(by) {
     const layers = listOf("layer")?.length ?? 1, heads = listOf("head")?.length, at = state.layer * heads + state.head + by;
-    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) pick({ layer: Math.floor(at / heads), head: at % heads });
+    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) select({ layer: Math.floor(at / heads), head: at % heads });
   }
 
   // The prompt that the figure is of; of two runs those that it shows.
@@ -360,11 +360,11 @@ export function stage(element) {
 
   // How to go on, where the arrow keys do not.
   function tellKeys() {
-    if (deck) say(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+    if (deck) setText(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
   }
 
   function openNotes() {
-    if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
+    if (!notes.open()) return void setText(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
     tellReplies();
   }
 
@@ -381,7 +381,7 @@ export function stage(element) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    if (isElsewhere(event)) {
+    if (isKeyForFocus(event)) {
       if (deck && event.key === "Escape") leave();
       return;
     }
@@ -413,8 +413,8 @@ export function stage(element) {
   window.addEventListener("resize", () => lay());
   onEveryState(() => {
     if (!deck) return;
-    say(find(box, ".text"), textOf());
-    say(find(box, ".chosen"), chosenIn(deck.shown().figure));
+    setText(find(box, ".text"), textOf());
+    setText(find(box, ".chosen"), chosenIn(deck.shown().figure));
   });
   onRoom(tellReplies);
   onPresent(begin);
@@ -428,7 +428,7 @@ export function presentMenu(element) {
 
   const { show, hide } = dropDown(find(element, ".open"), list, {
     fill() {
-      say(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
+      setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
     },
     first: () => find(list, slides.length ? ".begin" : ".save"),
@@ -440,20 +440,20 @@ export function presentMenu(element) {
     tellWhat();
     for (const name of [".print", ".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !slides.length;
     /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= MOST.slides;
-    say(find(list, ".view"), nameOfView());
+    setText(find(list, ".view"), nameOfView());
   }
 
   // What P presents; the figures of the view can be presented beside slides, too.
   function tellWhat() {
     find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
-    if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
-    say(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
+    if (state.lesson) return setText(find(list, ".what"), _("the steps of this lesson"));
+    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
   }
 
   /** @param {Slide[]} changed @param {string} [done] what is told of it */
   function change(changed, done = "") {
     slides = changed;
-    say(notice, storeSlides(slides) ? done : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
+    setText(notice, storeSlides(slides) ? done : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
     draw();
   }
 
@@ -493,8 +493,8 @@ export function presentMenu(element) {
 
   async function save() {
     if (list.hidden) await show(); // who found it by the search sees what is saved
-    const slide = makeSlide(state, figureInSight(), nameOfView());
-    if (!slide) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
+    const slide = makeSlide(state, currentFigure(), nameOfView());
+    if (!slide) return setText(notice, _("This is too long to save: shorten the text or the tree of continuations."));
     change([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
@@ -505,23 +505,23 @@ export function presentMenu(element) {
     const link = await linkOf(slides, location.href);
     if (link.length > MOST_LINK) {
       download({ places: slides });
-      return say(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+      return setText(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
-    say(notice, _("The link is copied: who opens it finds these slides here."));
+    setText(notice, _("The link is copied: who opens it finds these slides here."));
   }
 
   /** @param {Slide[]} brought */
   function add(brought) {
     const [all, left] = added(slides, brought);
     change(all);
-    if (left) say(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", left, { most: MOST.slides }));
+    if (left) setText(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", left, { most: MOST.slides }));
   }
 
   // From a link or a file: nobody's own slides are lost to it.
   /** @param {Slide[]} brought */
   function take(brought) {
-    if (!brought.length) say(notice, _("This link or file holds no slide that can be read."));
+    if (!brought.length) setText(notice, _("This link or file holds no slide that can be read."));
     else if (!slides.length) change(brought);
     else {
       const done = () => { offer.hidden = true; };
@@ -535,7 +535,7 @@ export function presentMenu(element) {
       offer.hidden = false;
     }
     const words = notice.textContent;
-    show().then(() => { if (words) say(notice, words); });
+    show().then(() => { if (words) setText(notice, words); });
   }
 
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });

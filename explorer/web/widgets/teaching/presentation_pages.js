@@ -3,7 +3,7 @@
 // page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
 // file passes them on; no server does.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { figureInSight, figures, restoreFolds } from "../../static/widget_contents.js";
+import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
@@ -36,7 +36,7 @@ export function makeSlide(state, figure, caption) {
 
 /** The open tab, and its figure with what is chosen in it. */
 export function nameOfView() {
-  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = figureInSight();
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = currentFigure();
   const title = figure && find(document, `#${figure} h2`)?.textContent;
   return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // “The whole model” of the tab “Whole model”
 }
@@ -232,7 +232,7 @@ export function lessonDeck(changed, awaitsReplies = () => false) {
 
 /** @param {() => void} changed @returns {import("./presentation.js").Deck} */
 export function figuresDeck(changed) {
-  const first = figureInSight(), ids = figures().map(({ id }) => id), { unfolded = "" } = state;
+  const first = currentFigure(), ids = visibleFigures().map(({ id }) => id), { unfolded = "" } = state;
   const deck = ids.includes(first) || !first ? ids : [...ids, first];
   const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
   let at = Math.max(0, deck.indexOf(first));

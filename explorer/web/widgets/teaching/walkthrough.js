@@ -1,8 +1,8 @@
 // @ts-check
 // Going through a computation bit by bit, on the whole screen, with its numbers; and the button that begins it.
 import { call, Refused } from "../../static/server_connection.js";
-import { give } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { setContent } from "../../static/widget_contents.js";
+import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
@@ -140,12 +140,12 @@ export function walk(element) {
   async function start(name) {
     focused = document.activeElement;
     try { ({ title, segments } = await call("walk", [state, name])); } catch (error) {
-      if (error instanceof Refused) give(PROBLEM, error.message);
+      if (error instanceof Refused) setContent(PROBLEM, error.message);
       return;
     }
     box.hidden = false;
     document.body.classList.add("walking");
-    say(find(box, "h2"), title);
+    setText(find(box, "h2"), title);
     goToState(beginning(segments, 0, isStill()));
     next.focus();
   }
@@ -159,9 +159,9 @@ export function walk(element) {
 
   function draw() {
     const { says, kind, frames } = segments[at.segment];
-    say(find(box, ".says"), says);
+    setText(find(box, ".says"), says);
     drawing.replaceChildren(DRAWINGS[kind](frames[at.frame]));
-    say(find(box, ".at"), `${at.segment + 1} / ${segments.length}`);
+    setText(find(box, ".at"), `${at.segment + 1} / ${segments.length}`);
     back.disabled = at.segment === 0;
     next.disabled = at.segment === segments.length - 1 && at.frame === frames.length - 1;
     if (next.disabled && document.activeElement === document.body) find(box, ".leave").focus();

@@ -2,8 +2,8 @@
 // A whole lesson as a sheet to print: figures, blanks to fill in, and the answers on a page of their own. And slides.
 import { call, Refused } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
-import { unfold } from "../../static/widget_contents.js";
-import { button, find, make, makeSvg, palette, set, span, toggleTheme } from "../../static/dom.js";
+import { unfoldFigure } from "../../static/widget_contents.js";
+import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { alone, bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
@@ -180,7 +180,7 @@ export async function openSlideSheet(slides) {
 /** A copy of a figure of the page, in the styles that it has there. @param {string} id */
 async function figureOnPaper(id) {
   const block = /** @type {HTMLElement} */ (document.getElementById(id)), made = make("figure", {}), isFolded = block.classList.contains("folded");
-  if (isFolded) unfold(id);
+  if (isFolded) unfoldFigure(id);
   await window.explorer.settled();
   const plot = block.querySelector(".plot:has(.main-svg)");
   if (plot) {
@@ -259,7 +259,7 @@ async function addFigure(into, figure) {
 }
 
 function grid({ heads, pixels, data, signed, alt }) {
-  const { sequential, diverging } = THEMES.light, before = bitmapUrlPrefix(palette(signed ? diverging : sequential), pixels, pixels);
+  const { sequential, diverging } = THEMES.light, before = bitmapUrlPrefix(interpolatePalette(signed ? diverging : sequential), pixels, pixels);
   const made = make("div", { className: "heads", role: "img", ariaLabel: alt });
   made.style.gridTemplateColumns = `repeat(${heads}, 1fr)`;
   made.append(...data.map((bytes) => make("img", { src: before + bytes, alt: "" })));
