@@ -108,7 +108,8 @@ def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(visit
     expect(heads(patcher).locator(".plot")).to_be_hidden()
     pieces.clear()
     time.sleep(1)
-    assert len(pieces) <= 1  # the one that was being done
+    names = [task.job.key[0] for task in pieces if task.job.key[0] != "neurons"]  # which another figure waits for
+    assert len(names) <= 1  # the one that was being done
 
 
 @pytest.mark.exhaustive
