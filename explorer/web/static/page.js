@@ -298,7 +298,7 @@ function isInRoom() {
 /** Slides from a file go to the list of saved ones. @param {any[]} slides */
 async function takeSlides(slides) {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).bring(slides);
+  (await import("../widgets/teaching/presentation_pages.js")).receiveSlides(slides);
 }
 
 async function presentPage() {

@@ -146,7 +146,7 @@ function switchOffItem(layer, head) {
 
 /** Opens what is seen as a sheet to print. */
 async function printView() {
-  const [{ openSlideSheet }, { makeSlide, nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
+  const [{ openSlideSheet }, { makeSlide, viewTitle: nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
   const slide = makeSlide(state, currentFigure(), nameOfView());
   if (slide) openSlideSheet([slide]);
 }
