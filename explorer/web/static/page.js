@@ -5,7 +5,7 @@ import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExam
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, keepLessonPositions, KEPT_ROOM, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -292,7 +292,7 @@ export const wrote = () => setGenerating(false);
 
 /** Whether the address names a class's room, or this tab leads one. */
 function isInRoom() {
-  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(KEPT_ROOM) !== null; } catch { return false; } // not every frame has a storage
+  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(ROOM_STORAGE_KEY) !== null; } catch { return false; } // not every frame has a storage
 }
 
 /** Slides from a file go to the list of saved ones. @param {any[]} slides */
@@ -391,7 +391,7 @@ document.documentElement.lang = language;
 translateGradio();
 labelSidewaysScroll(_("scrolls sideways"));
 applyDepth();
-keepLessonPositions();
+storeLessonPositions();
 trackCurrentFigure();
 placeBanner();
 placeNotices();

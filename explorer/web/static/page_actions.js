@@ -5,7 +5,7 @@ import { button, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
 import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
-import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
+import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
 import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
@@ -529,7 +529,7 @@ export function runExample(text) {
 export function changeModel(checkpoint) {
   haltWriting();
   const { value: text } = /** @type {HTMLTextAreaElement} */ (document.querySelector("#prompt textarea"));
-  runAction({ kind: "model", text, checkpoint, own: own[modelName(checkpoint)] ?? null });
+  runAction({ kind: "model", text, checkpoint, own: continuationsByModel[modelName(checkpoint)] ?? null });
 }
 
 /** Wait for pending actions, and return the state that generation begins with. Gradio's buttons cancel an earlier

@@ -3,7 +3,7 @@
 import { connectState } from "../static/page_state.js";
 import { controlValues, applyUpdate } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
-import { PLOTLY } from "../static/plotly_figures.js";
+import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
 import { language } from "../static/translations.js";
@@ -72,6 +72,6 @@ async function keepFiles() {
   await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
   await Promise.all([import("./lessons/lesson.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // and now what it may
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
-  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY, ...files, ...await ask("fetchedFiles", null)]);
+  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY_SCRIPT_URL, ...files, ...await ask("fetchedFiles", null)]);
 }
 if (navigator.serviceWorker) keepFiles().catch(() => {}); // without it the page needs the network, and works as well

@@ -5,7 +5,7 @@ import { chooseCheckpoint, interventions, select, toggleIntervention } from "../
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, hide, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
@@ -165,7 +165,7 @@ export function figure(element) {
       const tab = element.closest(".tabitem");
       tab?.classList.toggle("without-figures", !find(tab, ".panels > .block:not(.hidden)"));
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
-      await plotlyLoaded();
+      await loadPlotly();
       await queueDraw(element, drawOnce);
     }
   }
@@ -192,7 +192,7 @@ export function figure(element) {
     else {
       const { data: traces, layout: fitting } = figureInWidth(isOnStage ? figureOnStage(drawn) : drawn, width);
       markLegend(drawn);
-      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
+      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, plotlyConfig());
     }
     written = rest;
     plot.ariaLabel = meta.alt;

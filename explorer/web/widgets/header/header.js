@@ -4,7 +4,7 @@ import { changeModel, goToTop, nextStepButton, select } from "../../static/page_
 import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
 import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
-import { linkTo, writeUrl } from "../../static/history.js";
+import { makeLink, writeUrl } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/translations.js";
 import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
@@ -145,7 +145,7 @@ export function numbersViewLink(element) {
     button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
   ];
   line.replaceChildren(...ways);
-  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [linkTo(`${content.words} →`, content.look)] : [])));
+  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
 }
 
 /** @param {HTMLElement} element */

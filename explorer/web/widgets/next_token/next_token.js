@@ -5,7 +5,7 @@ import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAbla
 import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
-import { linkTo } from "../../static/history.js";
+import { makeLink } from "../../static/history.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
@@ -322,7 +322,7 @@ export function explanation(element) {
     const off = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
     const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
       const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [figure ? linkTo(words, look, figure) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
+      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
     });
     const rest = pieces.slice(isWhole ? pieces.length : MAX_CLAUSES);
     const more = rest.length ? [button(_("more"), () => { isWhole = true; write(); }, { className: "plain" })] : [];

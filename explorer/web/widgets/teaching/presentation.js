@@ -4,7 +4,7 @@
 import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
 import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
-import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
@@ -501,8 +501,8 @@ export function presentMenu(element) {
 
   async function copyLink() {
     const link = await slidesLink(slides, location.href);
-    if (link.length > MOST_LINK) {
-      download({ places: slides });
+    if (link.length > MAX_LINK_LENGTH) {
+      saveJsonFile({ places: slides });
       return setText(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
@@ -540,7 +540,7 @@ export function presentMenu(element) {
   find(list, ".print").addEventListener("click", () => { hide(); openSlideSheet(slides); });
   find(list, ".save").addEventListener("click", saveSlide);
   find(list, ".link").addEventListener("click", copyLink);
-  find(list, ".file").addEventListener("click", () => download({ places: slides }));
+  find(list, ".file").addEventListener("click", () => saveJsonFile({ places: slides }));
   window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // changed in another tab
   onState(element, updateSource);
   onSlidesReceived(receiveSlides);

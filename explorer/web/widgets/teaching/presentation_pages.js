@@ -5,7 +5,7 @@
 import { makeMove, onMove } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
-import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
+import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
@@ -22,7 +22,7 @@ import { renderBlocks } from "./lesson.js";
  * @property {string} notes for the presenter
  */
 
-export const LIMITS = { slides: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
+export const LIMITS = { slides: 60, caption: 200, notes: 2000, words: MAX_LINK_LENGTH, text: 400_000 };
 const STORAGE_KEY = "explorer:places";
 const EXCLUDED_FIELDS = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // also those of a lesson: slides never open one
 const FRAGMENT = "places=", FIGURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;

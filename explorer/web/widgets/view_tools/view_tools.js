@@ -4,7 +4,7 @@
 import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
-import { linkTo } from "../../static/history.js";
+import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
@@ -208,7 +208,7 @@ function control(offer, isHere) {
 /** @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
-  const whatItDid = linkTo(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
+  const whatItDid = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
   onState(element, () => { whatItDid.hidden = state.view === "experiments"; });
   const takeBack = (of, text, label, left, dataset = {}) => button(text, () => setInterventions(left(), of), { ariaLabel: label, dataset });
 
