@@ -71,7 +71,7 @@ LONGEST_TRANSITION = """(map) => Math.max(...[...map.querySelectorAll("*")].flat
 
 # After a choice, before anything else can happen: the frames by their names, and the parts that are said to be chosen.
 FRAMES_AFTER_CHOICE = """((map, choice) => {
-  if (choice) actions.pick(choice);
+  if (choice) actions.select(choice);
   const frames = [...map.querySelectorAll(".frame")].filter((frame) => frame.checkVisibility());
   const edges = (frame) => ["x", "y", "width", "height"].map((name) => +frame.getAttribute(name));
   return [

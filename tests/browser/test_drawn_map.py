@@ -40,7 +40,7 @@ def test_every_part_has_its_colour_and_its_words_where_it_stands(visitor, checkp
     trace, model_overview, _ = map_numbers(person)
     expected = list(expected_boxes(trace, model_overview, 9, kind(trace.config, 6)))
     largest = max(np.abs(model_overview.attribution.heads).max(), np.abs(model_overview.attribution.feed_forward).max())
-    person.evaluate("actions.pick({ layer: 0 })")  # and with it the address
+    person.evaluate("actions.select({ layer: 0 })")  # and with it the address
     person.at_rest()
     for theme in in_both_themes(person, figure):
         painted = wait_for_animations(scroll_into_view(figure)).evaluate(
@@ -65,7 +65,7 @@ def test_the_bar_of_colours_is_that_of_the_parts(visitor):
     person, figure = open_map(visitor, **SELECTED_FIELDS)
     _, model_overview, _ = map_numbers(person)
     largest = max(np.abs(model_overview.attribution.heads).max(), np.abs(model_overview.attribution.feed_forward).max())
-    person.evaluate("actions.pick({ layer: 0 })")  # and with it the address
+    person.evaluate("actions.select({ layer: 0 })")  # and with it the address
     person.at_rest()
     for theme in in_both_themes(person, figure):
         bar = scroll_into_view(figure).locator(".scale").bounding_box()

@@ -73,7 +73,7 @@ def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
     person.page.mouse.move(*get_centre(head))
     before = tooltip.text_content()
     with person.redrawn(figure):
-        person.evaluate("actions.pick({ query: 4 })")
+        person.evaluate("actions.select({ query: 4 })")
     assert tooltip.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
 
 
@@ -97,7 +97,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
     working = person.page.locator('[data-of="overview-map"]')
     for kind, (i, selects, derivation_text) in CLICKS.items():
         component = figure.locator(f".part.{kind}").nth(i)
-        person.evaluate("actions.pick({ layer: 0, head: 0, target: 1 })")
+        person.evaluate("actions.select({ layer: 0, head: 0, target: 1 })")
         person.at_rest()
         scroll_into_view(figure)
         person.page.keyboard.down("Shift")

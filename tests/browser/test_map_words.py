@@ -40,7 +40,7 @@ def show_map(person: Person, figure: Locator, trace: Trace, selection: Selection
 
     person.page.route(ANSWER, swap)
     with person.redrawn(figure):
-        person.evaluate("actions.pick({ query: (page.state.query + 1) % 10 })")
+        person.evaluate("actions.select({ query: (page.state.query + 1) % 10 })")
     person.at_rest()
     person.page.unroute(ANSWER)
 

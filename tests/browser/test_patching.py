@@ -80,7 +80,7 @@ def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
     """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn at once."""
     plot = patcher.page.locator("#patching-estimate_positions .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    patcher.evaluate("actions.pick({ query: 1 })")  # from wherever somebody looks
+    patcher.evaluate("actions.select({ query: 1 })")  # from wherever somebody looks
     patcher.at_rest()
     patcher.click_cell(plot, 0, 1)
     patcher.expect_selected(query=2, key=0, layer=1)

@@ -120,8 +120,8 @@ def test_figures_are_never_those_of_what_was_asked_before(person):
     """Covers a choice and a change between two presses of the switch, however quick."""
     compare(person)
     changes = {
-        "head": lambda: person.evaluate("actions.pick({ layer: 1, head: 0 })"),
-        "change of B": lambda: person.evaluate("actions.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
+        "head": lambda: person.evaluate("actions.select({ layer: 1, head: 0 })"),
+        "change of B": lambda: person.evaluate("actions.setInterventions(['blocks.0.attn.z.0*zero'], 'b.edits')"),
     }
     other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B")}
     for change, last in zip(changes.values(), ("B", "A − B"), strict=True):

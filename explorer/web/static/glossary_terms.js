@@ -2,7 +2,7 @@
 // The page's terms of art: found in all that is written, marked, and explained to whoever points at one, moves to it
 // with the key T, or taps it.
 import { call } from "./server_connection.js";
-import { findAll, isElsewhere, make, span } from "./dom.js";
+import { findAll, isKeyForFocus, make, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { onState, state } from "./page_state.js";
 
@@ -251,7 +251,7 @@ export function explainTerms(forms, meanings) {
   });
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") follow(null); });
-  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isElsewhere(event)) goToTerm(event.shiftKey); });
+  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isKeyForFocus(event)) goToTerm(event.shiftKey); });
   document.addEventListener("scroll", place, { capture: true, passive: true });
   soon();
 }

@@ -1,8 +1,8 @@
 // @ts-check
 // Opening a model from the Hugging Face Hub, a path or a file; and the comparison of the open model with another implementation.
-import { ask, changeModel } from "../../static/page_actions.js";
+import { requestUpdate, changeModel } from "../../static/page_actions.js";
 import { call, Refused, visitor } from "../../static/server_connection.js";
-import { duration, followJob, isJobRunning, leave, onContent } from "../../static/widget_contents.js";
+import { formatDuration, followJob, isJobRunning, cancelJob, onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { state } from "../../static/page_state.js";
@@ -89,8 +89,8 @@ export function openModel(element) {
       if (!progress || !isJobRunning(progress)) return opening.replaceChildren();
       const { done, of, seconds } = progress, isLoading = done >= of;
       const bar = make("progress", { ariaLabel: _("fetched"), ...(isLoading || of === 1 ? {} : { max: of, value: done }) });
-      const progressText = isLoading || of === 1 ? _("loading…") : _("{done} of {of}, about {time} left", { done: formatSize(done), of: formatSize(of), time: duration(seconds) });
-      opening.replaceChildren(bar, progressText, button(_("Cancel"), () => { leave(job); opening.replaceChildren(); }));
+      const progressText = isLoading || of === 1 ? _("loading…") : _("{done} of {of}, about {time} left", { done: formatSize(done), of: formatSize(of), time: formatDuration(seconds) });
+      opening.replaceChildren(bar, progressText, button(_("Cancel"), () => { cancelJob(job); opening.replaceChildren(); }));
     }
     show({ state: "waiting", done: 0, of: 1, seconds: 0, error: "" });
     followJob(job, ["begin_opening", [name, visitor]], show, () => {
@@ -105,8 +105,8 @@ export function openModel(element) {
     const showResult = () => comparison.replaceChildren(words);
     followJob(job, ["begin_check", [state.checkpoint, visitor]], (progress) => {
       if (!progress || !isJobRunning(progress)) return showResult();
-      comparison.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => leave(job)));
-    }, () => ask("show"));
+      comparison.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => cancelJob(job)));
+    }, () => requestUpdate("show"));
   }
 
   onContent(element, ({ names, words, differs, check: job }) => {

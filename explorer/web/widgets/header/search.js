@@ -1,9 +1,9 @@
 // @ts-check
 // The search dialog, which finds and opens everything with a name on the page; and the list of keyboard shortcuts.
-import { changeModel, chooseStep, edits, goToTop, pick, toggleEdit } from "../../static/page_actions.js";
+import { changeModel, chooseCheckpoint, interventions, goToTop, select, toggleIntervention } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
-import { figureInSight, reveal } from "../../static/widget_contents.js";
-import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
+import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
+import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
 import { _, lookUpMessage, N_ } from "../../static/translations.js";
 import { saveFigure } from "../../static/plotly_figures.js";
@@ -34,25 +34,25 @@ const makeItem = (kind, name, aliases, go, detail = "") => ({ kind, name, words:
 function pickInView(change, view) {
   goToTop();
   const hasChoosers = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
-  pick(hasChoosers ? change : { ...change, view });
+  select(hasChoosers ? change : { ...change, view });
 }
 
 /** Open a view and scroll to a figure. @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] of the selection */
 async function goToFigure(view, figure, change = {}) {
   goToTop();
-  pick({ view, ...change });
+  select({ view, ...change });
   await window.explorer.settled();
-  if (document.getElementById(figure)?.clientWidth) reveal(figure);
+  if (document.getElementById(figure)?.clientWidth) scrollToFigure(figure);
 }
 
 /** Make a token the target, and list it among the next tokens. @param {number} id */
 async function goToToken(id) {
   const target = await call("rank_of_token", [state, id]).catch(() => null);
-  if (target) pick({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
+  if (target) select({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
 /** @param {string} checkpoint */
-const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseStep(checkpoint) : changeModel(checkpoint));
+const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseCheckpoint(checkpoint) : changeModel(checkpoint));
 
 /** Open the glossary at an entry. @param {string} form */
 function goToTerm(form) {
@@ -65,7 +65,7 @@ function goToTerm(form) {
 
 /** Save the figure that was looked at last, or else the first that is drawn. @param {"png" | "svg"} format */
 function saveVisibleFigure(format) {
-  const lastViewed = document.getElementById(figureInSight())?.querySelector(".plot:has(.main-svg)");
+  const lastViewed = document.getElementById(currentFigure())?.querySelector(".plot:has(.main-svg)");
   const plot = lastViewed ?? findAll(document, "#view .plot:has(.main-svg)").find(({ clientWidth }) => clientWidth);
   if (plot) saveFigure(plot, format);
 }
@@ -84,7 +84,7 @@ function viewItems(index) {
     const isListed = listedViews.has(tab.dataset.view);
     listedViews.add(tab.dataset.view);
     return [
-      makeItem(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); pick({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
+      makeItem(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
       ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
       ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
         options.map(([value, name]) => makeItem(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
@@ -140,14 +140,14 @@ function actionItems() {
 
 /** Return the item that ablates a head, or restores it. @param {number} layer @param {number} head */
 function ablationItem(layer, head) {
-  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = edits().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
-  return makeItem(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleEdit(edit, { of: "edits", adds: true }));
+  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
+  return makeItem(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
 }
 
 /** Open the current view as a sheet to print. */
 async function printView() {
   const [{ openSlideSheet }, { makeSlide, viewTitle }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
-  const slide = makeSlide(state, figureInSight(), viewTitle());
+  const slide = makeSlide(state, currentFigure(), viewTitle());
   if (slide) openSlideSheet([slide]);
 }
 
@@ -158,7 +158,7 @@ function termItems() {
 }
 
 const positionItems = () => findAll(document, "#strip .chip").map((chip, position) => ({
-  ...makeItem(_("position"), chip.textContent, [], () => pick({ query: position }), _("position {position}", { position })), isToken: true,
+  ...makeItem(_("position"), chip.textContent, [], () => select({ query: position }), _("position {position}", { position })), isToken: true,
 }));
 
 /** @param {Index | null} index @returns {Item[]} */
@@ -180,7 +180,7 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
   const hook = readHook(query);
-  if (hook && hook.layer < layers) return [makeItem(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => pick(hook), query.trim())];
+  if (hook && hook.layer < layers) return [makeItem(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => select(hook), query.trim())];
   const target = query.replace(ABLATION_PATTERN, ""), isAblation = target !== query; // "ablate 4.4"
   return readNumbers(target, words).flatMap(({ kind, layer = state.layer, index }) => {
     if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
@@ -278,7 +278,7 @@ function makeSearch() {
     const numberedMatches = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
     results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
     list.replaceChildren(...results.map(row));
-    say(status, !query || results.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
+    setText(status, !query || results.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
   }
 

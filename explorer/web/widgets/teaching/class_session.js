@@ -1,6 +1,6 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies of the class.
-import { dropDown, find, findAll, isElsewhere, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { dropDown, find, findAll, isKeyForFocus, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
@@ -321,7 +321,7 @@ export function roomMenu(element) {
 
   const { show, hide } = dropDown(open, list, {
     fill() {
-      say(notice, "");
+      setText(notice, "");
       update();
     },
     first: () => find(list, isTeacher() ? ".leads input" : ".begin"),
@@ -331,15 +331,15 @@ export function roomMenu(element) {
 
   function update() {
     const isLeading = isTeacher();
-    say(open, buttonText());
+    setText(open, buttonText());
     updateLessonReplies();
     [outside.hidden, leading.hidden] = [isLeading, !isLeading];
     for (const control of findAll(outside, ":is(button,input)")) /** @type {HTMLButtonElement} */ (control).disabled = Boolean(room);
     if (!isLeading) return;
     updateInvitation();
     leadsBox.checked = room.leads;
-    say(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
-    if (room.problem) say(notice, room.problem);
+    setText(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
+    if (room.problem) setText(notice, room.problem);
     updateCounts();
   }
 
@@ -364,9 +364,9 @@ export function roomMenu(element) {
   function updateInvitation() {
     if (code === room.code) return;
     code = room.code;
-    say(find(leading, ".code"), written(code));
+    setText(find(leading, ".code"), written(code));
     link.href = linkOf(code, location.href);
-    say(link, link.href.replace(/^https?:\/\//, ""));
+    setText(link, link.href.replace(/^https?:\/\//, ""));
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");
     box.replaceChildren(...(rows ? [qrImage(rows)] : []));
@@ -387,18 +387,18 @@ export function roomMenu(element) {
     if (remaining > 0) return void setTimeout(() => { if (isTeacher() && Date.now() >= announcedAt + ANNOUNCE_INTERVAL_MS) announceCount(); }, remaining);
     announcedAt = now;
     const count = Object.values(room.counts).reduce((sum, other) => sum + other, 0);
-    say(find(leading, ".spoken"), count ? ngettext("{count} reply", "{count} replies", count) : "");
+    setText(find(leading, ".spoken"), count ? ngettext("{count} reply", "{count} replies", count) : "");
   }
 
   /** @param {() => Promise<void>} request */
   async function tryRequest(request) {
-    say(notice, "");
-    try { await request(); } catch (error) { say(notice, "status" in error ? error.message : _("The server does not answer: try again in a while.")); }
+    setText(notice, "");
+    try { await request(); } catch (error) { setText(notice, "status" in error ? error.message : _("The server does not answer: try again in a while.")); }
   }
 
   async function copyLink() {
     try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
-    say(notice, _("The link is copied."));
+    setText(notice, _("The link is copied."));
   }
 
   find(outside, ".begin").addEventListener("click", () => tryRequest(openRoom).then(() => { if (isTeacher()) show(); }));
@@ -412,7 +412,7 @@ export function roomMenu(element) {
   leadsBox.addEventListener("change", () => changeRoom({ leads: leadsBox.checked }));
   find(leading, ".end").addEventListener("click", () => confirm(_("Close the room? It ends for every student, and their replies are deleted.")) && tryRequest(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
   document.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() !== "c" || event.repeat || isElsewhere(event) || !isTeacher()) return;
+    if (event.key.toLowerCase() !== "c" || event.repeat || isKeyForFocus(event) || !isTeacher()) return;
     if (list.hidden) show(); else hide();
   });
   onRoom(update);

@@ -1,8 +1,8 @@
 // @ts-check
 // The panel of a lesson's step (text, question, reply, correct answer) and the menu of lessons.
 import { call, Refused } from "../../static/server_connection.js";
-import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
-import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
+import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
+import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
@@ -137,7 +137,7 @@ function askCell({ rows, columns, there }, judged, reply) {
   if (!judged) {
     const buttons = cells.flat().filter((node) => node.tagName === "BUTTON");
     setTabStop(buttons, buttons[0]);
-    rove(table, {
+    addRovingFocus(table, {
       at: ({ target }) => cellPosition(target),
       size: () => ({ rows: rows.length, columns: columns.length }),
       go: ({ row, column }) => { if (there[row][column]) { setTabStop(buttons, cells[row][column]); cells[row][column].focus(); } },
@@ -364,10 +364,10 @@ export function lesson(element) {
     coverAnswers(step.hides);
     column.classList.toggle("covers", Boolean(step.hides && (!step.target || step.hides.ids.includes(step.target)))); // the question takes the space of its covered figure
     showSubject(step);
-    say(heading, step.heading ?? "");
-    say(find(column, ".of"), step.steps ? _("{title} · {step} of {steps}", { title: step.title, step: step.step, steps: step.steps }) : "");
-    say(find(column, ".note"), step.note ?? "");
-    say(find(column, ".against"), step.step === 1 ? _("You may think that {belief}. It is not so.", { belief: step.against }) : "");
+    setText(heading, step.heading ?? "");
+    setText(find(column, ".of"), step.steps ? _("{title} · {step} of {steps}", { title: step.title, step: step.step, steps: step.steps }) : "");
+    setText(find(column, ".note"), step.note ?? "");
+    setText(find(column, ".against"), step.step === 1 ? _("You may think that {belief}. It is not so.", { belief: step.against }) : "");
     updatePart(".before", step.before, renderBlocks, []);
     updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
     updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
@@ -388,8 +388,8 @@ export function lesson(element) {
     finishLesson();
     column.classList.add("at-end");
     const { name, title, against, steps } = content;
-    say(heading, _("Done: {title}", { title }));
-    for (const selector of [".against", ".note"]) say(find(column, selector), "");
+    setText(heading, _("Done: {title}", { title }));
+    for (const selector of [".against", ".note"]) setText(find(column, selector), "");
     for (const selector of [".question", ".verdict", ".after"]) updatePart(selector, null, () => [], []);
     const sentences = [ngettext("You went through its {count} step.", "You went through all {count} steps.", steps), ...(against ? [_("You may have thought that {belief}. You have seen that it is not so.", { belief: against })] : [])];
     updatePart(".before", ["done", name], () => sentences.map((text) => make("p", {}, text)));
@@ -445,7 +445,7 @@ export function lesson(element) {
     if (stepKey !== currentStep || !framesLeft) return;
     if (!figure) return requestAnimationFrame(() => highlightTarget(id, stepKey, framesLeft - 1));
     figure.classList.add(TARGET_CLASS);
-    if (figure.closest(".panels")) reveal(id);
+    if (figure.closest(".panels")) scrollToFigure(id);
     else figure.scrollIntoView({ block: "nearest" });
   }
 
@@ -498,7 +498,7 @@ export function lessons(element) {
       find(list, ".all").replaceChildren(...allLessons.map((lesson, i) => row(lesson, positions[lesson.name], !i)));
     } catch (error) {
       lessonList = null;
-      if (error instanceof Refused) reportBroken(error);
+      if (error instanceof Refused) reportFailure(error);
       return false;
     }
   }
@@ -528,7 +528,7 @@ export function lessons(element) {
   }
 
   const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
-  rove(list, {
+  addRovingFocus(list, {
     at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),

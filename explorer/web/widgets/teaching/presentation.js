@@ -1,10 +1,10 @@
 // @ts-check
 // Presentation mode: figures, lesson steps or saved slides one at a time on the whole screen, with speaker notes in a
 // second window; and the menu of saved slides.
-import { makeMove, pick } from "../../static/page_actions.js";
-import { figureInSight, unfold } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
-import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+import { makeMove, select } from "../../static/page_actions.js";
+import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
+import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
+import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
@@ -92,7 +92,7 @@ function enlargeFigure(id, onDraw = () => {}, framesLeft = 600) {
   const figure = id && document.getElementById(id);
   for (const former of findAll(document, `.${PRESENTED}`)) if (former !== figure) former.classList.remove(PRESENTED);
   if (!id) return;
-  unfold(id);
+  unfoldFigure(id);
   if (figure?.classList.contains("folded") || (!figure?.clientWidth && !figure?.querySelector("[data-draws]"))) {
     if (framesLeft) pendingFrame = requestAnimationFrame(() => enlargeFigure(id, onDraw, framesLeft - 1));
     return;
@@ -259,7 +259,7 @@ export function stage(element) {
     box.hidden = false;
     focusMovedByTab = false;
     find(box, "h2").focus({ preventScroll: true });
-    textTimer = setInterval(() => say(find(box, ".text"), promptText()), FOLLOW_MS);
+    textTimer = setInterval(() => setText(find(box, ".text"), promptText()), FOLLOW_MS);
     show();
   }
 
@@ -270,7 +270,7 @@ export function stage(element) {
     clearInterval(textTimer);
     notes.close();
     toggleBlackout(false);
-    say(find(box, ".keys"), "");
+    setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING);
     enlargeFigure("");
@@ -283,13 +283,13 @@ export function stage(element) {
     if (!deck) return;
     closeTerm(); // the explained term belongs to the previous page
     const page = deck.currentPage();
-    say(find(box, "h2"), page.heading);
-    say(find(box, ".text"), promptText());
+    setText(find(box, "h2"), page.heading);
+    setText(find(box, ".text"), promptText());
     const selection = selectionSentence(page.figure);
-    say(find(box, ".chosen"), selection);
+    setText(find(box, ".chosen"), selection);
     for (const step of findAll(box, ".head-step")) step.hidden = Boolean(page.page) || !selection || !selectionList("head");
-    say(find(box, ".problem"), page.problem ?? "");
-    say(find(box, ".at"), page.at);
+    setText(find(box, ".problem"), page.problem ?? "");
+    setText(find(box, ".at"), page.at);
     setDisabled(".back", page.isFirst);
     setDisabled(".next", page.isLast);
     document.body.dataset.page = page.page ?? "";
@@ -307,7 +307,7 @@ export function stage(element) {
   // A folded figure gets its title only when it is drawn.
   function updateHeading() {
     if (!deck) return;
-    say(find(box, "h2"), deck.currentPage().heading);
+    setText(find(box, "h2"), deck.currentPage().heading);
     updateLayout();
   }
 
@@ -316,7 +316,7 @@ export function stage(element) {
     if (!deck) return;
     const page = deck.currentPage();
     const repliesSentence = page.page === "question" || page.page === "answer" ? replyCountText() : "";
-    say(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
+    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
     updateLayout();
     notes.show({ ...page, notes: [...page.notes, ...replyLines()] });
   }
@@ -335,7 +335,7 @@ export function stage(element) {
   // Select the next or previous head, continuing in the neighbouring layer.
   function stepHead(by) {
     const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, at = state.layer * heads + state.head + by;
-    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) pick({ layer: Math.floor(at / heads), head: at % heads });
+    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) select({ layer: Math.floor(at / heads), head: at % heads });
   }
 
   // Return the prompt of the figure; when comparing, those of the runs shown.
@@ -359,11 +359,11 @@ export function stage(element) {
 
   // Name the key for the next slide while the arrow keys move within a figure.
   function showKeyHint() {
-    if (deck) say(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+    if (deck) setText(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
   }
 
   function openNotes() {
-    if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
+    if (!notes.open()) return void setText(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
     showReplies();
   }
 
@@ -380,7 +380,7 @@ export function stage(element) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    if (isElsewhere(event)) {
+    if (isKeyForFocus(event)) {
       if (deck && event.key === "Escape") leavePresentation();
       return;
     }
@@ -412,8 +412,8 @@ export function stage(element) {
   window.addEventListener("resize", () => updateLayout());
   onEveryState(() => {
     if (!deck) return;
-    say(find(box, ".text"), promptText());
-    say(find(box, ".chosen"), selectionSentence(deck.currentPage().figure));
+    setText(find(box, ".text"), promptText());
+    setText(find(box, ".chosen"), selectionSentence(deck.currentPage().figure));
   });
   onRoom(showReplies);
   onPresent(beginPresentation);
@@ -427,7 +427,7 @@ export function presentMenu(element) {
 
   const { show, hide } = dropDown(find(element, ".open"), list, {
     fill() {
-      say(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
+      setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
     },
     first: () => find(list, slides.length ? ".begin" : ".save"),
@@ -439,20 +439,20 @@ export function presentMenu(element) {
     updateSource();
     for (const name of [".print", ".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !slides.length;
     /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= LIMITS.slides;
-    say(find(list, ".view"), viewTitle());
+    setText(find(list, ".view"), viewTitle());
   }
 
   // Say what the key P presents. If there are slides, a second button presents the figures of the view.
   function updateSource() {
     find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
-    if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
-    say(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
+    if (state.lesson) return setText(find(list, ".what"), _("the steps of this lesson"));
+    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
   }
 
   /** Store slides, and show a message. @param {Slide[]} newSlides @param {string} [message] */
   function setSlides(newSlides, message = "") {
     slides = newSlides;
-    say(notice, storeSlides(slides) ? message : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
+    setText(notice, storeSlides(slides) ? message : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
     draw();
   }
 
@@ -491,8 +491,8 @@ export function presentMenu(element) {
 
   async function saveSlide() {
     if (list.hidden) await show(); // run from the search, the list is still closed
-    const slide = makeSlide(state, figureInSight(), viewTitle());
-    if (!slide) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
+    const slide = makeSlide(state, currentFigure(), viewTitle());
+    if (!slide) return setText(notice, _("This is too long to save: shorten the text or the tree of continuations."));
     setSlides([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
@@ -501,24 +501,24 @@ export function presentMenu(element) {
 
   async function copyLink() {
     const link = await slidesLink(slides, location.href);
-    if (link.length > MOST_LINK) {
-      download({ places: slides });
-      return say(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+    if (link.length > MAX_LINK_LENGTH) {
+      saveJsonFile({ places: slides });
+      return setText(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
-    say(notice, _("The link is copied: who opens it finds these slides here."));
+    setText(notice, _("The link is copied: who opens it finds these slides here."));
   }
 
   /** @param {Slide[]} received */
   function addSlides(received) {
     const [all, leftOut] = appendSlides(slides, received);
     setSlides(all);
-    if (leftOut) say(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", leftOut, { most: LIMITS.slides }));
+    if (leftOut) setText(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", leftOut, { most: LIMITS.slides }));
   }
 
   /** Take slides from a link or a file; ask before replacing the user's own. @param {Slide[]} received */
   function receiveSlides(received) {
-    if (!received.length) say(notice, _("This link or file holds no slide that can be read."));
+    if (!received.length) setText(notice, _("This link or file holds no slide that can be read."));
     else if (!slides.length) setSlides(received);
     else {
       const hideNotice = () => { receivedNotice.hidden = true; };
@@ -532,7 +532,7 @@ export function presentMenu(element) {
       receivedNotice.hidden = false;
     }
     const message = notice.textContent;
-    show().then(() => { if (message) say(notice, message); });
+    show().then(() => { if (message) setText(notice, message); });
   }
 
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
@@ -540,7 +540,7 @@ export function presentMenu(element) {
   find(list, ".print").addEventListener("click", () => { hide(); openSlideSheet(slides); });
   find(list, ".save").addEventListener("click", saveSlide);
   find(list, ".link").addEventListener("click", copyLink);
-  find(list, ".file").addEventListener("click", () => download({ places: slides }));
+  find(list, ".file").addEventListener("click", () => saveJsonFile({ places: slides }));
   window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // changed in another tab
   onState(element, updateSource);
   onSlidesReceived(receiveSlides);

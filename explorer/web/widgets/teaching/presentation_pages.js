@@ -3,9 +3,9 @@
 // page with a caption and notes. Slides live in the browser's storage, in a link's fragment or in a file; the server
 // never gets them.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { figureInSight, figures, restoreFolds } from "../../static/widget_contents.js";
+import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
-import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
+import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
@@ -22,7 +22,7 @@ import { renderBlocks } from "./lesson.js";
  * @property {string} notes for the presenter
  */
 
-export const LIMITS = { slides: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
+export const LIMITS = { slides: 60, caption: 200, notes: 2000, words: MAX_LINK_LENGTH, text: 400_000 };
 const STORAGE_KEY = "explorer:places";
 const EXCLUDED_FIELDS = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // also those of a lesson: slides never open one
 const FRAGMENT = "places=", FIGURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
@@ -36,7 +36,7 @@ export function makeSlide(state, figure, caption) {
 
 /** Return the titles of the open tab and of its figure. */
 export function viewTitle() {
-  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = figureInSight();
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = currentFigure();
   const title = figure && find(document, `#${figure} h2`)?.textContent;
   return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // no “Whole model: The whole model”
 }
@@ -229,7 +229,7 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
 
 /** Make the deck of the open tab's figures, starting with the one last looked at; the next token is added if it is that. @param {() => void} onChange @returns {import("./presentation.js").Deck} */
 export function figuresDeck(onChange) {
-  const first = figureInSight(), ids = figures().map(({ id }) => id), { unfolded = "" } = state;
+  const first = currentFigure(), ids = visibleFigures().map(({ id }) => id), { unfolded = "" } = state;
   const deck = ids.includes(first) || !first ? ids : [...ids, first];
   const figureTitle = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
   let index = Math.max(0, deck.indexOf(first));

@@ -1,8 +1,8 @@
 // @ts-check
 // Walkthroughs: a computation shown step by step with its numbers, on the whole screen; and the button that starts one.
 import { call, Refused } from "../../static/server_connection.js";
-import { give } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { setContent } from "../../static/widget_contents.js";
+import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
@@ -139,12 +139,12 @@ export function walk(element) {
   async function startWalkthrough(name) {
     previousFocus = document.activeElement;
     try { ({ title, segments } = await call("walk", [state, name])); } catch (error) {
-      if (error instanceof Refused) give(PROBLEM, error.message);
+      if (error instanceof Refused) setContent(PROBLEM, error.message);
       return;
     }
     box.hidden = false;
     document.body.classList.add("walking");
-    say(find(box, "h2"), title);
+    setText(find(box, "h2"), title);
     showFrame(segmentStart(segments, 0, isStill()));
     next.focus();
   }
@@ -158,9 +158,9 @@ export function walk(element) {
 
   function draw() {
     const { says, kind, frames } = segments[position.segment];
-    say(find(box, ".says"), says);
+    setText(find(box, ".says"), says);
     drawing.replaceChildren(DRAWINGS[kind](frames[position.frame]));
-    say(find(box, ".at"), `${position.segment + 1} / ${segments.length}`);
+    setText(find(box, ".at"), `${position.segment + 1} / ${segments.length}`);
     back.disabled = position.segment === 0;
     next.disabled = position.segment === segments.length - 1 && position.frame === frames.length - 1;
     if (next.disabled && document.activeElement === document.body) find(box, ".leave").focus();

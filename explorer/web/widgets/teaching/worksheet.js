@@ -2,10 +2,10 @@
 // Sheets to print: a whole lesson, with figures, blanks to fill in and a page of answers; or saved slides.
 import { call, Refused } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
-import { unfold } from "../../static/widget_contents.js";
-import { button, find, make, makeSvg, palette, set, span, toggleTheme } from "../../static/dom.js";
+import { unfoldFigure } from "../../static/widget_contents.js";
+import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { alone, bitmapUrlPrefix, config, plotly, plotlyLoaded } from "../../static/plotly_figures.js";
+import { standaloneFigure, bitmapUrlPrefix, plotlyConfig, plotly, loadPlotly } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { buildMap, partsOnSheet } from "../model_map/model_map.js";
@@ -179,11 +179,11 @@ export async function openSlideSheet(slides) {
 /** Copy a figure of the page with its styles. @param {string} id */
 async function copyFigure(id) {
   const block = /** @type {HTMLElement} */ (document.getElementById(id)), container = make("figure", {}), isFolded = block.classList.contains("folded");
-  if (isFolded) unfold(id);
+  if (isFolded) unfoldFigure(id);
   await window.explorer.settled();
   const plot = block.querySelector(".plot:has(.main-svg)");
   if (plot) {
-    const { width, height } = plot.getBoundingClientRect(), { data, layout } = alone(plot);
+    const { width, height } = plot.getBoundingClientRect(), { data, layout } = standaloneFigure(plot);
     container.append(make("img", { className: "plot", alt: plot.ariaLabel ?? "", src: await plotly().toImage({ data, layout: { ...layout, paper_bgcolor: "#fff" } }, { format: "svg", width, height: Math.max(height, layout.height) }) }));
     return container;
   }
@@ -240,7 +240,7 @@ async function appendFigure(parent, figure) {
   const { kind, title, height, content } = figure, container = make("figure", {}, make("figcaption", {}, title));
   if (kind === "head_grid") container.append(renderHeadGrid(content));
   else if (kind === "figure") {
-    await plotlyLoaded();
+    await loadPlotly();
     const plot = make("div", { className: "plot" });
     container.append(plot);
     parent.append(container);
@@ -248,7 +248,7 @@ async function appendFigure(parent, figure) {
     plot.role = "img";
     plot.ariaLabel = meta?.alt ?? "";
     const size = { width: WIDTH, height: Math.min(height, MAX_HEIGHT) };
-    await plotly().newPlot(plot, data, { ...rest, template: THEMES.light.template, ...size }, { ...config(), staticPlot: true });
+    await plotly().newPlot(plot, data, { ...rest, template: THEMES.light.template, ...size }, { ...plotlyConfig(), staticPlot: true });
     return;
   } else if (kind === "model_map") {
     parent.append(container);
@@ -258,7 +258,7 @@ async function appendFigure(parent, figure) {
 }
 
 function renderHeadGrid({ heads, pixels, data, signed, alt }) {
-  const { sequential, diverging } = THEMES.light, urlPrefix = bitmapUrlPrefix(palette(signed ? diverging : sequential), pixels, pixels);
+  const { sequential, diverging } = THEMES.light, urlPrefix = bitmapUrlPrefix(interpolatePalette(signed ? diverging : sequential), pixels, pixels);
   const container = make("div", { className: "heads", role: "img", ariaLabel: alt });
   container.style.gridTemplateColumns = `repeat(${heads}, 1fr)`;
   container.append(...data.map((bytes) => make("img", { src: urlPrefix + bytes, alt: "" })));

@@ -1,10 +1,10 @@
 // @ts-check
 // The text and its continuation: tokens as chips, a summary of the next token, the generated text and its playback,
 // the tree of continuations, and the guess of the next word.
-import { makeMove, nextStepButton, pick, runExample, tune } from "../../static/page_actions.js";
+import { makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, recall, remember, focusableWhileScrolling, rove, say, span, setTabStop, isPartOfCharacter, percent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -115,11 +115,11 @@ export function tokenStrip(element) {
     if (chip) selectToken(+chip.dataset.position);
   });
   function selectToken(position) {
-    if (!isB) return pick({ query: position });
+    if (!isB) return select({ query: position });
     if (takeAwaitedPartner()) makeMove({ kind: "pin", a: state.query, b: position });
-    else pick({ query: positionFromB(position) });
+    else select({ query: positionFromB(position) });
   }
-  rove(strip, {
+  addRovingFocus(strip, {
     at: () => ({ row: 0, column: isB ? positionInB(state.query) : state.query }),
     size: () => ({ rows: 1, columns: chips().length }),
     go: ({ column }) => {
@@ -141,7 +141,7 @@ export function brief(element) {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
       next: span("next", span("label", `${_("will be drawn")}: `), ...tokenNodes(value.next)),
-      probability: span("probability", percent(value.probability)),
+      probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
     const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
@@ -155,7 +155,7 @@ export function story(element) {
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
     generated.replaceChildren(...textNodes(value.generated));
-    say(ended, value.ended);
+    setText(ended, value.ended);
     requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // in a frame, when the layout is up to date anyway
     countDraw(text);
   });
@@ -209,7 +209,7 @@ export function playback(element) {
 
   function showIndex(i) {
     expectedIndex = clampIndex(i);
-    pick({ query: generation.first + expectedIndex });
+    select({ query: generation.first + expectedIndex });
   }
 
   function labelPlayButton(text, ariaLabel) {
@@ -306,7 +306,7 @@ export function branches(element) {
   }
 
   // Arrow keys move between rows, and Delete prunes.
-  rove(list, {
+  addRovingFocus(list, {
     at: ({ target }) => ({ row: rowIndex(target), column: 0 }),
     size: () => ({ rows: rows.length, columns: 1 }),
     go: ({ row }) => focusRow(row),
@@ -328,7 +328,7 @@ const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), result = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !recall(STORAGE_KEY) && !urlNamesView, currentPlace = null;
+  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = null;
   let guessedPlace = null; // where the guess in the state was made
 
   function show({ choices: options, says, told: verdict, wrote, text }) {
@@ -353,24 +353,24 @@ export function guess(element) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     isHidden = false;
-    remember(STORAGE_KEY, "true");
+    writeStorage(STORAGE_KEY, "true");
     updateCard();
     guessedPlace = placeKey(state);
-    tune({ guess: box.value.trim() });
+    changeSettings({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     document.body.classList.add("guessed");
     if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => find(document, "#columns").scrollIntoView()); // on a phone the focused bar is below everything
   });
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;
-    remember(STORAGE_KEY, "true");
+    writeStorage(STORAGE_KEY, "true");
     updateCard();
     find(document, "[data-mode=numbers]").click();
   });
   function askAgain() {
     isHidden = true;
     updateCard();
-    if (state.view !== STORY_TABS[0]) pick({ view: STORY_TABS[0] }); // its figures do not reveal the answer
+    if (state.view !== STORY_TABS[0]) select({ view: STORY_TABS[0] }); // its figures do not reveal the answer
     box.focus();
   }
 

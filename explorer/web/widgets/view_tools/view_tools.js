@@ -1,11 +1,11 @@
 // @ts-check
 // Controls of a view: fields of the selection, interventions, lists and pairs of prompts, the second run, and the
 // training step.
-import { ablatedHead, addEdit, changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show, tellChances } from "../../static/page_actions.js";
+import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
-import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
-import { linkTo } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
+import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
+import { makeLink } from "../../static/history.js";
+import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
@@ -67,7 +67,7 @@ export function choosers(element) {
         list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
     }
     fold.hidden = !shownChoices.length;
-    say(fold, findAll(box, "label").map(choiceText).join(" · "));
+    setText(fold, findAll(box, "label").map(choiceText).join(" · "));
   }
 
   function choiceText(label) {
@@ -79,11 +79,11 @@ export function choosers(element) {
   const selectValue = ({ target: list }) => {
     if (list instanceof HTMLSelectElement) {
       const [{ value, dataset }] = list.selectedOptions;
-      return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
+      return select({ [list.dataset.field]: dataset.number === "true" ? +value : value });
     }
     const { dataset, value, max, type } = /** @type {HTMLInputElement} */ (list);
-    if (type === "text") return pick({ [dataset.field]: value });
-    pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
+    if (type === "text") return select({ [dataset.field]: value });
+    select({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   };
   // The first lists stand in one line; a button shows the others.
   const moreButton = button("⋯", () => { moreButton.ariaExpanded = String(box.classList.toggle("whole")); });
@@ -102,7 +102,7 @@ let lastEdits = null; // the edits when a control was used last
 
 /** Apply the edits of a control. @param {string[]} newEdits */
 function applyEdits(newEdits) {
-  setEdits(newEdits);
+  setInterventions(newEdits);
   lastEdits = state.edits;
 }
 
@@ -110,7 +110,7 @@ function applyEdits(newEdits) {
 export function whatIfs(element) {
   const box = find(element, ".what-ifs"), fold = foldButton(), moreButton = button("", () => {
     toggleFold(moreButton);
-    remember("explorer-more-changes", String(moreButton.ariaExpanded));
+    writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
   let controls = new Map(); // JSON of an offer without its amounts -> its control
   let shownOffers = [];
@@ -137,8 +137,8 @@ export function whatIfs(element) {
     const labels = [...controls.values()].map(({ label }) => label);
     if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_SHOWN_CONTROLS ? 1 : labels.length, 0, onlyHereLabel);
     if (offers.length > MAX_SHOWN_CONTROLS) labels.splice(labels.indexOf(onlyHereLabel) === 1 ? 2 : 1, 0, moreButton);
-    say(moreButton, _("{count} more changes", { count: offers.length - 1 }));
-    moreButton.ariaExpanded = recall("explorer-more-changes") ?? "false";
+    setText(moreButton, _("{count} more changes", { count: offers.length - 1 }));
+    moreButton.ariaExpanded = readStorage("explorer-more-changes") ?? "false";
     moreButton.hidden = Boolean(state.lesson);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
     if (!oldControls.size || state.edits !== lastEdits) onlyHereBox.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
@@ -146,10 +146,10 @@ export function whatIfs(element) {
     showAmounts();
     if (!state.edits && lastEdits && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // the edits were undone elsewhere
     if (!state.edits) lastEdits = "";
-    const isAblatedElsewhere = ({ ablates, everywhere: [, scale] }) => ablates && edits().includes(ablationEdit(scale));
+    const isAblatedElsewhere = ({ ablates, everywhere: [, scale] }) => ablates && interventions().includes(ablationEdit(scale));
     const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isAblatedElsewhere(offer)).length;
     fold.hidden = !offers.length;
-    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
+    setText(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
   onState(element, () => { // close it when a lesson begins
@@ -167,8 +167,8 @@ function scopeList({ title, scopes }) {
   const texts = scopes.map(([, text]) => text);
   const list = make("select", {}, new Option(_("off"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
-    const others = edits().filter((edit) => !texts.includes(edit));
-    applyEdits(list.selectedIndex ? addEdit(others, texts[list.selectedIndex - 1]) : others);
+    const others = interventions().filter((edit) => !texts.includes(edit));
+    applyEdits(list.selectedIndex ? addIntervention(others, texts[list.selectedIndex - 1]) : others);
   });
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
@@ -192,8 +192,8 @@ function makeControl(offer, appliesHere) {
     const [text, scale] = appliesHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const replaced = offer.ablates ? [scale, ablationEdit(scale)] : [scale];
-    const others = edits().filter((other) => !replaced.includes(other) && !other.startsWith(`${scale}*`));
-    applyEdits(edit ? addEdit(others, edit) : others);
+    const others = interventions().filter((other) => !replaced.includes(other) && !other.startsWith(`${scale}*`));
+    applyEdits(edit ? addIntervention(others, edit) : others);
   });
   return {
     label,
@@ -208,9 +208,9 @@ function makeControl(offer, appliesHere) {
 /** @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
-  const effectLink = linkTo(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
+  const effectLink = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
   onState(element, () => { effectLink.hidden = state.view === "experiments"; });
-  const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setEdits(remainingEdits(), run), { ariaLabel: label, dataset });
+  const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setInterventions(remainingEdits(), run), { ariaLabel: label, dataset });
 
   /** List a run's edits, each with a button to undo it. @param {import("../../static/page_actions.js").Edits} target @param {[string, string][]} editList */
   function listEdits(target, editList) {
@@ -218,7 +218,7 @@ export function changes(element) {
     /** @type {HTMLElement[]} */
     const buttons = editList.map(([edit, described], i) => {
       const description = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : described;
-      return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => edits(target).filter((other) => other !== edit), { edit, words: description });
+      return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description });
     });
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
@@ -243,7 +243,7 @@ export function changes(element) {
   });
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
   onContent(element, (made) => { content = made; draw(); });
-  onContent(element, ({ words, chances }) => keepControlInPlace(() => { say(find(element, ".effect"), words); tellChances(chances); }), EFFECT);
+  onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
 
 /** @param {HTMLElement} element */
@@ -265,7 +265,7 @@ export function promptLists(element) {
 
   makeButton.addEventListener("click", async () => {
     errorLine.textContent = "";
-    try { pick({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    try { select({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
     catch (error) { if (error instanceof Refused) errorLine.textContent = error.message; }
   });
 }
@@ -370,7 +370,7 @@ function stepSlider(box, target, name) {
 
   const lastIndex = () => moments.length - 1;
   const currentIndex = () => moments.findIndex(([checkpoint]) => checkpoint === state[target]);
-  const goToIndex = (i) => chooseStep(moments[Math.max(0, Math.min(lastIndex(), i))][0], target);
+  const goToIndex = (i) => chooseCheckpoint(moments[Math.max(0, Math.min(lastIndex(), i))][0], target);
 
   /** @param {Moment[]} content */
   function show(content) {
@@ -387,7 +387,7 @@ function stepSlider(box, target, name) {
     const [, words] = moments[currentIndex()] ?? ["", ""], run = target === "checkpoint" ? "A" : "B";
     slider.value = String(currentIndex());
     slider.setAttribute("aria-valuetext", words);
-    say(output, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
+    setText(output, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
   }
 
   slider.addEventListener("input", () => goToIndex(+slider.value));
@@ -468,7 +468,7 @@ export function runs(element) {
   function comparisonNodes() {
     const { about, aligned, gaps, pins } = content.two;
     const runButtons = [["a", "A"], ["b", "B"], ["difference", "A − B"], ["both", "A | B"]].map(([name, text]) =>
-      button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
+      button(text, () => showRuns(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const gapText = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
     const runSwitch = span("switch", ...runButtons);
     runSwitch.ariaLabel = _("which run the figures show");
@@ -507,7 +507,7 @@ export function runs(element) {
 
   // Pair two tokens by hand: the next click on a token of B pairs it with the chosen token of A.
   function pairButton() {
-    const updateText = () => say(pairingButton, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
+    const updateText = () => setText(pairingButton, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
     const pairingButton = button("", () => { awaitPartnerToken(); updateText(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
     updateText();
     return pairingButton;
@@ -543,7 +543,7 @@ export function runs(element) {
 export function series(element) {
   const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
   const stepControl = stepSlider(box, "checkpoint", _("step of its training"));
-  const stepPlayer = makePlayer(advance, hasOutdatedFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
+  const stepPlayer = makePlayer(advance, hasStaleFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
 
   // Show the next step, and return whether there is another.
   function advance() {
@@ -553,7 +553,7 @@ export function series(element) {
 
   function toggle() {
     if (stepPlayer.stop()) return;
-    if (stepControl.currentIndex() >= stepControl.lastIndex()) chooseStep(stepControl.nameAt(0));
+    if (stepControl.currentIndex() >= stepControl.lastIndex()) chooseCheckpoint(stepControl.nameAt(0));
     stepPlayer.start();
   }
 

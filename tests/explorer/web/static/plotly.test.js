@@ -8,9 +8,9 @@ document.head = new StandIn();
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...figure) => { saved.push(figure); } };
 globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => ({ "--body-background-fill": "#111" })[name] });
-const { config } = await import("../../../../explorer/web/static/plotly_figures.js");
+const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
-const [[download, downloadSvg]] = config().modeBarButtons;
+const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
 
 const plotOf = (data, layout) => {
   const block = { id: "attention-pattern", querySelector: () => ({ textContent: "Who looks <at> whom" }) };
@@ -46,4 +46,4 @@ test("one that cannot be saved is told as such", async (t) => {
   assert.equal(console.error.mock.callCount(), 1);
 });
 
-test("nothing of Plotly is set anew from one drawing to the next", () => assert.equal(config(), config()));
+test("nothing of Plotly is set anew from one drawing to the next", () => assert.equal(plotlyConfig(), plotlyConfig()));

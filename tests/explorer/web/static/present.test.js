@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { isElsewhere } from "../../../../explorer/web/static/dom.js";
+import { isKeyForFocus } from "../../../../explorer/web/static/dom.js";
 import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfTarget } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 import { figureRoom, textRoom } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
@@ -49,9 +49,9 @@ test("the keys of a presenter's remote go on and back as the arrows do", () => {
 
 test("keys are dead where somebody writes, and with a modifier", () => {
   const at = (isText, modifiers = {}) => ({ target: { closest: () => (isText ? {} : null) }, ...modifiers });
-  assert.equal(isElsewhere(at(true)), true);
-  assert.equal(isElsewhere(at(false)), false);
-  assert.equal(isElsewhere(at(false, { ctrlKey: true })), true);
+  assert.equal(isKeyForFocus(at(true)), true);
+  assert.equal(isKeyForFocus(at(false)), false);
+  assert.equal(isKeyForFocus(at(false, { ctrlKey: true })), true);
 });
 
 test("the smallest letters have 20 pixels on any screen, and more on a larger one", () => {
