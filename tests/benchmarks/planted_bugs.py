@@ -326,7 +326,7 @@ BUGS = {
         ('> 1.05 * 0.05 ? "black" : "white"', '> 1.05 * 0.05 ? "white" : "black"'),
     ],
     "explorer/web/test_scripts.py -k search": [
-        ("return PREFIX - rest;", "return PREFIX + rest;"),
+        ("return PREFIX - lengthPenalty;", "return PREFIX + lengthPenalty;"),
         (
             'return [{ kind: "head", layer: heads[0], index: heads[1] }]',
             'return [{ kind: "head", layer: heads[1], index: heads[0] }]',
@@ -368,7 +368,7 @@ BUGS = {
     ],
     "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
-        ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
+        ("chip.ariaSelected = String(chip === selected);", "chip.ariaSelected = String(chip !== selected);"),
         (
             'chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));',
             'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
