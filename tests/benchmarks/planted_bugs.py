@@ -375,7 +375,7 @@ BUGS = {
         ),
     ],
     "browser/test_lines.py": [
-        ("{ [SIDES[+(across > 0.5)]]: token }", "{ [SIDES[+(across < 0.5)]]: token }"),
+        ("{ [SIDES[+(acrossShare > 0.5)]]: token }", "{ [SIDES[+(acrossShare < 0.5)]]: token }"),
     ],
     "browser/test_drawn_map.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
@@ -395,12 +395,12 @@ BUGS = {
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
-        ("descending: by === sorted.column ? !sorted.descending : by >= 0", "descending: by >= 0"),
+        ("descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0", "descending: sortColumn >= 0"),
         (
             "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
             "inspect({ x: cell.cellIndex, y: 0, layer, head });",
         ),
-        ("row: order.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
+        ("row: sortedRows.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
         ("Math.floor(i / value.heads), i % value.heads,", "i % value.heads, Math.floor(i / value.heads),"),
     ],
     "browser/test_selection.py -k cell": [
