@@ -11,7 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
-GRACE = 300  # milliseconds (GRACE_MS in static/glossary_terms.js)
+GRACE = 300  # milliseconds (CLOSE_DELAY_MS in static/glossary_terms.js)
 
 
 def expected_definition(person, name: str) -> str:

@@ -7,7 +7,7 @@ import { button, countDraw, find, findAll, hide, make, onThemeChange, interpolat
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
-import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
+import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between tokens at the left and at the right of a figure: pointing at a token, or at a line, shows its lines alone
 // and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
@@ -202,7 +202,7 @@ export function figure(element) {
     if (!isHeard) firstDrawn();
     isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
-    if (selects.x === "query") showColumn(seen(run()).query);
+    if (selects.x === "query") showColumn(stateInRun(run()).query);
     countDraw(plot);
   }
 
@@ -280,7 +280,7 @@ export function figure(element) {
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => image?.trace.cells.rows ?? cells()?.length ?? 1;
   const columns = () => image?.trace.cells.columns ?? cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
-  const chosen = () => ({ x: seen(run())[selects.x] ?? 0, y: seen(run())[selects.y] ?? 0 });
+  const chosen = () => ({ x: stateInRun(run())[selects.x] ?? 0, y: stateInRun(run())[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
   addRovingFocus(plot, {

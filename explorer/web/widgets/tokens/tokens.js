@@ -6,7 +6,7 @@ import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
-import { _, messagePieces, ngettext } from "../../static/translations.js";
+import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 /** @param {HTMLElement} element */
@@ -145,7 +145,7 @@ export function brief(element) {
       probability: span("probability", formatPercent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.
-    const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
+    const pieces = splitMessage(_("{text}: next {next}, probability {probability}"), values);
     line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
   });
 }
@@ -202,7 +202,7 @@ export function playback(element) {
     "The end: {count} tokens added.",
     total,
   );
-  const between = (at, total) => messagePieces(
+  const between = (at, total) => splitMessage(
     _("step {step} of {total}: after {token} the model wrote {next}"),
     { step: value.unseen + at + 1, total, token: token(at), next: token(at + 1) },
   );

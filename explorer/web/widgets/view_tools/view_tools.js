@@ -6,7 +6,7 @@ import { call, Refused } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
@@ -224,7 +224,7 @@ export function changes(element) {
     if (of === "edits" && made.length) buttons.push(whatItDid);
     const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
     const told = of === "edits" ? without : _("B is changed: {changes}");
-    return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
+    return made.length ? [span("of", ...splitMessage(told, { changes: buttons }))] : [];
   }
 
   /** Keeps the control that was pressed under the pointer. @param {() => void} write */
