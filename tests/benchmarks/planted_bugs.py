@@ -299,16 +299,16 @@ BUGS = {
         ("Math.exp((scores[i] - scores[0]) / temperature)", "Math.exp((scores[i] - scores[0]) * temperature)"),
     ],
     "explorer/web/test_scripts.py -k state": [
-        ("(any.key > any.query ? { ...any, key: any.query } : any)", "any"),
+        ("(candidate.key > candidate.query ? { ...candidate, key: candidate.query } : candidate)", "candidate"),
         ('replace(/\\/step-\\d{1,9}$/, "")', 'replace(/\\/step-\\d{1,2}$/, "")'),
     ],
     "explorer/web/test_scripts.py -k partners": [
         ("if (positions[i] !== null) return positions[i];\n", "return positions[i];\n"),
-        ("nearest(two.back, mapped[name])", "nearest(two.partners, mapped[name])"),
+        ("nearestPartner(alignment.back, mapped[name])", "nearestPartner(alignment.partners, mapped[name])"),
     ],
     "explorer/web/test_scripts.py -k bitmap": [
         ("[blue, green, red].forEach(", "[red, green, blue].forEach("),
-        ("little(14, 40, width, -height)", "little(14, 40, width, height)"),
+        ("setInt32s(14, 40, width, -height)", "setInt32s(14, 40, width, height)"),
         ("Math.ceil(width / 4) * 4", "width"),
     ],
     "explorer/web/test_scripts.py -k history": [
@@ -341,8 +341,8 @@ BUGS = {
     ],
     "explorer/web/test_scripts.py -k room": [
         (
-            'const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];',
-            'const OWN = ["lang", "turn", "version", "move", "own", "guess"];',
+            'const PERSONAL_FIELDS = ["lang", "turn", "version", "move", "own", "reply", "guess"];',
+            'const PERSONAL_FIELDS = ["lang", "turn", "version", "move", "own", "guess"];',
         ),
         ("room.key ? null : room.code);", "room.code);"),
     ],
@@ -360,11 +360,11 @@ BUGS = {
         ),
     ],
     "browser/test_drawn_figures.py": [
-        ("if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!written) return;"),
-        ("const written = trace.text[row]?.[column];", "const written = trace.text[column]?.[row];"),
+        ("if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!cellText) return;"),
+        ("const cellText = trace.text[row]?.[column];", "const cellText = trace.text[column]?.[row];"),
     ],
     "browser/test_languages.py": [
-        ('link.searchParams.delete("lang"); // who opens', "// who opens"),
+        ('link.searchParams.delete("lang"); // recipients', "// recipients"),
     ],
     "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
@@ -382,7 +382,7 @@ BUGS = {
         ("y: y + (i - (rows.length - 1) / 2) * LINE", "y: y - (i - (rows.length - 1) / 2) * LINE"),
     ],
     "browser/test_history.py browser/test_url.py": [
-        ("history.pushState(...entry());", "history.replaceState(...entry());"),
+        ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
     ],
     "browser/test_whole_model.py -k every_curve": [
         ("+((widest * norm) / most).toFixed(2))", "+((widest * most) / norm).toFixed(2))"),
@@ -414,7 +414,10 @@ BUGS = {
             'details.open = ["formula", "code"].includes(state.depth)',
             'details.open = ["formula"].includes(state.depth)',
         ),
-        ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
+        (
+            "DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[0]",
+            "DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[1]",
+        ),
     ],
     "browser/test_evidence.py": [
         ("words.hidden ||= !isCurrent();", "words.hidden ||= isCurrent();"),

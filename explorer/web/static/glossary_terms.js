@@ -112,6 +112,19 @@ function markAll(findTerms) {
     if (places === LABELS) for (const place of seen(places)) for (const term of findAll(place, ".term")) said(place).add(term.dataset.term);
   }
   for (const place of seen(WITH_LINES)) list(place, findTerms, said(place));
+  underlineFew();
+}
+
+const MAX_UNDERLINED = 3; // at a time: more would look like a page of links
+
+/** Underline the first terms in sight, each once, sentences before labels; the others only when pointed at. */
+function underlineFew() {
+  const names = new Set(), ordered = [".lesson .term, .walk .term", "[role=tabpanel] .prose .term", ".term:not(#strip *)"].flatMap((kind) => findAll(document, kind));
+  const underlined = ordered.filter((term) => {
+    if (names.size === MAX_UNDERLINED || names.has(term.dataset.term) || !term.checkVisibility({ visibilityProperty: true })) return false;
+    return names.add(term.dataset.term);
+  });
+  for (const term of findAll(document, ".term")) term.classList.toggle("quiet", !underlined.includes(term));
 }
 
 // Gives the function that says which terms the tab of a place, the lesson, a walk, or what is outside of them, has already.

@@ -3,7 +3,7 @@
 // Generated text is shown token by token.
 import { button, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
-import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
+import { answerLines, isServerLost, checkConnection, onServerReturn, Refused } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
@@ -102,7 +102,7 @@ export function setGenerating(now) {
   clearInterval(connectionTimer);
   hasReceivedUpdate = false;
   if (now) connectionTimer = setInterval(() => { // Gradio's stream does not report a broken connection
-    look();
+    checkConnection();
     // Gradio 6.31 closes its stream once nothing is due, and does not reopen it for a request made before it has read that.
     if (!hasReceivedUpdate && !isServerLost) bus?.wake();
   }, CONNECTION_CHECK_MS);

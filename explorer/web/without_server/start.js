@@ -52,7 +52,7 @@ async function begin(change) {
   } catch (error) {
     if (!(error instanceof ToldError)) throw error;
     notify(error.message);
-  } finally { if (!signal.aborted) page.wrote(); }
+  } finally { if (!signal.aborted) page.endGeneration(); }
 }
 function halt() { writing.abort(); }
 

@@ -7,7 +7,7 @@ import { button, countDraw, find, findAll, hide, make, onThemeChange, interpolat
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
-import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
+import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
 // highlights its lines and fades all others; arrow keys move between tokens. Nothing is redrawn: copies of the lines'
@@ -202,7 +202,7 @@ export function figure(element) {
     if (!hasListeners) addListeners();
     hasListeners = true;
     if (meta.lines) updateLines(plot, meta.lines);
-    if (selects.x === "query") showColumn(seen(targetRun()).query);
+    if (selects.x === "query") showColumn(stateInRun(targetRun()).query);
     countDraw(plot);
   }
 
@@ -280,7 +280,7 @@ export function figure(element) {
   // Arrow keys move the selection along the axes, and Enter shows the derivation. Rows are counted from the visible top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => image?.trace.cells.rows ?? cells()?.length ?? 1;
   const columns = () => image?.trace.cells.columns ?? cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
-  const selectedCell = () => ({ x: seen(targetRun())[selects.x] ?? 0, y: seen(targetRun())[selects.y] ?? 0 });
+  const selectedCell = () => ({ x: stateInRun(targetRun())[selects.x] ?? 0, y: stateInRun(targetRun())[selects.y] ?? 0 });
   const isYUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const rowFromTop = (y) => (isYUpward() ? rows() - 1 - y : y);
   addRovingFocus(plot, {

@@ -5,8 +5,8 @@ import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
 import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
 import { makeLink, writeUrl } from "../../static/history.js";
-import { _, language, rememberLanguage } from "../../static/translations.js";
-import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
+import { _, language, storeLanguage } from "../../static/translations.js";
+import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 
@@ -42,7 +42,7 @@ export function modeSwitch(element) {
   for (const button of buttons)
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
-      rememberDepth(mode);
+      storeDepth(mode);
       select(changeToDepth(mode));
     });
 
@@ -64,7 +64,7 @@ export function languageList(element) {
   setText(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
   list.addEventListener("change", () => {
     writeUrl();
-    rememberLanguage(list.value);
+    storeLanguage(list.value);
     const url = new URL(location.href);
     url.searchParams.set("lang", list.value);
     location.assign(url);

@@ -5,7 +5,7 @@ import { makeHeadSwitch, select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, hide, isKeyForFocus, listenFor, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
-import { changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
+import { changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Where things are: of numbers alone, so that one drawing can move to another.
 
@@ -120,7 +120,7 @@ export function wholeModel(element) {
   const isGuessing = () => document.body.classList.contains("guessing"), isStory = () => document.body.dataset.depth === "story";
   /** What is open of what there is to show; what is not there yet opens all the same. */
   function opened() {
-    const { open = "", layer, head, query, key } = seen(shownRun(element));
+    const { open = "", layer, head, query, key } = stateInRun(shownRun(element));
     return { level: LEVELS.includes(open) ? open : "", layer: Math.min(layer, model.blocks.length - 1), head: Math.min(head, model.blocks[0].heads.length - 1), query, key };
   }
   /** Whether what is open has come. */
@@ -247,7 +247,7 @@ export function wholeModel(element) {
   }
 
   function drawTokens() {
-    const { left, y, pitch, at, wide, gap } = layout, end = at.at(-1) + wide.at(-1) - gap, chosen = seen(shownRun(element)).query;
+    const { left, y, pitch, at, wide, gap } = layout, end = at.at(-1) + wide.at(-1) - gap, chosen = stateInRun(shownRun(element)).query;
     const letters = (left - 14) / (width() < NARROW ? SMALL : CHARACTER);
     model.rows.forEach(([first, last, text], i) => {
       const isFold = last > first, isLater = first > model.query;

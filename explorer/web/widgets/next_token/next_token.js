@@ -6,7 +6,7 @@ import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
 
@@ -155,7 +155,7 @@ export function distribution(element) {
     falls.replaceChildren(value.words);
     if (before && before.id !== value.drawn) {
       const token = span("was", ...tokenNodes(before.token));
-      falls.append(" ", ...messagePieces(_("Before the change it was {token}."), { token }));
+      falls.append(" ", ...splitMessage(_("Before the change it was {token}."), { token }));
     }
     countDraw(box);
   }

@@ -3,7 +3,7 @@
 import { dropDown, find, findAll, isKeyForFocus, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
-import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
+import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
 
 // The data of a QR code: the text's bytes and their error correction (level M), for versions 1 to 10.
 
@@ -364,8 +364,8 @@ export function roomMenu(element) {
   function updateInvitation() {
     if (code === room.code) return;
     code = room.code;
-    setText(find(leading, ".code"), written(code));
-    link.href = linkOf(code, location.href);
+    setText(find(leading, ".code"), formatCode(code));
+    link.href = joinUrl(code, location.href);
     setText(link, link.href.replace(/^https?:\/\//, ""));
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");

@@ -6,7 +6,7 @@ import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
-import { _, messagePieces, ngettext } from "../../static/translations.js";
+import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
 /** @param {HTMLElement} element */
@@ -144,7 +144,7 @@ export function brief(element) {
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
-    const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
+    const pieces = splitMessage(_("{text}: next {next}, probability {probability}"), values);
     line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
   });
 }
@@ -201,7 +201,7 @@ export function playback(element) {
     "The end: {count} tokens added.",
     total,
   );
-  const textBetween = (index, total) => messagePieces(
+  const textBetween = (index, total) => splitMessage(
     _("step {step} of {total}: after {token} the model wrote {next}"),
     { step: generation.unseen + index + 1, total, token: tokenNode(index), next: tokenNode(index + 1) },
   );

@@ -6,7 +6,7 @@ import { call, Refused } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
@@ -224,7 +224,7 @@ export function changes(element) {
     if (target === "edits" && editList.length) buttons.push(effectLink);
     const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
     const template = target === "edits" ? changedSentence : _("B is changed: {changes}");
-    return editList.length ? [span("of", ...messagePieces(template, { changes: buttons }))] : [];
+    return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 
   /** Keep the pressed control under the pointer. @param {() => void} update */
