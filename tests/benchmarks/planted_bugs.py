@@ -395,7 +395,10 @@ BUGS = {
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
-        ("descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0", "descending: sortColumn >= 0"),
+        (
+            "descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0",
+            "descending: sortColumn >= 0",
+        ),
         (
             "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
             "inspect({ x: cell.cellIndex, y: 0, layer, head });",
