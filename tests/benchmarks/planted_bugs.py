@@ -326,7 +326,7 @@ BUGS = {
         ('> 1.05 * 0.05 ? "black" : "white"', '> 1.05 * 0.05 ? "white" : "black"'),
     ],
     "explorer/web/test_scripts.py -k search": [
-        ("return PREFIX - rest;", "return PREFIX + rest;"),
+        ("return PREFIX - lengthPenalty;", "return PREFIX + lengthPenalty;"),
         (
             'return [{ kind: "head", layer: heads[0], index: heads[1] }]',
             'return [{ kind: "head", layer: heads[1], index: heads[0] }]',
@@ -368,14 +368,14 @@ BUGS = {
     ],
     "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
-        ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
+        ("chip.ariaSelected = String(chip === selected);", "chip.ariaSelected = String(chip !== selected);"),
         (
             'chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));',
             'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
         ),
     ],
     "browser/test_lines.py": [
-        ("{ [SIDES[+(across > 0.5)]]: token }", "{ [SIDES[+(across < 0.5)]]: token }"),
+        ("{ [SIDES[+(acrossShare > 0.5)]]: token }", "{ [SIDES[+(acrossShare < 0.5)]]: token }"),
     ],
     "browser/test_drawn_map.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
@@ -395,12 +395,12 @@ BUGS = {
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
-        ("descending: by === sorted.column ? !sorted.descending : by >= 0", "descending: by >= 0"),
+        ("descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0", "descending: sortColumn >= 0"),
         (
             "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
             "inspect({ x: cell.cellIndex, y: 0, layer, head });",
         ),
-        ("row: order.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
+        ("row: sortedRows.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
         ("Math.floor(i / value.heads), i % value.heads,", "i % value.heads, Math.floor(i / value.heads),"),
     ],
     "browser/test_selection.py -k cell": [
