@@ -5,7 +5,7 @@ import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { editsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
-import { ask, ToldError } from "./model.js";
+import { callWorker, UserError } from "./model.js";
 import { ranking } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 
@@ -21,7 +21,7 @@ export async function apply(action, state) {
   const work = ACTIONS[action.kind];
   if (!work) return { done: false, notices: [NEEDS_PYTHON] };
   try { return await work(action, state); } catch (error) {
-    if (action.kind === "load" || !(error instanceof ToldError)) throw error;
+    if (action.kind === "load" || !(error instanceof UserError)) throw error;
     return { done: false, notices: [error.message] };
   }
 }
@@ -32,11 +32,11 @@ const ACTIONS = {
   async load({ query }, state) {
     const complete = query.lesson ? (await import("./lessons/lesson.js")).completeQuery(query) : query, change = await openQuery(complete, state);
     const notices = query.edits && !change.edits ? [NEEDS_PYTHON] : [];
-    return { change, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
+    return { change, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
   },
   async lesson(action, state) {
     const { goToStep } = await import("./lessons/lesson.js"), change = await goToStep(action, state);
-    return { change: { ...change, turn: state.turn + 1 }, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
+    return { change: { ...change, turn: state.turn + 1 }, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),
   async example(action, state) {
@@ -46,7 +46,7 @@ const ACTIONS = {
   },
   /** The same text with another model, which has the same tokens. */
   async model({ text, checkpoint }, state) {
-    if (text !== (await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }))) return runText(text, checkpoint, state);
+    if (text !== (await callWorker("decode", { checkpoint: state.checkpoint, ids: state.prompt }))) return runText(text, checkpoint, state);
     return { change: { ...runChange(state), checkpoint }, prompt: null, done: true };
   },
   async step(_action, state) {
@@ -60,7 +60,7 @@ const ACTIONS = {
     const { earlier } = visibleIds(state, await openModel(state.checkpoint)), cut = earlier + state.query + 1, { prompt, generated } = state;
     return moved(state, { prompt: prompt.slice(0, cut), generated: [...generated.slice(0, Math.max(0, cut - prompt.length)), token] });
   },
-  async follow(_action, state) { return { prompt: await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
+  async follow(_action, state) { return { prompt: await callWorker("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
 };
 
 /** The state that an address names. @param {Record<string, any>} query @param {State} state the page's, whose view and depth stay where none is named @returns {Promise<State>} */
@@ -90,8 +90,8 @@ function read(text, value) {
 
 /** The ids of a prompt in the window that the model sees, and the number of those before it. @param {string} checkpoint @param {string} text */
 async function encode(checkpoint, text) {
-  const model = await openModel(checkpoint), prompt = await ask("encode", { checkpoint, text });
-  if (!prompt.length) throw new ToldError(_("The prompt is empty. Type a few words for the model to continue."));
+  const model = await openModel(checkpoint), prompt = await callWorker("encode", { checkpoint, text });
+  if (!prompt.length) throw new UserError(_("The prompt is empty. Type a few words for the model to continue."));
   const { ids, earlier } = visibleIds({ prompt, generated: [], dropped: 0 }, model);
   return { prompt: ids, dropped: earlier };
 }
@@ -117,7 +117,7 @@ async function runText(text, checkpoint, state) {
 /** Another run, its last token selected. @param {State} state @param {State} change */
 async function moved(state, change) {
   const after = { ...state, ...change }, isOther = String(after.prompt) !== String(state.prompt);
-  const prompt = isOther ? await ask("decode", { checkpoint: state.checkpoint, ids: after.prompt }) : null;
+  const prompt = isOther ? await callWorker("decode", { checkpoint: state.checkpoint, ids: after.prompt }) : null;
   return { change: { ...runChange({ ...after, began: after.generated.length }), ...(await selectPosition(after, Infinity)) }, prompt, done: true };
 }
 
@@ -126,17 +126,17 @@ async function moved(state, change) {
 async function selectStrongest(state, named) {
   const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) }, position = state.query, change = /** @type {State} */ ({});
   if (!("layer" in named || "head" in named)) {
-    const { logits } = await ask("prediction", { run, position }), order = ranking(logits), { num_heads: H } = model.config;
-    const { heads } = await ask("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
+    const { logits } = await callWorker("prediction", { run, position }), order = ranking(logits), { num_heads: H } = model.config;
+    const { heads } = await callWorker("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
     const best = argmax(heads, Math.abs);
     Object.assign(change, { layer: Math.floor(best / H), head: best % H });
   }
   const layer = change.layer ?? state.layer, head = change.head ?? state.head, T = run.ids.length;
   if (!("key" in named || "query" in named)) {
-    const { data } = await ask("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
+    const { data } = await callWorker("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
     change.key = argmax(data.subarray(start, start + position + 1));
   }
-  if (!("neuron" in named)) change.neuron = argmax(await ask("neuronNorms", { run, layer, position }));
+  if (!("neuron" in named)) change.neuron = argmax(await callWorker("neuronNorms", { run, layer, position }));
   return change;
 }
 
@@ -144,13 +144,13 @@ async function selectStrongest(state, named) {
  * @param {State} state @param {State} settings @param {(update: { change: State, ask: string, steps: number[] }) => void} tell @param {AbortSignal} [signal] */
 export async function write(state, settings, tell, signal) {
   const model = await openModel(state.checkpoint), count = Math.min(settings.max_new_tokens, MAX_TOKENS - state.generated.length), steps = [];
-  if (count < 1) throw new ToldError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
+  if (count < 1) throw new UserError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
   let { generated } = state, text = "";
   const enough = new AbortController(), { stop_strings: stop } = settings;
   signal?.addEventListener("abort", () => enough.abort());
   const options = Object.fromEntries(["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"].map((name) => [name, settings[name]]));
   const ids = [...state.prompt, ...generated], given = { checkpoint: state.checkpoint, ids, edits: editsOf(state), settings: { ...options, num_dropped: +state.dropped || 0, max_new_tokens: count } };
-  await ask("generate", given, { signal: enough.signal, tell: ({ tokenId }) => {
+  await callWorker("generate", given, { signal: enough.signal, tell: ({ tokenId }) => {
     if (enough.signal.aborted) return;
     generated = [...generated, tokenId];
     text += model.vocabulary[tokenId];

@@ -8,7 +8,7 @@ import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations/calculations.js";
 import { derivePoint } from "./derivations/points.js";
-import { ask } from "./model.js";
+import { callWorker } from "./model.js";
 import { describeChangeEffect, makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
@@ -27,7 +27,7 @@ const models = new Map();
 export function openModel(checkpoint) {
   if (!models.has(checkpoint)) {
     const tell = ({ bytes, total }) => showBanner(_("The model is being fetched: {done} of {all} MB", { done: (bytes / 1e6).toFixed(1), all: (total / 1e6).toFixed(1) }));
-    const opening = ask("model", { checkpoint }, { tell });
+    const opening = callWorker("model", { checkpoint }, { tell });
     opening.catch(() => models.delete(checkpoint)).finally(() => showBanner(""));
     models.set(checkpoint, opening);
   }
@@ -47,9 +47,9 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
  * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<About>} */
 export async function openRun(state, isTraced = true) {
   const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
-  const edits = editsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await ask("prediction", { run, position, isTraced });
+  const edits = editsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await callWorker("prediction", { run, position, isTraced });
   const predict = (at, its) => makePrediction(its, /** @type {any} */ (state), ids.slice(0, at + 1), ids[at + 1] ?? null, uniformDraw(state.seed, before + at + 1)), prediction = predict(position, logits);
-  const unchanged = edits.length ? (await ask("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // by which ranks name tokens
+  const unchanged = edits.length ? (await callWorker("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // by which ranks name tokens
   const order = ranking(unchanged), now = unchanged === logits ? order : ranking(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
   const known = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1)), once = (name, work) => { if (!known.has(name)) known.set(name, work()); return known.get(name); };
   return {
@@ -57,7 +57,7 @@ export async function openRun(state, isTraced = true) {
     rank: 1 + now.indexOf(tokenId), probability: prediction.plain[tokenId], dHead: config.d_model / config.num_heads, state: { ...state, dim: clamp(state.dim, config.d_model) },
     layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
     chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
-    value: (name) => once(name, () => ask("value", { run, name })), ask: (name, given) => ask(name, { run, ...given }),
+    value: (name) => once(name, () => callWorker("value", { run, name })), ask: (name, given) => callWorker(name, { run, ...given }),
   };
 }
 
@@ -103,7 +103,7 @@ function needsPython(view) {
 
 /** The tokens with their shades, and the text (TokenStrip.pack). */
 async function packTokens({ checkpoint, prompt, generated }, { config, endOfText }, tokens, measures, earlier, before) {
-  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => ask("decode", { checkpoint, ids });
+  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => callWorker("decode", { checkpoint, ids });
   const shade = (values, share, words) => ({ shares: values.map((value) => +Math.min(1, Math.max(0, share(value) || 0)).toFixed(3)), words: values.map((value) => (Number.isNaN(value) ? "" : words(value))) });
   return {
     strip: {

@@ -2,7 +2,7 @@
 // Computations step by step, as explorer/analysis/walkthroughs.py tells them: each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
 import { argmax, largest, length, range, rowsOf } from "./figures.js";
-import { ToldError } from "./model.js";
+import { UserError } from "./model.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
@@ -67,7 +67,7 @@ async function layers(about) {
 /** The pair that adds most to the chosen score: the query's is rotated position by position, then the key's, then both are shown with their angle. @param {About} about @returns {Promise<Walkthrough>} */
 async function rotation(about) {
   const { config, tokens, position: query, key } = about;
-  if (config.position !== "rope") throw new ToldError(_("This layer has no RoPE."));
+  if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
   const adds = await scoreByPair(about), pair = argmax(adds, Math.abs), all = await rotationAngles(about), turns = { q: query, k: key };
   const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(about, name, turns[name]); return [name, { before: before[pair], after: after[pair] }]; })));
   const most = largest(Object.values(hands).flatMap(({ before, after }) => [length(before), length(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
