@@ -379,7 +379,7 @@ BUGS = {
     ],
     "browser/test_drawn_map.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
-        ("y: y + (i - (rows.length - 1) / 2) * LINE", "y: y - (i - (rows.length - 1) / 2) * LINE"),
+        ("y: y + (i - (lines.length - 1) / 2) * LINE_HEIGHT", "y: y - (i - (lines.length - 1) / 2) * LINE_HEIGHT"),
     ],
     "browser/test_history.py browser/test_url.py": [
         ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
