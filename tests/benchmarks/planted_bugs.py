@@ -385,13 +385,13 @@ BUGS = {
         ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
     ],
     "browser/test_whole_model.py -k every_curve": [
-        ("+((widest * norm) / most).toFixed(2))", "+((widest * most) / norm).toFixed(2))"),
+        ("+((maxWidth * norm) / maxNorm).toFixed(2))", "+((maxWidth * maxNorm) / norm).toFixed(2))"),
         ('"data-head": `${l}.${h}`, "data-key": key,', '"data-head": `${h}.${l}`, "data-key": key,'),
         ('sign: value < 0 ? "takes" : "adds", opacity', 'sign: value < 0 ? "adds" : "takes", opacity'),
     ],
     "browser/test_whole_model.py -k parts_open": [
         ('{ open: "" } : { open: "block", layer: l }),', '{ open: "" } : { open: "block", layer: l - 1 }),'),
-        ("{ query: textOf(position), key: isFold", "{ query: textOf(query), key: isFold"),
+        ("{ query: tokenText(position), key: isFold", "{ query: tokenText(query), key: isFold"),
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
