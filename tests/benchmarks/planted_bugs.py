@@ -292,10 +292,10 @@ BUGS = {
     # The page's scripts
     "explorer/web/test_scripts.py -k sampling": [
         (
-            "return { probabilities: left.map((weight) => weight / total), kept }",
-            "return { probabilities: left, kept }",
+            "return { probabilities: remaining.map((weight) => weight / total), counts }",
+            "return { probabilities: remaining, counts }",
         ),
-        ("while (min_p && weights[kept.min_p - 1] < min_p)", "while (min_p && weights[kept.min_p - 1] <= min_p)"),
+        ("while (min_p && weights[counts.min_p - 1] < min_p)", "while (min_p && weights[counts.min_p - 1] <= min_p)"),
         ("Math.exp((scores[i] - scores[0]) / temperature)", "Math.exp((scores[i] - scores[0]) * temperature)"),
     ],
     "explorer/web/test_scripts.py -k state": [
@@ -351,8 +351,8 @@ BUGS = {
         ("cumulative.findIndex((end) => end > content.u)", "cumulative.findIndex((end) => end < content.u)"),
         ("stretch.style.left = `${100 * start}%`;", "stretch.style.left = `${100 * end}%`;"),
         (
-            "alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;",
-            "alone.style.left = `${100 * scale * length(row.probability, isLog)}%`;",
+            "unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;",
+            "unchangedBar.style.left = `${100 * scale * barLength(row.probability, isLog)}%`;",
         ),
         (
             "(isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES)",
@@ -395,7 +395,10 @@ BUGS = {
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
-        ("descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0", "descending: sortColumn >= 0"),
+        (
+            "descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0",
+            "descending: sortColumn >= 0",
+        ),
         (
             "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
             "inspect({ x: cell.cellIndex, y: 0, layer, head });",
@@ -423,7 +426,10 @@ BUGS = {
         ("words.hidden ||= !isCurrent();", "words.hidden ||= isCurrent();"),
     ],
     "browser/test_settings.py": [
-        ("if (before && before.id !== value.drawn) {", "if (before && before.id === value.drawn) {"),
+        (
+            "if (rowBeforeChange && rowBeforeChange.id !== shownContent.drawn) {",
+            "if (rowBeforeChange && rowBeforeChange.id === shownContent.drawn) {",
+        ),
         ('element.classList.toggle("found", row.found);', 'element.classList.toggle("found", row.cut);'),
     ],
     "browser/test_menus.py": [
