@@ -2,7 +2,7 @@
 // Connection of the page without a server. An import map puts it in place of static/server_connection.js: the model in this browser
 // answers the same requests.
 import { apply, NEEDS_PYTHON } from "./actions.js";
-import { contentsOf, derivationOf, editsOf, openModel, openRun, visibleIds } from "./answers.js";
+import { contentsOf, derivationOf, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { callWorker, UserError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 
@@ -18,7 +18,7 @@ export async function checkConnection() {}
 const functions = {
   async next_token_scores(state) {
     const { ids } = visibleIds(state, await openModel(state.checkpoint)), position = Math.min(state.query, ids.length - 1);
-    const { logits } = await callWorker("prediction", { run: { checkpoint: state.checkpoint, ids, edits: editsOf(state) }, position });
+    const { logits } = await callWorker("prediction", { run: { checkpoint: state.checkpoint, ids, edits: interventionsOf(state) }, position });
     const { penalised } = samplingStages(logits, { repetition_penalty: state.repetition_penalty }, ids.slice(0, position + 1));
     const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
