@@ -106,7 +106,7 @@ def wire_events(
     setting_events.append(layout.all_tokens.input)
     controls = [*settings, layout.all_tokens]
     gr.on(setting_events, None, controls, None, js=_settings_to_state_script(layout.settings))
-    follow_state = event_script(f"page.controls({list(layout.settings)})")
+    follow_state = event_script(f"page.controlValues({list(layout.settings)})")
     layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
 
 
@@ -126,7 +126,7 @@ def wire_generation(layout: PageLayout, generation: GenerationActions, private: 
     for trigger in events:
         trigger(None, cancels=[event for other, event in events.items() if other is not trigger])
     for event in events.values():
-        event.then(None, None, None, js=event_script("page.wrote()"))
+        event.then(None, None, None, js=event_script("page.endGeneration()"))
     for trigger in (layout.stop.click, layout.undo.click, layout.state.halt):
         trigger(None, cancels=list(events.values()))
     layout.state.wake(lambda: None, None, None, show_progress="hidden", api_visibility="private")
@@ -138,7 +138,7 @@ def _settings_to_state_script(names: Iterable[str]) -> str:
     The last argument is whether all tokens are kept.
     """
     listed = ", ".join(names)
-    return event_script(f"page.tune({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
+    return event_script(f"page.changeSettings({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
 
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower

@@ -11,7 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
-GRACE = 300  # milliseconds (GRACE_MS in static/glossary_terms.js)
+GRACE = 300  # milliseconds (CLOSE_DELAY_MS in static/glossary_terms.js)
 
 
 def expected_definition(person, name: str) -> str:
@@ -101,18 +101,6 @@ def test_parts_of_a_character_are_told_where_there_are_any(visitor):
     expect(definition(person)).to_contain_text(re.compile("^(token|a piece|one of 256)"))
 
 
-@pytest.mark.parametrize("view", ["overview", "attention"])
-def test_few_terms_are_underlined_and_the_others_explained_all_the_same(visitor, view):
-    person = visitor(view, depth="formula")
-    person.all_marked()
-    terms = person.page.locator("[role=tabpanel]:visible :not(.words-here) > .term:visible")
-    lines = terms.evaluate_all("all => all.map((term) => getComputedStyle(term).borderBottomStyle)")
-    assert lines[:3] == ["dotted"] * 3 and lines.count("dotted") == 3 < len(lines)
-    plain = terms.nth(3)
-    plain.hover()
-    expect(definition(person)).to_have_text(expected_definition(person, plain.get_attribute("data-term")))
-
-
 def test_all_words_are_listed(person):
     person.page.get_by_text("What do the words mean?").click()
     entries = person.page.locator("#glossary dt")
@@ -143,7 +131,7 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
         name: expected_definition(person, name)
         for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")
     }
-    choose = "actions.pick({ query: given, key: 0, layer: 0 })"
+    choose = "actions.select({ query: given, key: 0, layer: 0 })"
     person.evaluate(choose, 2)
     name = next(
         name for name, definition_text in definitions.items() if expected_definition(person, name) != definition_text
@@ -152,3 +140,17 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
     expect(definition(person)).to_have_text(expected_definition(person, name))
     person.evaluate(choose, 1)
     expect(definition(person)).to_have_text(expected_definition(person, name))
+
+
+UNDERLINED = """() => [...document.querySelectorAll(".term")]
+  .filter((term) => term.checkVisibility() && getComputedStyle(term).borderBottomColor !== "rgba(0, 0, 0, 0)")
+  .map((term) => term.dataset.term)"""
+
+
+def test_three_terms_are_underlined_at_a_time_and_any_that_is_pointed_at(person):
+    person.all_marked()
+    underlined = person.page.evaluate(UNDERLINED)
+    assert len(set(underlined)) == len(underlined) == 3
+    quiet = person.page.locator("#sampling .term").first
+    quiet.hover()
+    assert quiet.get_attribute("data-term") in person.page.evaluate(UNDERLINED)

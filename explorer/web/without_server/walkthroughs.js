@@ -1,8 +1,8 @@
 // @ts-check
 // Computations step by step, as explorer/analysis/walkthroughs.py tells them: each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { argmax, largest, length, range, rowsOf } from "./figures.js";
-import { ToldError } from "./model.js";
+import { argmax, largest, vectorNorm, range, rowsOf } from "./figures.js";
+import { UserError } from "./model.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
@@ -54,7 +54,7 @@ async function attention(about) {
 
 /** The chosen token's stream from its embedding up. @param {About} about @returns {Promise<Walkthrough>} */
 async function layers(about) {
-  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await stream(about)).map((stage) => length(stage[position])), written = (await updates(about)).map(length);
+  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await stream(about)).map((stage) => vectorNorm(stage[position])), written = (await updates(about)).map(vectorNorm);
   const { top, topProbabilities } = await about.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), floors = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
   const segments = floors.map((_floor, i) => {
     const begins = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(written[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });
@@ -67,10 +67,10 @@ async function layers(about) {
 /** The pair that adds most to the chosen score: the query's is rotated position by position, then the key's, then both are shown with their angle. @param {About} about @returns {Promise<Walkthrough>} */
 async function rotation(about) {
   const { config, tokens, position: query, key } = about;
-  if (config.position !== "rope") throw new ToldError(_("This layer has no RoPE."));
+  if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
   const adds = await scoreByPair(about), pair = argmax(adds, Math.abs), all = await rotationAngles(about), turns = { q: query, k: key };
   const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(about, name, turns[name]); return [name, { before: before[pair], after: after[pair] }]; })));
-  const most = largest(Object.values(hands).flatMap(({ before, after }) => [length(before), length(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
+  const most = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
   const hand = (name, [a, b]) => ({ name, x: a / most, y: b / most, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
   function frames(name) {
     const at = turns[name], { before: [a, b], after } = hands[name], end = all[at][pair], count = Math.min(at + 1, MAX_FRAMES), on = [...new Set(range(count).map((i) => Math.round((i * at) / (count - 1))))].slice(0, -1);

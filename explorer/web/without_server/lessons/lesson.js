@@ -2,7 +2,7 @@
 // The lessons, as explorer/web/browser_api/lesson_endpoints.py answers: from the data of docs/try/lessons.*.js, and the run.
 import { NEEDS_PYTHON, openQuery } from "../actions.js";
 import { drawFigure } from "../figures.js";
-import { ToldError } from "../model.js";
+import { UserError } from "../model.js";
 import { FIGURES, MODELS, VIEWS } from "../page_data.js";
 import { _, language, lookUpMessage } from "../../static/translations.js";
 import { DRAWN_VIEWS } from "../views.js";
@@ -24,8 +24,8 @@ export const listLessons = () => LESSONS.map(({ name, title, audience, minutes, 
 /** A lesson with its steps. @param {string} name */
 function find(name) {
   const lesson = LESSONS.find((one) => one.name === name);
-  if (!lesson) throw new ToldError(_("There is no lesson {name}.", { name }));
-  if (!lesson.steps.length) throw new ToldError(NEEDS_PYTHON);
+  if (!lesson) throw new UserError(_("There is no lesson {name}.", { name }));
+  if (!lesson.steps.length) throw new UserError(NEEDS_PYTHON);
   return lesson;
 }
 
@@ -111,5 +111,5 @@ async function figureOf(id, context) {
   const { view } = context.state, panel = DRAWN_VIEWS[view] && VIEWS[view].panels.find(({ name }) => `${view}-${name}` === id);
   if (!panel) return null;
   const { kind, height, title } = panel, values = await DRAWN_VIEWS[view].panels[panel.name](context);
-  return { kind, height, title: lookUpMessage(title), picture: id in FIGURES ? drawFigure(id, values) : values };
+  return { kind, height, title: lookUpMessage(title), content: id in FIGURES ? drawFigure(id, values) : values };
 }

@@ -3,7 +3,7 @@
 // are, with the same of other states that a lesson compares it with.
 import { openQuery } from "../actions.js";
 import { openRun } from "../answers.js";
-import { cosine, length, rowsOf, sum } from "../figures.js";
+import { cosine, vectorNorm, rowsOf, sum } from "../figures.js";
 import { entropy } from "../next_token.js";
 import { escapeToken } from "../notation.js";
 import { ADDRESS_DEFAULTS } from "../../static/shared_constants.js";
@@ -57,8 +57,8 @@ const QUANTITIES = {
   weight: async (context) => (await headRows(context, "pattern"))[context.position][context.key],
   head_score: async (context, { score }) => (await headScores(context, score))[context.layer * context.config.num_heads + context.head],
   heads_above: async (context, { score, least }) => (await headScores(context, score)).filter((value) => value >= least).length,
-  norm: async (context) => length(await vector(context)),
-  async rms(context) { const x = await vector(context); return length(x) / Math.sqrt(x.length); },
+  norm: async (context) => vectorNorm(await vector(context)),
+  async rms(context) { const x = await vector(context); return vectorNorm(x) / Math.sqrt(x.length); },
   element: async (context) => (await vector(context))[context.state.dim],
   async positive(context) { const x = await vector(context); return x.filter((value) => value > 0).length / x.length; },
   async cosine(context, { a, b }) { return cosine(...await /** @type {Promise<[Float32Array, Float32Array]>} */ (Promise.all([a, b].map((token) => context.ask("embeddingRow", { tokenId: tokenId(context, { token }) }))))); },

@@ -1,7 +1,7 @@
 // @ts-check
 // Calculations with the run's own numbers, as explorer/lessons/worked_examples.py writes them: rows of given and of computed numbers.
 import { _ } from "../../static/translations.js";
-import { largest, product, rowsOf, sum } from "../figures.js";
+import { largest, dotProduct, rowsOf, sum } from "../figures.js";
 import { bracketNegative, escapeToken, formatNumber } from "../notation.js";
 import { headRows, queryKeyVectors } from "../views/attention.js";
 
@@ -41,7 +41,7 @@ export const WORKED_EXAMPLES = {
   /** One dimension of an RMSNorm: x / √(mean x² + ε) · g. */
   async rmsnorm(context) {
     const { config: { norm_eps: epsilon }, layer, state: { dim } } = context, x = await rowAt(context, `blocks.${layer}.resid_pre`), gain = await context.ask("weightAt", { name: `blocks.${layer}.attn_norm.weight`, index: dim });
-    const square = product(x, x) / x.length, root = Math.sqrt(square + epsilon);
+    const square = dotProduct(x, x) / x.length, root = Math.sqrt(square + epsilon);
     return [
       given(_("mean of all x²"), square), given("ε", epsilon), given(_("x of dimension {dim}", { dim }), x[dim]), given(_("g of dimension {dim}", { dim }), gain),
       { text: "√(mean x² + ε)", value: root }, { text: "x / √(mean x² + ε)", value: x[dim] / root }, { text: "x / √(mean x² + ε) · g", value: (x[dim] / root) * gain },

@@ -2,7 +2,7 @@
 // The attention view, as explorer/views/attention/ draws it.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
-import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, label, largest, numberedAxis, positionLabels, product, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
+import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
 import { formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 
@@ -26,7 +26,7 @@ export async function queryKeyVectors(about) {
 /** The score, weight and output of the chosen query and key, in numbers. @param {About} about */
 async function formula(about) {
   const { config, tokens, layer, head, position: query, key, dHead } = about, [q, k] = await queryKeyVectors(about), pattern = await headRows(about, "pattern");
-  const dots = range(query + 1).map((at) => product(q[query], k[at])), scores = dots.map((dot) => dot / Math.sqrt(dHead)), most = largest(scores);
+  const dots = range(query + 1).map((at) => dotProduct(q[query], k[at])), scores = dots.map((dot) => dot / Math.sqrt(dHead)), most = largest(scores);
   const exps = scores.map((score) => Math.exp(score - most)), total = sum(exps), weight = exps[key] / total;
   return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from {vectors}, off by {error}", {
     whose: _("layer {layer} head {head}", { layer, head }), query: quoteToken(tokens[query]), query_position: query, key: quoteToken(tokens[key]), key_position: key,
@@ -174,8 +174,8 @@ async function lines(about) {
   const groups = OPACITIES.flatMap((opacity, level) => [false, true].map((chosen) => ({ opacity, chosen, ends: drawn.filter((line) => line.level === level && (line.at === query) === chosen) }))).filter(({ ends }) => ends.length);
   const weightHover = (from, to) => (to > from ? _("not seen: after the query") : _("from query {query} to key {key}: weight {weight:.6g}", { query: from, key: to, weight: formatGeneral(weights[from][to]) }));
   const side = (x, chosen, hover) => ({
-    across: visible.map(() => x), down: visible, marker: { size: 6, color: visible.map((at) => (at === chosen ? SELECTED : RESIDUAL)) }, names: visible.map((at) => label(tokens[at])), side: x ? "middle right" : "middle left",
-    ends: visible.map((at) => (x ? [Math.max(query, at), at] : [at, Math.min(at, key)])), hover: visible.map((at) => `${hover({ position: at, token: label(tokens[at]) })}<br>${x ? weightHover(query, at) : weightHover(at, key)}`),
+    across: visible.map(() => x), down: visible, marker: { size: 6, color: visible.map((at) => (at === chosen ? SELECTED : RESIDUAL)) }, names: visible.map((at) => tokenLabel(tokens[at])), side: x ? "middle right" : "middle left",
+    ends: visible.map((at) => (x ? [Math.max(query, at), at] : [at, Math.min(at, key)])), hover: visible.map((at) => `${hover({ position: at, token: tokenLabel(tokens[at]) })}<br>${x ? weightHover(query, at) : weightHover(at, key)}`),
   });
   const isPart = visible.length < T, title = isPart ? _("tokens {first} to {last} of {total}", { first: visible[0], last: end - 1, total: T }) : "", whose = _("layer {layer} head {head}", { layer, head });
   return {

@@ -1,7 +1,7 @@
 // @ts-check
 // The feed-forward view, as explorer/views/feed_forward.py draws it.
 import { _ } from "../../static/translations.js";
-import { FEED_FORWARD, RESIDUAL, SELECTED, acrossLine, argmax, columnBand, label, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
+import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
 import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 
 /** @typedef {import("../views.js").About} About */
@@ -101,10 +101,10 @@ async function promoted(about) {
   const { vocabulary, layer, neuron } = about, { ids, effects } = await affectedTokens(about), { hidden } = await recompute(about), count = ids.length / 2;
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
-    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),
+    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: tokenLabel(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => tokenLabel(name)),
     written: ids.map((id) => formatContribution(effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.", values) : _("What 1 of the hidden value adds to each logit; here it is {hidden}.", values), neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
-    divider: acrossLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
+    divider: horizontalLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };
 }
 
@@ -134,7 +134,7 @@ async function layers(about) {
     ],
     alt: isExact ? _("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}.", values) : _("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}.", values),
     title: isExact ? _("layer") : _("layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve’s share, {bell:.0%})", { near: NEAR_ZERO_RATIO, bell: NORMAL_SHARE }),
-    shapes: [...(isExact ? [] : [acrossLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
+    shapes: [...(isExact ? [] : [horizontalLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
   };
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // The positions view, as explorer/views/positions/ draws it: of models with RoPE, and of those that add a vector for each position.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
 import { sinusoidalPositions } from "../../static/in_browser/layers.js";
 import { formatNumber, quoteToken } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
@@ -26,7 +26,7 @@ export async function rotatedPairs(about, vector, at) {
 async function formula(about) {
   const { config, tokens, position: query, key, dHead } = about;
   if (config.position === "sinusoidal") return vectorFormula(about);
-  const { before, after, angles } = await rotatedPairs(about, "q", query), slow = angles.length - 1, numbers = (pairs) => formatNumber(length(pairs.flat()));
+  const { before, after, angles } = await rotatedPairs(about, "q", query), slow = angles.length - 1, numbers = (pairs) => formatNumber(vectorNorm(pairs.flat()));
   const error = largest(before.map(([a, b], i) => Math.hypot(a * Math.cos(angles[i]) - b * Math.sin(angles[i]) - after[i][0], a * Math.sin(angles[i]) + b * Math.cos(angles[i]) - after[i][1])));
   const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
   return [
@@ -55,7 +55,7 @@ async function clocks(about) {
   const centres = range(numPairs).map((i) => /** @type {[number, number]} */ ([SPACING * (i % columns), -SPACING * Math.floor(i / columns)]));
   const around = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
   const [circlesAcross, circlesUp] = joinStrokes(centres.map(around));
-  const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: label(tokens[query]) }), await rotatedPairs(about, "q", query), QUERY], [_("k of {token}", { token: label(tokens[key]) }), await rotatedPairs(about, "k", key), KEY]]);
+  const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: tokenLabel(tokens[query]) }), await rotatedPairs(about, "q", query), QUERY], [_("k of {token}", { token: tokenLabel(tokens[key]) }), await rotatedPairs(about, "k", key), KEY]]);
   const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
     const most = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, at) => pairs.map(([a, b], pair) => {
       const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
@@ -121,7 +121,7 @@ export const positionVectors = async ({ config, value }) => rowsOf((await value(
 /** The norms of each token's own vector, of its position's, and of their sum, (3, T). @param {About} about */
 async function vectorNorms(about) {
   const { config, value } = about, added = await positionVectors(about), total = rowsOf((await value("embed")).data, config.d_model);
-  return [total.map((vector, at) => length(vector.map((x, dim) => x - added[at][dim]))), added.map(length), total.map(length)];
+  return [total.map((vector, at) => vectorNorm(vector.map((x, dim) => x - added[at][dim]))), added.map(vectorNorm), total.map(vectorNorm)];
 }
 /** The vector added at each position, and its effect on the chosen one. @param {About} about */
 async function vectorFormula(about) {

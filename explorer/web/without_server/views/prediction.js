@@ -1,7 +1,7 @@
 // @ts-check
 // The prediction view, as explorer/views/prediction/ draws it: what the model would say if it stopped early, and what made its prediction.
 import { _, lookUpMessage } from "../../static/translations.js";
-import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnBand, columnFrame, label, median, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
+import { ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, argmax, cellFrame, columnBand, columnFrame, tokenLabel, median, numberedAxis, positionLabels, range, sum, tokenAxis } from "../figures.js";
 import { formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 import { logitLabel, wholeModelNumbers } from "../whole_model.js";
@@ -59,11 +59,11 @@ async function lens(about) {
   const names = depthNames(config), labels = depthLabels(config), V = config.vocab_size, last = top.at(-1)[position - page[0]][0], after = positionLabels(tokens), colour = lookUpMessage(CHOICES.lens.options.find(([value]) => value === state.lens)[1]);
   const title = page.length < tokens.length ? _("after this token ({first} to {last} of {total}: choose another token above for the others)", { first: page[0], last: page.at(-1), total: tokens.length }) : _("after this token");
   const explained = (depth, column) => {
-    const values = { token: label(vocabulary[about.tokenId]), probability: formatNumber(target[depth][column]) };
+    const values = { token: tokenLabel(vocabulary[about.tokenId]), probability: formatNumber(target[depth][column]) };
     return _("explained: {token}  {probability}, rank {rank:,}", { ...values, rank: rank[depth][column] });
   };
   const hover = (depth, column) => [
-    _("after {token}, {depth}", { token: after[page[column]], depth: labels[depth] }), ...top[depth][column].map((id, i) => `${i + 1}. ${label(vocabulary[id])}  ${topProbabilities[depth][column][i].toFixed(3)}`),
+    _("after {token}, {depth}", { token: after[page[column]], depth: labels[depth] }), ...top[depth][column].map((id, i) => `${i + 1}. ${tokenLabel(vocabulary[id])}  ${topProbabilities[depth][column][i].toFixed(3)}`),
     _("entropy {bits:.2f} bits", { bits: entropy[depth][column] }), explained(depth, column),
   ].join("<br>");
   const bar = { title: { text: colour, side: "right" } }, tens = range(String(V).length).map((power) => 10 ** power);
@@ -74,7 +74,7 @@ async function lens(about) {
     probability: () => ({ shades: topProbabilities.map((row) => row.map(([first]) => first)), most: 1, colorbar: bar }),
   }[state.lens]();
   return {
-    ...colours, page, names, likeliest: top.map((row) => row.map(([id]) => label(vocabulary[id], Math.floor(MAX_ROW_CHARS / page.length)))), hover: names.map((_name, depth) => page.map((_at, column) => hover(depth, column))),
+    ...colours, page, names, likeliest: top.map((row) => row.map(([id]) => tokenLabel(vocabulary[id], Math.floor(MAX_ROW_CHARS / page.length)))), hover: names.map((_name, depth) => page.map((_at, column) => hover(depth, column))),
     depths: names.length, positions: page.length, colour, token: quoteToken(tokens[position]), last: quoteToken(vocabulary[last]),
     tokens: numberedAxis(tokens, title, page), range: [page[0] - 0.5, page.at(-1) + 0.5], frame: columnFrame(position, names.length),
   };
@@ -96,7 +96,7 @@ async function path(about) {
   return {
     depths: range(names.length), names, ends: [0, names.length - 1], uniform: [1 / V, 1 / V], size: V,
     lines: ids.map((id, i) => ({
-      drawn: chances[i].map((chance) => Math.max(chance, MIN_DRAWN_PROBABILITY)), line: i ? { color: RESIDUAL, dash: "dash" } : { color: SELECTED, dash: "solid" }, name: `“${label(vocabulary[id])}”`,
+      drawn: chances[i].map((chance) => Math.max(chance, MIN_DRAWN_PROBABILITY)), line: i ? { color: RESIDUAL, dash: "dash" } : { color: SELECTED, dash: "solid" }, name: `“${tokenLabel(vocabulary[id])}”`,
       hover: labels.map((depth, at) => _("{depth}<br>probability {probability}, rank {rank:,}", { depth, probability: formatNumber(chances[i][at]), rank: ranks[i][at][column] })),
     })),
     title: isClipped ? _("probability<br>(what is less is drawn at 10⁻⁹)") : _("probability"), token: quoteToken(vocabulary[ids[0]]), query: quoteToken(tokens[position]), first: formatNumber(chances[0][0]), last: formatNumber(chances[0].at(-1)),
@@ -138,7 +138,7 @@ async function parts(about) {
   return {
     bars: range(bars.length), values, colours: bars.map(([, , colour]) => colour), hover: bars.map(([, value, , description]) => `${description}<br>${phrase(value, formatSixDigits)}`), layers: bars.map(([, , , , own]) => own ?? layer), names: bars.map(([name]) => name),
     written: values.map(formatContribution), largest: formatContribution(values[most]), colours_named: names.map(([colour, name]) => `<span style="color:${colour}">■</span> ${name}`).join("  "), count: bars.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
-    value: formatNumber(logit), part: bars[most][3], adds: phrase(values[most]), total: formatContribution(total).replace("+", ""), label: logitLabel(vocabulary, { tokenId, contrastId }, label),
+    value: formatNumber(logit), part: bars[most][3], adds: phrase(values[most]), total: formatContribution(total).replace("+", ""), label: logitLabel(vocabulary, { tokenId, contrastId }, tokenLabel),
   };
 }
 
@@ -161,7 +161,7 @@ export async function sourceTotals(about) {
 async function by_source(about) {
   const { tokens, vocabulary, position, key, tokenId, contrastId } = about, { values, rest } = await sourceTotals(about), names = positionLabels(tokens).slice(0, position + 1), best = argmax(values, Math.abs), total = formatNumber(sum(values) + rest);
   return {
-    names, values, rest: [rest], count: position + 1, logit: logitLabel(vocabulary, { tokenId, contrastId }), label: logitLabel(vocabulary, { tokenId, contrastId }, label), token: quoteToken(tokens[position]), adds: phrase(values[best]), source: names[best], total,
+    names, values, rest: [rest], count: position + 1, logit: logitLabel(vocabulary, { tokenId, contrastId }), label: logitLabel(vocabulary, { tokenId, contrastId }, tokenLabel), token: quoteToken(tokens[position]), adds: phrase(values[best]), source: names[best], total,
     tokens: tokenAxis(tokens, { visible: range(position + 1) }), range: [-0.5, position + 0.5], frame: { ...columnBand(key), yref: "paper" },
   };
 }
@@ -170,8 +170,8 @@ async function by_source(about) {
 async function actual(about) {
   const { config, tokens, vocabulary, position, measures: { surprisal, rank }, ask } = about, T = tokens.length, probabilities = range(1, T).map((at) => 2 ** -surprisal[at]), ranks = rank.slice(1), labels = positionLabels(tokens), likeliest = await ask("likeliest", {});
   const hover = probabilities.map((probability, at) => [
-    _("after {token} comes {next}:<br>probability {probability}, rank {rank:,.0f}<br>the likeliest:", { token: labels[at], next: label(tokens[at + 1]), probability: formatNumber(probability), rank: ranks[at] }),
-    ...likeliest[at].map(([id, share], i) => `${i + 1}. ${label(vocabulary[id])}  ${share.toFixed(3)}`),
+    _("after {token} comes {next}:<br>probability {probability}, rank {rank:,.0f}<br>the likeliest:", { token: labels[at], next: tokenLabel(tokens[at + 1]), probability: formatNumber(probability), rank: ranks[at] }),
+    ...likeliest[at].map(([id, share], i) => `${i + 1}. ${tokenLabel(vocabulary[id])}  ${share.toFixed(3)}`),
   ].join("<br>"));
   const alt = () => _("Probability and rank of the token that comes next after each of {positions} positions: {first} times the model’s likeliest, median probability {median}.", { positions: hover.length, first: ranks.filter((place) => place === 1).length, median: formatNumber(median(probabilities)) });
   return {

@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the residual stream, as explorer/views/residual/ draws it.
 import { _ } from "../../static/translations.js";
-import { ATTENTION, FEED_FORWARD, NORM, RESIDUAL, argmax, columnBand, columnLine, cosine, label, largest, length, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, sum, tokenAxis } from "../figures.js";
+import { ATTENTION, FEED_FORWARD, NORM, RESIDUAL, argmax, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, median, positionLabels, range, rowsOf, smallest, stageAxis, sublayerAxis, sum, tokenAxis } from "../figures.js";
 import { read } from "../derivations/calculations.js";
 import { normNumbers } from "../derivations/captured.js";
 import { formatNumber, formatSixDigits, joinNames, quoteToken } from "../notation.js";
@@ -28,8 +28,8 @@ async function formula(about) {
 
 /** From which norm to which the stream goes, and what adds most (residual_sentence). @param {About} about */
 async function sentence(about) {
-  const stages = await stream(about), { position, tokens } = about, norms = (await updates(about)).map(length), most = argmax(norms);
-  const values = { token: quoteToken(tokens[position]), first: formatNumber(length(stages[0][position])), last: formatNumber(length(stages.at(-1)[position])), layer: most >> 1, added: formatNumber(norms[most]) };
+  const stages = await stream(about), { position, tokens } = about, norms = (await updates(about)).map(vectorNorm), most = argmax(norms);
+  const values = { token: quoteToken(tokens[position]), first: formatNumber(vectorNorm(stages[0][position])), last: formatNumber(vectorNorm(stages.at(-1)[position])), layer: most >> 1, added: formatNumber(norms[most]) };
   const goes = most % 2 ? _("The stream of {token} goes from length {first} to {last}; the feed-forward of layer {layer} adds most ({added}).", values)
     : _("The stream of {token} goes from length {first} to {last}; the attention of layer {layer} adds most ({added}).", values);
   return `${goes} ${_("Choose a token or layer.")}`;
@@ -58,7 +58,7 @@ const colours = ({ num_layers }) => range(num_layers).flatMap(() => [ATTENTION, 
 
 /** @param {About} about */
 async function lengths(about) {
-  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(length)), stages = depthNames(config);
+  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config);
   const end = MAX_RELATIVE_NORM * largest(values.map(median)), most = largest(values.map(largest));
   return {
     labels: positionLabels(tokens), stages, lengths: values, colour_end: Math.min(end, most) || 1, layers: clickLayers(config, tokens.length), measure: most > end ? _("length ‖x‖₂ (longer ones alike)") : _("length ‖x‖₂"),
@@ -69,9 +69,9 @@ async function lengths(about) {
 
 /** @param {About} about */
 async function norms(about) {
-  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(length)), stages = depthNames(config), own = values.map((stage) => stage[position]);
+  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config), own = values.map((stage) => stage[position]);
   return {
-    indices: range(stages.length), stages, median: values.map(median), stream: own, name: label(tokens[position]), bars: range(1, stages.length), bar_width: 0.7, updates: (await updates(about)).map(length), sublayers: sublayerNames(config),
+    indices: range(stages.length), stages, median: values.map(median), stream: own, name: tokenLabel(tokens[position]), bars: range(1, stages.length), bar_width: 0.7, updates: (await updates(about)).map(vectorNorm), sublayers: sublayerNames(config),
     colours: colours(config), token: quoteToken(tokens[position]), first: formatNumber(own[0]), last: formatNumber(own.at(-1)), axis: sublayerAxis(stages), measure: _("length ‖x‖₂"),
   };
 }
@@ -81,7 +81,7 @@ async function directions(about) {
   const { config, tokens, position } = about, { added, before, cosines } = await sublayerUpdates(about), names = sublayerNames(config), most = argmax(cosines, Math.abs);
   return {
     bars: range(names.length), cosines, layers: range(names.length).map((i) => i >> 1), colours: colours(config), token: quoteToken(tokens[position]), name: names[most], cosine: formatNumber(cosines[most]), axis: sublayerAxis(names),
-    hover: names.map((name, i) => _("{name}: length {length} onto a stream of {before}", { name, length: formatNumber(length(added[i])), before: formatNumber(length(before[i])) })),
+    hover: names.map((name, i) => _("{name}: length {length} onto a stream of {before}", { name, length: formatNumber(vectorNorm(added[i])), before: formatNumber(vectorNorm(before[i])) })),
   };
 }
 
@@ -131,7 +131,7 @@ async function normalised(about) {
     { numbers: rows[position], name: _("before the norm"), axis: axes[i], marker: { color: RESIDUAL, line: { width: 0 }, opacity: 0.6 }, hover: _("dimension %{{x}}<br>before {norm}: %{{y:.4g}}<extra></extra>", { norm }), is_named: !i },
     { numbers: after[i], name: _("after the norm"), axis: axes[i], marker: { color: NORM, line: { width: 0 }, opacity: 1 }, hover: _("dimension %{{x}}<br>after {norm}: %{{y:.4g}}<extra></extra>", { norm }), is_named: !i },
   ]);
-  const changes = norms.map(({ norm, rows }, i) => _("{change} at {norm}", { change: _("{before} to {after}", { before: formatNumber(length(rows[position])), after: formatNumber(length(after[i])) }), norm })), height = (1 - GAP) / 2;
+  const changes = norms.map(({ norm, rows }, i) => _("{change} at {norm}", { change: _("{before} to {after}", { before: formatNumber(vectorNorm(rows[position])), after: formatNumber(vectorNorm(after[i])) }), norm })), height = (1 - GAP) / 2;
   return {
     bars, dimensions: range(config.d_model), count: config.d_model, token: quoteToken(tokens[position]), layer, lengths: joinNames(changes), anchor: axes.at(-1),
     axes: { yaxis: { title: { text: `${norms[0].before},<br>${norms[0].norm}` }, domain: [height + GAP, 1] }, yaxis2: { title: { text: `${norms[1].before},<br>${norms[1].norm}` }, domain: [0, height], matches: "y" } },

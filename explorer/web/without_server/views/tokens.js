@@ -1,7 +1,7 @@
 // @ts-check
 // The tokens view, as explorer/views/tokens/ draws it.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, SELECTED, argmax, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
+import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
 import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
 import { vectors } from "./positions.js";
 
@@ -44,7 +44,7 @@ async function table(about) {
   const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
   const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
   const columns = [
-    rows.map(String), rows.map((at) => label(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
+    rows.map(String), rows.map((at) => tokenLabel(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
     rows.map((at) => written(surprisal[at], 2)), rows.map((at) => written(entropy[at], 2)), rows.map((at) => written(rank[at], 0)),
   ];
   const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
@@ -59,7 +59,7 @@ async function table(about) {
 
 /** A row of the table in full. @param {About} about @param {number} at @param {Uint8Array | null} bytes */
 function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, at, bytes) {
-  const bits = surprisal[at], lines = [_("{token} at position {position}", { token: label(tokens[at], 40), position: at }), _("id {id}, bytes {bytes}", { id: ids[at], bytes: formatHex(bytes, 24) })];
+  const bits = surprisal[at], lines = [_("{token} at position {position}", { token: tokenLabel(tokens[at], 40), position: at }), _("id {id}, bytes {bytes}", { id: ids[at], bytes: formatHex(bytes, 24) })];
   if (Number.isNaN(bits)) return [...lines, _("the first token: nothing predicted it")].join("<br>");
   return [
     ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[at]) }),
@@ -69,9 +69,9 @@ function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank }
 
 /** @param {About} about */
 async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
-  const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => label(vocabulary[id]));
+  const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => tokenLabel(vocabulary[id]));
   return {
-    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), name: label(tokens[position]),
+    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), name: tokenLabel(tokens[position]),
     nearest: ids.slice(0, 3).map((id, i) => `${quoteToken(vocabulary[id])} ${formatNumber(cosines[i])}`).join(", "), range: [Math.min(0, smallest(cosines)), 1], rows_range: [ids.length - 0.4, -0.6],
   };
 }
