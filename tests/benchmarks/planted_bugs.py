@@ -379,19 +379,19 @@ BUGS = {
     ],
     "browser/test_drawn_map.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
-        ("y: y + (i - (rows.length - 1) / 2) * LINE", "y: y - (i - (rows.length - 1) / 2) * LINE"),
+        ("y: y + (i - (lines.length - 1) / 2) * LINE_HEIGHT", "y: y - (i - (lines.length - 1) / 2) * LINE_HEIGHT"),
     ],
     "browser/test_history.py browser/test_url.py": [
         ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
     ],
     "browser/test_whole_model.py -k every_curve": [
-        ("+((widest * norm) / most).toFixed(2))", "+((widest * most) / norm).toFixed(2))"),
+        ("+((maxWidth * norm) / maxNorm).toFixed(2))", "+((maxWidth * maxNorm) / norm).toFixed(2))"),
         ('"data-head": `${l}.${h}`, "data-key": key,', '"data-head": `${h}.${l}`, "data-key": key,'),
         ('sign: value < 0 ? "takes" : "adds", opacity', 'sign: value < 0 ? "adds" : "takes", opacity'),
     ],
     "browser/test_whole_model.py -k parts_open": [
         ('{ open: "" } : { open: "block", layer: l }),', '{ open: "" } : { open: "block", layer: l - 1 }),'),
-        ("{ query: textOf(position), key: isFold", "{ query: textOf(query), key: isFold"),
+        ("{ query: tokenText(position), key: isFold", "{ query: tokenText(query), key: isFold"),
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
