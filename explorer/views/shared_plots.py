@@ -145,7 +145,7 @@ def token_bars(
                 hovertext=selected_label,
                 hovertemplate=hover,
                 marker={"color": SELECTED},
-                text=[label(tokens[selected_position])],  # the axis has not all names of a long text
+                text=[f"{label(tokens[selected_position])} {format_percent(float(share[0]))}"],
                 textposition="outside",
                 textangle=0,
                 textfont={"family": MONO, "size": 13},

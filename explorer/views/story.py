@@ -262,7 +262,8 @@ ATTENTION_STEP = View(
 
 
 MAX_NAMED_GUESSES = 3  # guesses
-MAX_LABELLED_LAYERS = 13  # bars that have room for their percentage
+LONG_BAR = 0.6  # of the axis: its text has no room beyond it
+MAX_ROOMY_LAYERS = 20  # bars that have room for larger letters
 
 
 def top_token_by_layer(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray]:
@@ -285,28 +286,36 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     ids, shares = top_token_by_layer(trace, query)
     tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
     names = layer_labels(trace)
-    texts = tokens
-    if len(names) <= MAX_LABELLED_LAYERS:
-        texts = [f"{token}<br>{format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
+    axis = share_axis(shares, _("how sure it would be"))
+    texts = [f"{token} {format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
     return figure(
         go.Bar(
-            x=names,
-            y=shares,
+            y=names,
+            x=shares,
+            orientation="h",
             marker={"color": [SELECTED if token_id == ids[-1] else RESIDUAL for token_id in ids]},
             text=texts,
-            textposition="outside",
-            textfont={"family": MONO, "size": 13},
+            textposition=["inside" if share > LONG_BAR * axis["range"][1] else "outside" for share in shares.tolist()],
+            textangle=0,
+            constraintext="none",
+            textfont={"family": MONO, "size": 13 if len(names) <= MAX_ROOMY_LAYERS else 10},
             cliponaxis=False,
             hovertext=tokens,
-            hovertemplate="%{x}<br>%{hovertext} %{y:.2%}<extra></extra>",
+            hovertemplate="%{y}<br>%{hovertext} %{x:.2%}<extra></extra>",
         ),
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
             first=quote_word(trace.vocabulary[ids[0]]),
             last=quote_word(trace.vocabulary[ids[-1]]),
         ),
-        xaxis={"type": "category", "title": {"text": _("if it stopped after")}, "showgrid": False},
-        yaxis=share_axis(shares, _("how sure it would be"), top=1.15),
+        yaxis={
+            "type": "category",
+            "title": {"text": _("if it stopped after")},
+            "showgrid": False,
+            "autorange": "reversed",
+            "ticksuffix": " ",
+        },
+        xaxis=axis,
         bargap=0.25,
     )
 

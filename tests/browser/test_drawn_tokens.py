@@ -121,7 +121,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
     hot = sampling_distribution(trace["logits"][query], 2, 30)
     scale = next(scale for scale in (1, 2, 5, 10, 20, 50, 100) if scale * max(hot.max(), plain.max()) >= 0.4)
     assert scale > 1  # so small that the bars are drawn longer, which is told
-    expect(person.page.locator("#answer .scale")).to_have_text(f"× {scale}")
+    expect(person.page.locator("#answer .scale")).to_have_text(f"bars × {scale}")
     for row in wait_for_animations(person.prediction).evaluate(ROWS):
         assert row["to"] == pytest.approx(scale * hot[row["id"]], abs=0.02)
     with person.redrawn(person.prediction):

@@ -195,7 +195,7 @@ function describeGuess(prediction, vocabulary, guess) {
   const matchId = match.id;
   const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length, likeliest = ranking(sampled)[0];
   const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[matchId]), percent: formatPercent(sampled[matchId]), rank: formatCount(rank) };
-  if (!match.isExact) return sampled[matchId] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
+  if (!match.isExact) return sampled[matchId] ? _("{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("{guess} is more than one token. It could begin with {token}, which is too unlikely to be picked.", values);
   if (rank === 1) return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", values);
   const verdict = sampled[matchId] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", values);
   return `${_("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) })} ${verdict}`;

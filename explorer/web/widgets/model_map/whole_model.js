@@ -488,7 +488,7 @@ export function wholeModel(element) {
   // Animations: from one layout to the next, and of the sentence through the model after Run.
 
   const drawingSize = () => {
-    const space = drawing.clientWidth, neededHeight = TOP_MARGIN + BOTTOM_MARGIN + 44 * Math.max(1, model.rows.length - 1);
+    const space = drawing.clientWidth, neededHeight = TOP_MARGIN + BOTTOM_MARGIN + 60 * Math.max(1, model.rows.length - 1);
     if (element.closest(".presented")) return { width: space, height: drawing.clientHeight }; // all available space
     return { width: space, height: Math.max(MIN_HEIGHT, Math.min(parseFloat(getComputedStyle(drawing).getPropertyValue("--tallest")) * innerHeight / 100 - 0, neededHeight)) };
   };

@@ -183,7 +183,7 @@ export function distribution(element) {
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
     const scale = log.checked ? 1 : barScale(shownContent.rows);
     const scaleNote = find(document, "#answer .scale");
-    setText(scaleNote, scale > 1 ? `× ${scale}` : "");
+    setText(scaleNote, scale > 1 ? _("bars × {scale}", { scale }) : "");
     scaleNote.title = _("Bars are drawn {scale} times as long.", { scale });
     shownContent.rows.forEach((row, i) => {
       const isApart = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;

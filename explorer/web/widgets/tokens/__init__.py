@@ -444,8 +444,14 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     }
     if not is_exact:
         if best_share == 0:
-            return _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", **values)
-        return _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", **values)
+            return _(
+                "{guess} is more than one token. It could begin with {token}, which is too unlikely to be picked.",
+                **values,
+            )
+        return _(
+            "{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).",
+            **values,
+        )
     if values["rank"] == 1:
         return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", **values)
     likelier = _(

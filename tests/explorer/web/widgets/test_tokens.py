@@ -194,7 +194,7 @@ def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
 
 def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
-    assert "“TheZorblat” could begin with" in words and "“the”" in words
+    assert words.startswith("“TheZorblat” is more than one token. It could begin with “the”")
     assert "no single" not in words
 
 
