@@ -49,8 +49,8 @@ def expect_bars_in_the_colours_of_lines(person):
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator("#next-token").evaluate("list => list.scrollIntoView({ block: 'center' })")
     figure, bars, slider = (
-        page.locator(place).bounding_box()
-        for place in ("#choosing-temperature .plot", "#next-token table", "#temperature input[type=range]")
+        page.locator(selector).bounding_box()
+        for selector in ("#choosing-temperature .plot", "#next-token table", "#temperature input[type=range]")
     )
     assert figure["y"] + figure["height"] < bars["y"] and bars["y"] + bars["height"] < slider["y"] < 700
     page.set_viewport_size({"width": 1440, "height": 900})

@@ -116,8 +116,8 @@ def test_a_button_that_a_step_names_is_in_sight_and_a_slide_says_where_it_is(pag
     for name in names:
         expect(page.get_by_role("button", name=name).locator("visible=true").first).to_be_in_viewport()
     page.locator("#present-lesson").click()
-    told = page.locator("#stage .keys")
-    while told.text_content() != "The button is on the page: Esc":
+    hint = page.locator("#stage .keys")
+    while hint.text_content() != "The button is on the page: Esc":
         expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides says it
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
