@@ -35,8 +35,8 @@ function termIn(place, { clientX: x, clientY: y }, findTerms) {
   for (const { element, text } of textParts(place)) {
     const { left, right, top, bottom } = element.getBoundingClientRect();
     if (x < left || x > right || y < top || y > bottom || element.closest(".part")) continue; // the map explains its components itself
-    const terms = findTerms(text), at = characterAt(element, x, y);
-    const term = terms.find(({ from, to }) => from <= at && at < to) ?? terms[0];
+    const terms = findTerms(text), index = characterAt(element, x, y);
+    const term = terms.find(({ from, to }) => from <= index && index < to) ?? terms[0];
     if (term) return term;
   }
   return null;

@@ -242,7 +242,7 @@ export function runAction(action, isWanted = () => true) {
  */
 export function inspect(figure, point) {
   clickedPoint?.tell("");
-  const derivation = /** @type {Promise<string>} */ (new Promise((tell) => { clickedPoint = { figure, point, tell }; }));
+  const derivation = /** @type {Promise<string>} */ (new Promise((resolve) => { clickedPoint = { figure, point, tell: resolve }; }));
   queueMicrotask(() => { if (clickedPoint) requestUpdate("tune"); }); // the click selected nothing
   return derivation;
 }
@@ -439,10 +439,10 @@ export function showProbabilityChange(text = "") {
 
 const probabilityText = (run) => (probabilityChange && run === "edits" && interventions().length === 1 ? `: ${probabilityChange}` : ".");
 
-/** Create the note that a head is ablated, with the probability's change and a button to restore it. @param {string} text @param {Edits} run @param {{ layer: string, head: string }} where */
-export function makeAblationNote(text, run, where) {
+/** Create the note that a head is ablated, with the probability's change and a button to restore it. @param {string} text @param {Edits} run @param {{ layer: string, head: string }} head */
+export function makeAblationNote(text, run, head) {
   const probability = make("span", { className: "chances", dataset: { of: run } }, probabilityText(run));
-  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", where), probability), " ",
+  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", head), probability), " ",
     button(_("Put it back"), () => setInterventions(interventions(run).filter((other) => other !== text), run), { className: "plain" }));
 }
 
@@ -464,16 +464,16 @@ export function makeHeadSwitch() {
   };
 }
 
-/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} others @param {string} text */
-export function addIntervention(others, text) {
+/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} texts @param {string} text */
+export function addIntervention(texts, text) {
   const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;
-  const replaced = others.filter((other) => changedPart(other) === changedPart(text));
+  const replaced = texts.filter((otherText) => changedPart(otherText) === changedPart(text));
   for (const replacedText of replaced) {
     /** @type {HTMLElement | null} */
     const chip = document.querySelector(`#changes [data-edit="${CSS.escape(replacedText)}"]`);
     if (replacedText !== text) notify(_("Replaced: {change}. One part has one change at a time.", { change: chip?.dataset.words ?? replacedText }));
   }
-  return [...others.filter((other) => !replaced.includes(other)), text];
+  return [...texts.filter((other) => !replaced.includes(other)), text];
 }
 
 // Moves: actions that run a prompt, change the model, or move among continuations, text beginnings and second runs

@@ -75,7 +75,7 @@ const GRADIO_PANELS = ["api", "api-recorder", "settings"]; // Gradio's own panel
 const urlView = new URLSearchParams(globalThis.location?.search).get("view");
 const initialTab = GRADIO_PANELS.includes(urlView) ? null : urlView;
 
-/** Whether the URL names a tab. */
+/** True if the URL names a tab. */
 export const urlNamesView = initialTab !== null;
 
 /** Return the view and depth that the page opens with. */

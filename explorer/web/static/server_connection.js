@@ -17,7 +17,7 @@ export class Refused extends Error {}
 /** The server did not answer; the page catches up later. */
 class ConnectionLost extends Error {}
 
-/** Whether the server is lost. */
+/** True while the server does not answer. */
 export let isServerLost = false;
 
 const connectionEvents = new EventTarget();
@@ -42,7 +42,7 @@ export const call = (name, args, signal) => postRequest(name, args, signal, (res
  * @param {AbortSignal} signal
  */
 export async function* answerLines(request, signal) {
-  const response = await postRequest("answer", request, signal, async (came) => came);
+  const response = await postRequest("answer", request, signal, async (result) => result);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let partialLine = "";
   try {
@@ -62,8 +62,8 @@ export async function* answerLines(request, signal) {
   }
 }
 
-/** @template Answer @param {string} name @param {any} body @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} read @returns {Promise<Answer>} */
-async function postRequest(name, body, signal = new AbortController().signal, read) {
+/** @template Answer @param {string} name @param {any} body @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} readBody @returns {Promise<Answer>} */
+async function postRequest(name, body, signal = new AbortController().signal, readBody) {
   const patienceTimer = setTimeout(checkConnection, PATIENCE_MS), lossSignal = inFlight.signal;
   try {
     const response = await fetch(`explorer/${name}`, {
@@ -72,7 +72,7 @@ async function postRequest(name, body, signal = new AbortController().signal, re
       body: JSON.stringify(body),
       signal: AbortSignal.any([signal, lossSignal]),
     });
-    if (response.ok) return await read(response);
+    if (response.ok) return await readBody(response);
     throw new Refused((await response.json()).detail); // throws for a proxy's HTML page, which means that Python is gone
   } catch (error) {
     if (error instanceof Refused || signal.aborted) throw error;

@@ -23,26 +23,26 @@ const UNDRAWN_BLOCKS = "#view > :not([hidden]) .panels > .block:not([data-drawn]
 /**
  * Return the selectors of the blocks that a request updates. Each begins with an id, so that the browser does not search
  * the other tabs.
- * @param {string} kind of the request
+ * @param {string} scope of the request, one of ABOUT
  * @param {string} view the open tab
  */
-export function staleSelectors(kind, view) {
+export function staleSelectors(scope, view) {
   const figures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
   const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [figures, ...rest, `#${ADVICE}`];
-  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[kind];
+  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[scope];
   return [`#${NEXT_TOKEN}`, ...updated];
 }
 
 /** Count a request. Return a function that marks the blocks that it updates as stale. @returns {() => void} */
-export function staleMarker(kind, view) {
+export function staleMarker(scope, view) {
   const number = ++requestCount, previousQuery = lastQuery;
   lastQuery = state.query;
-  return () => markBlocksStale(number, kind, view, previousQuery);
+  return () => markBlocksStale(number, scope, view, previousQuery);
 }
 
 // A stale figure states its query position where another is selected by now: during generation it stays stale for long.
-function markBlocksStale(number, kind, view, previousQuery) {
-  for (const block of staleSelectors(kind, view).flatMap((selector) => findAll(document, selector))) {
+function markBlocksStale(number, scope, view, previousQuery) {
+  for (const block of staleSelectors(scope, view).flatMap((selector) => findAll(document, selector))) {
     block.dataset.asked = String(number);
     const isInTab = block.id.startsWith(`${view}-`); // blocks outside the tabs name their token themselves
     if (isInTab && !block.dataset.oldSince && previousQuery !== null && previousQuery !== state.query) block.dataset.asOf = _("as of position {position}", { position: previousQuery });
@@ -408,14 +408,14 @@ export function showEvidence(element) {
   const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
   onState(element, () => { words.hidden ||= !isCurrent(); });
   /** @param {PointAction} action */
-  function actionButton({ label, act }) {
-    const actionPress = button(label(), () => {
+  function makeActionButton({ label, act }) {
+    const control = button(label(), () => {
       act();
       derivedState = state;
       words.hidden = false;
-      actionPress.textContent = label();
+      control.textContent = label();
     });
-    return actionPress;
+    return control;
   }
   return async (point, action = null) => {
     queueMicrotask(() => { derivedState = state; });
@@ -425,7 +425,7 @@ export function showEvidence(element) {
     words.dataset.of = id;
     placeBelowRow(words, firstLine, element);
     setText(firstLine, text.split("\n")[0]);
-    words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
+    words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", makeActionButton(action)] : []));
     words.hidden = !text;
   };
 }

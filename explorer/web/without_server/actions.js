@@ -101,8 +101,8 @@ const runChange = ({ checkpoint, prompt, generated, dropped, edits, began, query
 
 /** Select a query position and a key position, by default the one before. @param {State} state @param {number} query @param {number} [key] */
 async function selectPosition(state, query, key = Infinity) {
-  const { ids } = visibleIds(state, await openModel(state.checkpoint)), last = clampNumber(query, 0, ids.length - 1);
-  return { query: last, key: clampNumber(key, 0, key === Infinity ? Math.max(0, last - 1) : last) };
+  const { ids } = visibleIds(state, await openModel(state.checkpoint)), queryPosition = clampNumber(query, 0, ids.length - 1);
+  return { query: queryPosition, key: clampNumber(key, 0, key === Infinity ? Math.max(0, queryPosition - 1) : queryPosition) };
 }
 
 /** @param {string} text @param {string} checkpoint @param {State} state */

@@ -13,7 +13,7 @@ import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {import("./views.js").About} About @typedef {import("./recompute.js").Check} Check */
-/** What a verification covers: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
+/** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // failed checks that a message names
 
@@ -39,7 +39,7 @@ async function verifyPanel(about, { kind, names: templates, against }) {
   for (const name of expanded) checks.set(name, await about.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
   const values = joinNames(names), checkList = [...checks.values()];
   if (kind === "captured") {
-    const inputs = joinNames(checkList.flatMap(({ inputs: own }) => own ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
+    const inputs = joinNames(checkList.flatMap(({ inputs: inputNames }) => inputNames ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
     return fromChecks(checks, _("recomputed, largest error {error}", { error: largestError(checkList) }), _("{values} from {inputs}", { values, inputs: inputs || _("the positions alone") }));
   }
   const texts = checkList.length ? [_("inputs recomputed, largest error {error}", { error: largestError(checkList) })] : [], source = _("worked out from {values}", { values });
@@ -107,7 +107,7 @@ const COMPARISONS = {
   },
 };
 
-/** Id of a figure's element -> what its verification covers, if that depends on the run or the selection. @type {Record<string, (about: About) => Declared>} */
+/** Id of a figure's element -> subject of its verification, if that depends on the run or the selection. @type {Record<string, (about: About) => Declared>} */
 const SPECIAL_DECLARATIONS = {
   "overview-whole"({ config, state }) {
     const suffix = config.position === "rope" ? "_rot" : "", cell = state.open === "cell" ? [`q${suffix}`, `k${suffix}`, "q", "k", "scores"].map((name) => `blocks.{layer}.attn.${name}`) : [];

@@ -254,8 +254,8 @@ async function normOfLine(about, { curve, item }) {
 
 /** @type {Inspector} */
 async function stageCosine(about, { x: column, y: row }) {
-  const { position } = about, [one, other] = [row, column].map((at) => stageOf(about, at)), working = cosineOf(await readValue(about, one.tap, position), await readValue(about, other.tap, position));
-  return { name: _("cosine of the stream at {one} and at {other}", { one: one.stage, other: other.stage }), location: tokenAt(about, position), value: (await residual.panels.similarity(about)).cosines[row][column], working };
+  const { position } = about, [rowStage, columnStage] = [row, column].map((at) => stageOf(about, at)), working = cosineOf(await readValue(about, rowStage.tap, position), await readValue(about, columnStage.tap, position));
+  return { name: _("cosine of the stream at {one} and at {other}", { one: rowStage.stage, other: columnStage.stage }), location: tokenAt(about, position), value: (await residual.panels.similarity(about)).cosines[row][column], working };
 }
 
 /** @type {Inspector} */
@@ -356,19 +356,19 @@ async function source(about, { x: key, curve }) {
 }
 
 /** Return a function that returns whether interventions change a head at the selected token. @param {About} about @returns {(layer: number, head: number) => boolean} */
-function changedHeads({ edits, config, position: chosen }) {
+function changedHeads({ edits, config, position: queryPosition }) {
   const changes = parseInterventions(edits, config);
-  return (layer, head) => changes.some(({ tap, index, position }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (position ?? chosen) === chosen);
+  return (layer, head) => changes.some(({ tap, index, position }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (position ?? queryPosition) === queryPosition);
 }
 
-/** Derive the part of the logit that attention does not take from a token, as a sum. @param {About} about @param {number} drawn @returns {Promise<Derivation>} */
-async function withoutSource(about, drawn) {
+/** Derive the part of the logit that attention does not take from a token, as a sum. @param {About} about @param {number} drawnValue @returns {Promise<Derivation>} */
+async function withoutSource(about, drawnValue) {
   const { config: { num_layers: L, num_heads: H } } = about, keys = componentKeys(about), isChanged = changedHeads(about), indicesOfKind = (kinds) => range(keys.length).filter((i) => kinds.includes(keys[i][0]));
   const parts = await Promise.all([...indicesOfKind(["token", "position"]), ...indicesOfKind(["shift"]), ...indicesOfKind(["feed_forward"]), ...indicesOfKind(["bias"])].map((item) => component(about, { x: 0, y: 0, item })));
   for (let layer = 0; layer < L; layer++) for (let head = 0; head < H; head++) if (isChanged(layer, head)) parts.push(await headContribution(about, { x: head, y: layer }));
   const derivations = /** @type {Derivation[]} */ (parts), [first, ...others] = derivations.map(({ working }) => working.value), value = sum([first, ...others]);
   const numbers = `${[formatSixDigits(first), ...others.map(formatFactor)].join(" + ")} = ${formatSixDigits(value)}`;
-  return { name: _("what comes from no earlier token"), location: derivations[0].location, value: drawn, working: { symbols: _("the token’s own embedding + all feed-forwards + constants"), numbers, value, inputs: [...new Set(derivations.flatMap(({ working }) => working.inputs))] } };
+  return { name: _("what comes from no earlier token"), location: derivations[0].location, value: drawnValue, working: { symbols: _("the token’s own embedding + all feed-forwards + constants"), numbers, value, inputs: [...new Set(derivations.flatMap(({ working }) => working.inputs))] } };
 }
 
 /** Derive probability or rank of the text's next token. @type {Inspector} */

@@ -48,10 +48,10 @@ export const QUESTIONS = {
     ask: ({ options }) => ({ kind: "choice", options: options.map(({ text }) => text) }),
     async grade({ options }, context, reply) {
       const areRight = await evaluateAll(options, ({ when }) => holds(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
-      const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, chosen = reply === null ? null : parseIndex(reply);
-      if (reply !== null && !options[chosen - 1]) return null;
+      const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, choice = reply === null ? null : parseIndex(reply);
+      if (reply !== null && !options[choice - 1]) return null;
       const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
-      return { isRight: reply === null ? null : right.includes(chosen), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is so."), truth };
+      return { isRight: reply === null ? null : right.includes(choice), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is so."), truth };
     },
   },
 
@@ -74,9 +74,9 @@ export const QUESTIONS = {
   CurveQuestion: {
     ask: ({ labels, lowest, highest }) => ({ kind: "curve", labels, lowest, highest }),
     async grade({ quantity, argument, values, labels, lowest, highest, tolerance }, context, reply) {
-      const truth = await evaluateAll(values, (value) => evaluate(context, withValue(quantity, argument, value))), written = truth.map(formatAnswer);
-      const data = { truth, written, within: tolerance, lowest: Math.min(lowest, ...truth), highest: Math.max(highest, ...truth) };
-      const words = _("The run has {numbers}.", { numbers: labels.map((label, i) => `${label}: ${written[i]}`).join(", ") });
+      const truth = await evaluateAll(values, (value) => evaluate(context, withValue(quantity, argument, value))), formatted = truth.map(formatAnswer);
+      const data = { truth, written: formatted, within: tolerance, lowest: Math.min(lowest, ...truth), highest: Math.max(highest, ...truth) };
+      const words = _("The run has {numbers}.", { numbers: labels.map((label, i) => `${label}: ${formatted[i]}`).join(", ") });
       if (reply === null) return { isRight: null, words, truth: data };
       const points = parseNumbers(reply, truth.length);
       if (!points) return null;
@@ -110,12 +110,12 @@ export const QUESTIONS = {
       return { kind: "blanks", rows: rows.map((row) => ({ says: row.text, value: empty.includes(row) ? null : formatAnswer(row.value) })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
-      const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), written = truth.map(formatNumber);
-      if (reply === null) return { isRight: null, words: "", truth: { truth: written } };
+      const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), formatted = truth.map(formatNumber);
+      if (reply === null) return { isRight: null, words: "", truth: { truth: formatted } };
       const numbers = truth.length ? parseNumbers(reply, truth.length) : null;
       if (!numbers) return null;
       const areRight = numbers.map((value, i) => Math.abs(value - truth[i]) <= Math.max(RELATIVE_TOLERANCE * Math.abs(truth[i]), ABSOLUTE_TOLERANCE)), right = areRight.filter(Boolean).length;
-      return { isRight: right === truth.length, words: ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", truth.length, { right }), truth: { truth: written, are_right: areRight } };
+      return { isRight: right === truth.length, words: ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", truth.length, { right }), truth: { truth: formatted, are_right: areRight } };
     },
   },
 };
@@ -164,9 +164,9 @@ function formatCountRange(conditions) {
 
 /** Tasks on the page: whether they are done, and a message. @type {Record<string, (task: any, step: Context, now: Context) => Promise<{ is_done: boolean, words: string }>>} */
 export const TASKS = {
-  async FindHeadTask({ score: name, at_least: least }, _step, now) {
+  async FindHeadTask({ score: name, at_least: minScore }, _step, now) {
     const { layer, head } = now, score = await evaluate(now, { name: "head_score", arguments: { score: name }, change: {} });
-    return { is_done: score >= least, words: _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", { layer, head, score: formatNumber(score), least: formatNumber(least) }) };
+    return { is_done: score >= minScore, words: _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", { layer, head, score: formatNumber(score), least: formatNumber(minScore) }) };
   },
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };

@@ -147,10 +147,10 @@ export const outlierDimensions = (about) => about.once("outliers", async () => {
 
 /** @param {About} about */
 async function outliers(about) {
-  const { config } = about, { sizes, ratios, dimensions } = await outlierDimensions(about), stages = depthNames(config), drawn = ratios.map((own) => dimensions.map((dim) => own[dim])), strongest = argmax(drawn.flat()), stage = Math.floor(strongest / dimensions.length);
+  const { config } = about, { sizes, ratios, dimensions } = await outlierDimensions(about), stages = depthNames(config), shownRatios = ratios.map((own) => dimensions.map((dim) => own[dim])), strongest = argmax(shownRatios.flat()), stage = Math.floor(strongest / dimensions.length);
   return {
-    names: dimensions.map(String), stages, ratios: drawn, colour_end: drawn.flat()[strongest] || 1, sizes: sizes.map((own) => dimensions.map((dim) => formatNumber(own[dim]))), layers: clickLayers(config, dimensions.length), count: dimensions.length,
-    dimension: dimensions[strongest % dimensions.length], times: formatNumber(drawn.flat()[strongest]), stage: stages[stage], axis: stageAxis(stages),
+    names: dimensions.map(String), stages, ratios: shownRatios, colour_end: shownRatios.flat()[strongest] || 1, sizes: sizes.map((own) => dimensions.map((dim) => formatNumber(own[dim]))), layers: clickLayers(config, dimensions.length), count: dimensions.length,
+    dimension: dimensions[strongest % dimensions.length], times: formatNumber(shownRatios.flat()[strongest]), stage: stages[stage], axis: stageAxis(stages),
   };
 }
 
