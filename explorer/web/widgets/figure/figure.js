@@ -132,7 +132,7 @@ function writeMinusSigns(changes) {
 /** Return a vertical line as a Plotly shape. */
 const verticalLine = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 2 } });
 
-/** @param {HTMLElement} element */
+/** A panel with a Plotly figure. @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
   const plot = find(element, ".plot"); // Plotly adds properties to it
@@ -329,7 +329,7 @@ export function stretchDifferences(images, pixels) {
   return bytes.map((values) => encodeBase64(values.map((byte) => Math.round(ZERO_BYTE + ((byte - ZERO_BYTE) * ZERO_BYTE) / largest))));
 }
 
-/** @param {HTMLElement} element */
+/** A grid of the attention patterns of all heads. @param {HTMLElement} element */
 export function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
   const selects = JSON.parse(grid.dataset.selects), inspect = showEvidence(element);

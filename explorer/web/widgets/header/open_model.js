@@ -9,7 +9,7 @@ import { state } from "../../static/page_state.js";
 
 const HEADER_BYTES = 1 << 16; // enough for the server to identify any file type
 
-/** @param {HTMLElement} element */
+/** The form that opens a model, and the result of its comparison. @param {HTMLElement} element */
 export function openModel(element) {
   const box = find(element, ".open-model"), form = find(box, "form"), input = box.querySelector("input");
   const opening = find(box, ".opening"), comparison = find(box, ".check"), startedJobs = new Set();

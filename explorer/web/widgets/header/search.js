@@ -378,7 +378,7 @@ export function openKeys() {
   if (!keysDialog.open) keysDialog.showModal();
 }
 
-/** @param {HTMLElement} element */
+/** The button that opens the search. @param {HTMLElement} element */
 export function searchButton(element) {
   find(element, ".open").addEventListener("click", () => openSearch());
 }

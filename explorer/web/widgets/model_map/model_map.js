@@ -170,7 +170,7 @@ export function buildMap(sheet, keyHint, getTheme = theme) {
 
 const LONG_PRESS_MS = 500;
 
-/** @param {HTMLElement} element */
+/** The map of the model, with tooltips. @param {HTMLElement} element */
 export function modelMap(element) {
   const figure = find(element, ".map"), sheet = find(figure, ".sheet"), tip = find(element, ".told");
   const isPhone = matchMedia("(max-width: 600px)"); // the style sheets' breakpoint

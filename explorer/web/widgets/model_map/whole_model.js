@@ -92,7 +92,7 @@ const cellsPath = (rows, tenth) => rows.map((row, i) => row.map((p, j) => (Math.
 
 const MOVE_MS = 170, FLOW_MS = 1800; // opening a part; the animation of a sentence through the model
 
-/** @param {HTMLElement} element */
+/** The drawing of the whole model. @param {HTMLElement} element */
 export function wholeModel(element) {
   const figure = find(element, ".whole"), breadcrumbs = find(figure, ".path"), readout = find(figure, ".readout");
   const drawing = find(figure, ".drawing"), sum = find(figure, ".sum"), reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -329,11 +329,11 @@ export function wholeModel(element) {
     putNode("stream", "spine", "path", { class: "spine", d: `M${[...upper, ...lower].join("L")}Z` });
     const arrowHalf = halfWidth(norms.at(-1)) + 3;
     putNode("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${streamY - arrowHalf}l${arrowHalf + 3} ${arrowHalf}l${-arrowHalf - 3} ${arrowHalf}Z` });
-    const narrow = width() < PHONE_WIDTH, maxLetters = (right - 24) / 9.8, isOpen = Boolean(openPart().level), { answer, probability, rank } = model;
-    const position = narrow ? { x: width() - 2, "text-anchor": "end", y: streamY + 28 } : { x: end + arrowHalf + 8, "text-anchor": "start", y: streamY + 5 };
-    putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, narrow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(4, maxLetters)));
-    putNode("stream", "share", "text", { class: "answer share", ...position, y: position.y + 17 }, narrow && isStory() ? "" : formatPercent(probability));
-    putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
+    const isNarrow = width() < PHONE_WIDTH, maxLetters = (right - 24) / 9.8, isOpen = Boolean(openPart().level), { answer, probability, rank } = model;
+    const position = isNarrow ? { x: width() - 2, "text-anchor": "end", y: streamY + 28 } : { x: end + arrowHalf + 8, "text-anchor": "start", y: streamY + 5 };
+    putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, isNarrow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(4, maxLetters)));
+    putNode("stream", "share", "text", { class: "answer share", ...position, y: position.y + 17 }, isNarrow && isStory() ? "" : formatPercent(probability));
+    putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, isNarrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 
   // The open part: a card over the stream, with numbers.

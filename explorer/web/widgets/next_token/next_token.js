@@ -127,7 +127,7 @@ const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty"
 
 const RUN_SUFFIXES = { a: " · A", b: " · B", difference: " · A − B" }; // title suffix while two runs are compared
 
-/** @param {HTMLElement} element */
+/** The table of the next token's distribution. @param {HTMLElement} element */
 export function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
   const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), explanationLine = find(box, ".falls");
@@ -182,8 +182,8 @@ export function distribution(element) {
     setText(scaleNote, scale > 1 ? `× ${scale}` : "");
     scaleNote.title = _("Bars are drawn {scale} times as long.", { scale });
     shownContent.rows.forEach((row, i) => {
-      const isApart = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
-      updateRow(body.rows[i], row, shownContent, isApart, log.checked, !shownContent.run || shownContent.run === "a", scale);
+      const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
+      updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(shownContent.find) && !shownContent.found);
@@ -215,8 +215,8 @@ export function distribution(element) {
   const cellOfEvent = (event) => event.target.closest("td, th");
   addRovingFocus(table, {
     at(event) {
-      const at = cellOfEvent(event);
-      return at && { row: at.parentElement.rowIndex, column: at.cellIndex };
+      const focusedCell = cellOfEvent(event);
+      return focusedCell && { row: focusedCell.parentElement.rowIndex, column: focusedCell.cellIndex };
     },
     size: () => ({ rows: table.rows.length, columns: head.rows[0].cells.length }),
     go: ({ row, column }) => table.rows[row].cells[column].focus(),
@@ -285,7 +285,7 @@ const SETTING_LABELS = {
   repetition_penalty: (value) => _("repetition penalty {value}", { value }),
 };
 
-/** @param {HTMLElement} element */
+/** Buttons that set several sampling settings at once. @param {HTMLElement} element */
 export function presets(element) {
   const buttons = [...element.querySelectorAll("button")].map((button) => ({ button, settings: JSON.parse(button.dataset.settings) }));
 
@@ -309,7 +309,7 @@ export function presets(element) {
 
 const MAX_FIRST_CLAUSES = 3; // before “more” is pressed
 
-/** @param {HTMLElement} element */
+/** A button that unfolds the reasons for the prediction. @param {HTMLElement} element */
 export function explanation(element) {
   const toggle = find(element, ".asked"), clauseBox = find(element, ".clauses"), { field } = toggle.dataset;
   const isOpen = () => state[field] === "open";
@@ -447,11 +447,11 @@ export function previewTable(content) {
   const rows = content.rows.map((row) => {
     const i = row.rank - 1, cutStage = ["top_k", "top_p", "min_p"].find((name) => i >= counts[name]);
     const limits = ["top_k", "top_p", "min_p"];
-    const cell = (name, before) => {
+    const cell = (name, serverText) => {
       if (name === "scaled") return formatLogit(values[i] / state.temperature);
       if (name === "probability") return cutStage ? "0" : formatNumber(probabilities[i]);
       if (name === "cumulative") return cutStage ? "" : formatNumber(cumulative[i]);
-      if (!limits.includes(name)) return before;
+      if (!limits.includes(name)) return serverText;
       if (cutStage && limits.indexOf(cutStage) < limits.indexOf(name)) return "";
       return cutStage === name ? content.cut : "✓";
     };

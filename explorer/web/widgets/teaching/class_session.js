@@ -131,17 +131,17 @@ function alignmentPositions(version, size) {
 
 /** Append the remainder of a BCH code. */
 function withErrorCorrection(value, bits, divisor) {
-  let rest = value;
-  for (let i = 0; i < bits; i++) rest = (rest << 1) ^ ((rest >>> (bits - 1)) * divisor);
-  return (value << bits) | rest;
+  let remainder = value;
+  for (let i = 0; i < bits; i++) remainder = (remainder << 1) ^ ((remainder >>> (bits - 1)) * divisor);
+  return (value << bits) | remainder;
 }
 
 function drawFormat(mask, size, set) {
   const format = withErrorCorrection(mask, 10, 0x537) ^ 0x5412, bit = (i) => ((format >>> i) & 1) === 1; // level M is 0
   for (let i = 0; i < 15; i++) {
-    const down = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, along = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i;
-    set(8, down, bit(i));
-    set(along, 8, bit(i));
+    const row = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, column = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i;
+    set(8, row, bit(i));
+    set(column, 8, bit(i));
   }
   set(8, size - 8, true);
 }
@@ -312,7 +312,7 @@ function renderGrid({ rows, columns, counts, right }) {
 
 const QUIET_ZONE_MODULES = 4, ANNOUNCE_INTERVAL_MS = 6000; // margin of a QR code; interval between announcements to a screen reader
 
-/** @param {HTMLElement} element */
+/** The panel of a class. @param {HTMLElement} element */
 export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
   const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input"));

@@ -256,8 +256,8 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   values.forEach((value, i) => setValue(i, value));
   const moveNearestPoint = (/** @type {PointerEvent} */ event) => {
     if (!event.buttons && event.type !== "pointerdown") return;
-    const box = svg.getBoundingClientRect(), scale = WIDTH / box.width, at = (event.clientX - box.left) * scale;
-    const nearest = labels.map((_label, i) => Math.abs(x(i) - at)).reduce((best, off, i, all) => (off < all[best] ? i : best), 0);
+    const box = svg.getBoundingClientRect(), scale = WIDTH / box.width, pointerX = (event.clientX - box.left) * scale;
+    const nearest = labels.map((_label, i) => Math.abs(x(i) - pointerX)).reduce((best, distance, i, distances) => (distance < distances[best] ? i : best), 0);
     setValue(nearest, valueAtY((event.clientY - box.top) * scale));
   };
   svg.addEventListener("pointerdown", moveNearestPoint);
@@ -347,7 +347,7 @@ function showSubject(step) {
   document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
 }
 
-/** @param {HTMLElement} element */
+/** The panel of a lesson's step. @param {HTMLElement} element */
 export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
   const back = /** @type {HTMLButtonElement} */ (find(column, ".back")), next = find(column, ".next");
@@ -485,7 +485,7 @@ export function lesson(element) {
 
 /** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string, needs?: string }} ListedLesson needs: the model that the lesson requires, if it is not loaded */
 
-/** @param {HTMLElement} element */
+/** The menu of lessons. @param {HTMLElement} element */
 export function lessons(element) {
   const open = find(element, ".open"), list = find(element, ".list");
   /** @type {Promise<ListedLesson[]> | null} */
@@ -529,7 +529,7 @@ export function lessons(element) {
 
   const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
   addRovingFocus(list, {
-    at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
+    at: () => ({ row: rows().findIndex((row) => row === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),
   });

@@ -128,7 +128,7 @@ const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower:
 const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** @param {HTMLElement} element */
+/** The full-screen walkthrough. @param {HTMLElement} element */
 export function walk(element) {
   const box = find(element, ".walk"), drawing = focusableWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
   const back = /** @type {HTMLButtonElement} */ (find(box, ".back"));
@@ -202,7 +202,7 @@ export function walk(element) {
   onWalk(startWalkthrough);
 }
 
-/** @param {HTMLElement} element */
+/** The button that starts a walkthrough. @param {HTMLElement} element */
 export function walkthroughButton(element) {
   const open = find(element, ".walks");
   open.addEventListener("click", () => startWalk(JSON.parse(open.dataset.walk)));
