@@ -3,11 +3,11 @@
 // Generated text is shown token by token.
 import { button, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
-import { answerLines, isServerLost, checkConnection, onServerReturn, Refused } from "./server_connection.js";
+import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
-import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
+import { gradioEvents, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens arrive faster than one can read and a browser can draw. They are shown one by one at an even pace, each once the
 // figures of the previous one are drawn.
@@ -61,7 +61,7 @@ export function syncControls(text) {
     pendingPrompt = isFirst ? initialPrompt(text) : text;
     isFirst = false;
   }
-  bus?.sync();
+  gradioEvents?.sync();
 }
 
 /** Return the values of Gradio's prompt, settings and box "all". An undefined prompt leaves its box as it is. @param {string[]} names of the settings */
@@ -91,7 +91,7 @@ let generatedUpdate = null; // latest update of the generation; its first tokens
 let pauseTimer = null, connectionTimer = null;
 let isGenerating = false, hasUnshownTokens = false; // whether Python generates; whether tokens are not visible yet
 let hasReceivedUpdate = false; // whether this generation has sent anything
-const tokenPlayer = makeTokenPlayer(showTokens, () => isAsking() || isServerLost);
+const tokenPlayer = makeTokenPlayer(showTokens, () => isRequestOpen() || isServerLost);
 
 /** Return whether text is being generated or shown, which can be stopped. */
 export const isWriting = () => isGenerating || hasUnshownTokens;
@@ -104,7 +104,7 @@ export function setGenerating(now) {
   if (now) connectionTimer = setInterval(() => { // Gradio's stream does not report a broken connection
     checkConnection();
     // Gradio 6.31 closes its stream once nothing is due, and does not reopen it for a request made before it has read that.
-    if (!hasReceivedUpdate && !isServerLost) bus?.wake();
+    if (!hasReceivedUpdate && !isServerLost) gradioEvents?.wake();
   }, CONNECTION_CHECK_MS);
   deferStateListeners();
   notifyStateListeners();
@@ -168,7 +168,7 @@ function applyChange(change, isComing = false) {
 
 /** Stop generating, on the server too. */
 function haltGeneration() {
-  if (isWriting()) bus?.halt();
+  if (isWriting()) gradioEvents?.halt();
   stopWriting();
 }
 
@@ -240,7 +240,7 @@ export function runAction(action, isWanted = () => true) {
  * @param {Record<string, any>} point
  * @returns {Promise<string>} "" if there is none
  */
-export function inspect(figure, point) {
+export function requestDerivation(figure, point) {
   clickedPoint?.tell("");
   const derivation = /** @type {Promise<string>} */ (new Promise((resolve) => { clickedPoint = { figure, point, tell: resolve }; }));
   queueMicrotask(() => { if (clickedPoint) requestUpdate("tune"); }); // the click selected nothing
@@ -251,10 +251,10 @@ export function inspect(figure, point) {
 export const actionsDone = () => allActions;
 
 /** Return whether a request is open. */
-export const isAsking = () => openRequest !== null;
+export const isRequestOpen = () => openRequest !== null;
 
 /** Return whether a request is open or pending. */
-export const isBusy = () => isAsking() || actions.length > 0 || settingsTimer !== null;
+export const isBusy = () => isRequestOpen() || actions.length > 0 || settingsTimer !== null;
 
 onServerReturn(() => { if (state.checkpoint) requestUpdate("show"); });
 
@@ -285,7 +285,7 @@ async function sendRequest(scope, action) {
   pendingScope = -1;
   clickedPoint = null;
   try {
-    for await (const line of answerLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
+    for await (const line of responseLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
       showQueueLength(line.waiting ?? null);
       line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
@@ -305,7 +305,7 @@ async function sendRequest(scope, action) {
     isComplete = !isNewer();
   } catch (error) {
     isComplete = error.name !== "AbortError";
-    if (error instanceof Refused) setContent(PROBLEM, error.message);
+    if (error instanceof RefusedError) setContent(PROBLEM, error.message);
   }
   tell?.("");
   showQueueLength(null);

@@ -2,7 +2,7 @@
 // Plotly figures, and what Plotly does too slowly or badly: texts in cells, large heatmaps as bitmap files, readable text
 // colours, and tick labels that do not overlap.
 import { widgetBlock, reportFailure } from "./widget_contents.js";
-import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, saveText, set, theme } from "./dom.js";
+import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, saveText, set, currentTheme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
 import { PLOTLY_URL } from "./shared_constants.js";
@@ -174,7 +174,7 @@ function valueAt(cells, csvButton, row, column) {
 /** Return an image with a pixel per cell as a data URL. Compression would take longer than everything else. */
 function cellBitmap(cells, csvButton, { zmin, zmax }) {
   const { rows, columns, kind } = cells, rowBytes = bitmapRowBytes(columns);
-  const colours = interpolatePalette(zmin < 0 ? theme().diverging : theme().sequential), maxIndex = colours.length - 1;
+  const colours = interpolatePalette(zmin < 0 ? currentTheme().diverging : currentTheme().sequential), maxIndex = colours.length - 1;
   const emptyIndex = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
   const factor = maxIndex / (zmax - zmin || 1);
   const colourIndex = (number) => {

@@ -1,9 +1,9 @@
 // @ts-check
 // Contents of the widgets: receives them from Python, queues their drawing, marks stale figures, and shows what stands
 // beside a figure: a job's progress, its verification, the derivation of a clicked number.
-import { requestUpdate, inspect } from "./page_actions.js";
-import { call, Refused, visitor } from "./server_connection.js";
-import { button, countDraw, find, findAll, hide, make, setText, span } from "./dom.js";
+import { requestUpdate, requestDerivation } from "./page_actions.js";
+import { callServer, RefusedError, clientId } from "./server_connection.js";
+import { button, countDraw, find, findAll, setHidden, make, setText, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./page_state.js";
@@ -276,7 +276,7 @@ function makeJobStatus(element) {
     const startButton = button(_("work it out (about {time})", { time: formatDuration(job.seconds) }), start);
     box.replaceChildren(startButton, span("error", progress?.error ?? ""));
   }
-  const start = () => startJob(job, ["begin_job", [state, id, visitor]], () => requestUpdate("view"));
+  const start = () => startJob(job, ["begin_job", [state, id, clientId]], () => requestUpdate("view"));
   function showProgress({ state: status, done, of, seconds }) {
     const bar = find(box, "progress") ?? make("progress", { ariaLabel: _("worked out") }), words = find(box, ".left") ?? span("left");
     Object.assign(bar, of ? { max: of, value: done } : {});
@@ -342,7 +342,7 @@ async function startJob({ name, seconds }, startCall, onDone) {
   while (isWanted() && isJobRunning(attempt.progress)) {
     notifyListeners(name, attempt.progress);
     await waitBeforePoll(attempt.progress.seconds);
-    if (isWanted()) attempt.progress = await fetchProgress("job_progress", [visitor, name]);
+    if (isWanted()) attempt.progress = await fetchProgress("job_progress", [clientId, name]);
   }
   if (!isWanted()) return;
   runningJobs.delete(name);
@@ -356,8 +356,8 @@ export const isJobRunning = (progress) => progress.state === "waiting" || progre
 
 /** @param {JobEndpoint | "job_progress"} name @param {any[]} args @returns {Promise<Progress>} */
 async function fetchProgress(name, args) {
-  try { return await call(name, args); }
-  catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof Refused ? error.message : "" }; }
+  try { return await callServer(name, args); }
+  catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof RefusedError ? error.message : "" }; }
 }
 
 /** Cancel a job that no figure waits for. @param {string} name */
@@ -365,7 +365,7 @@ export function cancelJob(name) {
   if (!runningJobs.delete(name)) return;
   automaticJobs.delete(name);
   notifyListeners(name, null);
-  const cancellation = call("leave_job", [visitor, name]).catch(() => {}); // on failure it ends by itself, as nobody polls it
+  const cancellation = callServer("leave_job", [clientId, name]).catch(() => {}); // on failure it ends by itself, as nobody polls it
   cancellations = Promise.all([cancellations, cancellation]);
 }
 
@@ -419,7 +419,7 @@ export function showEvidence(element) {
   }
   return async (point, action = null) => {
     queueMicrotask(() => { derivedState = state; });
-    const text = await inspect(id, point);
+    const text = await requestDerivation(id, point);
     if (!isCurrent()) return;
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.dataset.of = id;
@@ -489,7 +489,7 @@ export function restoreFolds(unfolded) {
 export function onFigureContent(element, drawing, show) {
   const message = find(element, ".instead"), showJob = makeJobStatus(element), setFolded = makeFoldable(element);
   function showWidget() {
-    hide(element, false);
+    setHidden(element, false);
     element.closest(".tabitem")?.classList.remove("without-figures");
   }
   onContent(element, (content) => {

@@ -5,7 +5,7 @@ import { controlValues, applyUpdate } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
-import { write } from "./actions.js";
+import { continueRun } from "./actions.js";
 import { language } from "../static/translations.js";
 import { translateElement } from "./languages.js";
 import { callWorker, UserError } from "./model.js";
@@ -48,7 +48,7 @@ async function beginGenerating(change) {
   halt();
   const { signal } = generation = new AbortController(), initialState = change(await page.beginWriting());
   try {
-    await write(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); }, signal);
+    await continueRun(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); }, signal);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     notify(error.message);

@@ -95,9 +95,9 @@ const CONDITIONS = {
   async more(context, [a, b]) { return (await evaluate(context, a)) > (await evaluate(context, b)); },
   async less(context, [a, b]) { return (await evaluate(context, a)) < (await evaluate(context, b)); },
   async about(context, { a, b, within }) { return Math.abs((await evaluate(context, a)) - (await evaluate(context, b))) <= (await evaluate(context, within)); },
-  async all(context, conditions) { return (await Promise.all(conditions.map((condition) => holds(context, condition)))).every(Boolean); },
-  async not(context, condition) { return !(await holds(context, condition)); },
+  async all(context, conditions) { return (await Promise.all(conditions.map((condition) => isConditionMet(context, condition)))).every(Boolean); },
+  async not(context, condition) { return !(await isConditionMet(context, condition)); },
 };
 
 /** @param {Context} context @param {Condition} condition */
-export const holds = (context, { name, arguments: args }) => CONDITIONS[name](context, args);
+export const isConditionMet = (context, { name, arguments: args }) => CONDITIONS[name](context, args);

@@ -5,7 +5,7 @@ import { _, ngettext } from "../../static/translations.js";
 import { parseNumber } from "../../widgets/teaching/lesson.js";
 import { range } from "../figures.js";
 import { escapeToken, formatCount, formatNumber, quoteToken } from "../notation.js";
-import { appendTokens, COUNTS, evaluate, holds, SHARES, withValue } from "./quantities.js";
+import { appendTokens, COUNTS, evaluate, isConditionMet, SHARES, withValue } from "./quantities.js";
 import { WORKED_EXAMPLES } from "./worked_examples.js";
 
 /** @typedef {import("./quantities.js").Context} Context @typedef {import("./quantities.js").Quantity} Quantity */
@@ -47,7 +47,7 @@ export const QUESTIONS = {
   ChoiceQuestion: {
     ask: ({ options }) => ({ kind: "choice", options: options.map(({ text }) => text) }),
     async grade({ options }, context, reply) {
-      const areRight = await evaluateAll(options, ({ when }) => holds(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
+      const areRight = await evaluateAll(options, ({ when }) => isConditionMet(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
       const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, choice = reply === null ? null : parseIndex(reply);
       if (reply !== null && !options[choice - 1]) return null;
       const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
@@ -146,7 +146,7 @@ async function describeCondition(condition, others, context) {
   if (!bounds) return "";
   const { quantity, bound } = bounds, value = await evaluate(context, quantity), isMore = condition.name === "more";
   const sameQuantity = others.filter((other) => JSON.stringify(parseBound(other)?.quantity) === JSON.stringify(quantity));
-  const isMet = (await Promise.all(sameQuantity.map((other) => holds(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
+  const isMet = (await Promise.all(sameQuantity.map((other) => isConditionMet(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
   if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; {wanted} are wanted.", { value: value.toLocaleString("en"), wanted: formatCountRange(sameQuantity) });
   if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; more than {bound} are wanted.", values);
   if (quantity.name === "probability" && quantity.arguments.rank === 1 && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
@@ -171,7 +171,7 @@ export const TASKS = {
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };
     const conditions = when.name === "all" ? when.arguments : [when];
-    if (await holds(now, when)) {
+    if (await isConditionMet(now, when)) {
       const surprisal = conditions.map(parseBound).find((/** @type {any} */ bounds) => bounds?.quantity.name === "mean_surprisal")?.quantity;
       return { is_done: true, words: surprisal ? _("Well done: your text has a surprisal of {value} bits a token.", { value: formatNumber(await evaluate(now, surprisal)) }) : _("Well done: it holds for your text.") };
     }
