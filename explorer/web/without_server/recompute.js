@@ -158,7 +158,7 @@ function withInterventions(trace, name, { value, sizes }) {
 }
 
 /** Compare numbers with their recomputation. @param {ArrayLike<number>} values @param {ArrayLike<number>} recomputed @param {ArrayLike<number>} sizes @param {number} tolerance a fraction of the sizes @returns {Check} */
-export function compare(values, recomputed, sizes, tolerance) {
+export function compareValues(values, recomputed, sizes, tolerance) {
   const check = { error: 0, times: 0 };
   for (let i = 0; i < values.length; i++) {
     const error = Math.abs(values[i] - recomputed[i]), times = error / (tolerance * Math.abs(sizes[i]) + MIN_NORMAL);
@@ -177,7 +177,7 @@ export function checkValue(trace, { name, formulas, tolerance }) {
   checks.set(trace, checksByName);
   if (!checksByName.has(name)) {
     const formula = findFormula(formulas, name), { value, sizes } = withInterventions(trace, name, FORMULAS[formula.formula](formula, trace));
-    checksByName.set(name, { ...compare(trace.get(name).data, value, sizes, tolerance), inputs: inputNames(formula, trace) });
+    checksByName.set(name, { ...compareValues(trace.get(name).data, value, sizes, tolerance), inputs: inputNames(formula, trace) });
   }
   return checksByName.get(name);
 }

@@ -7,13 +7,13 @@ import { formatNumber, joinNames } from "./notation.js";
 import { TOLERANCE } from "./page_data.js";
 import { MARK } from "../static/shared_constants.js";
 import { readValue } from "./derivations/calculations.js";
-import { formulasOf } from "./derivations/captured.js";
-import { compare } from "./recompute.js";
+import { modelFormulas } from "./derivations/captured.js";
+import { compareValues } from "./recompute.js";
 import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
 /** @typedef {import("./views.js").About} About @typedef {import("./recompute.js").Check} Check */
-/** What a verification covers: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
+/** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // failed checks that a message names
 
@@ -31,7 +31,7 @@ const largestError = (checks) => formatNumber(checks.reduce((max, { error }) => 
 /** @param {About} about @param {Declared} declared */
 async function verifyPanel(about, { kind, names: templates, against }) {
   if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(about.layer)))) };
-  const { config } = about, formulas = formulasOf(about), hasFormula = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
+  const { config } = about, formulas = modelFormulas(about), hasFormula = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
   const names = templates.map((name) => name.replace("{layer}", String(about.layer))).filter((name) => hasFormula(name) || name.endsWith(".weight"));
   const expanded = [...new Set(names.filter(hasFormula).flatMap((name) => (name.includes("*") ? range(config.num_layers).map((layer) => name.replace("*", String(layer))) : [name])))];
   /** @type {Map<string, Check & { inputs?: string[] }>} */
@@ -39,7 +39,7 @@ async function verifyPanel(about, { kind, names: templates, against }) {
   for (const name of expanded) checks.set(name, await about.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
   const values = joinNames(names), checkList = [...checks.values()];
   if (kind === "captured") {
-    const inputs = joinNames(checkList.flatMap(({ inputs: own }) => own ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
+    const inputs = joinNames(checkList.flatMap(({ inputs: inputNames }) => inputNames ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
     return fromChecks(checks, _("recomputed, largest error {error}", { error: largestError(checkList) }), _("{values} from {inputs}", { values, inputs: inputs || _("the positions alone") }));
   }
   const texts = checkList.length ? [_("inputs recomputed, largest error {error}", { error: largestError(checkList) })] : [], source = _("worked out from {values}", { values });
@@ -79,7 +79,7 @@ async function sumComponents(about) {
 /** @param {About} about @returns {Promise<Check>} */
 async function checkComponentSum(about) {
   const { total, logit, size } = await sumComponents(about);
-  return compare([total], [logit], [size], TOLERANCE);
+  return compareValues([total], [logit], [size], TOLERANCE);
 }
 
 /** Message that names a comparison -> its check. @type {Record<string, (about: About) => Promise<Check>>} */
@@ -87,8 +87,8 @@ const COMPARISONS = {
   "the sum of all parts against the captured logit": checkComponentSum,
   async "the sum of all curves and other parts against the captured logit"(about) {
     const { total, logit, size, own, heads } = await sumComponents(about), { sources } = await wholeModelNumbers(about), T = about.tokens.length;
-    const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), headCheck = compare(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);
-    const curveTotal = total - sum(heads) + sum(sources.effects) + sum(sources.changed), totalCheck = compare([curveTotal], [logit], [size], TOLERANCE);
+    const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), headCheck = compareValues(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);
+    const curveTotal = total - sum(heads) + sum(sources.effects) + sum(sources.changed), totalCheck = compareValues([curveTotal], [logit], [size], TOLERANCE);
     return { error: Math.max(totalCheck.error, headCheck.error), times: Math.max(totalCheck.times, headCheck.times) };
   },
   async "the sum of the pairs against the captured score"(about) {
@@ -99,15 +99,15 @@ const COMPARISONS = {
       const [a, b, c, d] = [q.data[2 * pair], q.data[2 * pair + 1], k.data[2 * pair], k.data[2 * pair + 1]], angle = queryAngles.data[pair] - keyAngles.data[pair];
       return (a * c + b * d) * Math.cos(angle) - (b * c - a * d) * Math.sin(angle);
     });
-    return compare(score.data, [sum(terms) / Math.sqrt(dHead)], [(Math.hypot(...qRotated.data) * Math.hypot(...kRotated.data)) / Math.sqrt(dHead)], TOLERANCE);
+    return compareValues(score.data, [sum(terms) / Math.sqrt(dHead)], [(Math.hypot(...qRotated.data) * Math.hypot(...kRotated.data)) / Math.sqrt(dHead)], TOLERANCE);
   },
   async "at the last depth against the captured logits"(about) {
     const { logits, read: recomputed, sizes } = await about.ask("lastDepth", { position: about.position });
-    return compare(logits, recomputed, sizes, TOLERANCE);
+    return compareValues(logits, recomputed, sizes, TOLERANCE);
   },
 };
 
-/** Id of a figure's element -> what its verification covers, if that depends on the run or the selection. @type {Record<string, (about: About) => Declared>} */
+/** Id of a figure's element -> subject of its verification, if that depends on the run or the selection. @type {Record<string, (about: About) => Declared>} */
 const SPECIAL_DECLARATIONS = {
   "overview-whole"({ config, state }) {
     const suffix = config.position === "rope" ? "_rot" : "", cell = state.open === "cell" ? [`q${suffix}`, `k${suffix}`, "q", "k", "scores"].map((name) => `blocks.{layer}.attn.${name}`) : [];

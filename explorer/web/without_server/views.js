@@ -1,6 +1,6 @@
 // @ts-check
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py.
-import { _, format, lookUpMessage } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage } from "../static/translations.js";
 import { drawFigure } from "./figures.js";
 import { packInterventionControls } from "./interventions.js";
 import { escapeToken, quoteToken } from "./notation.js";
@@ -59,7 +59,7 @@ export function packCode(view, { config, tokens, state, dHead }) {
 /** Format the title of a figure, which names the selection (format_heading). @param {import("./page_data.js").Panel} panel @param {About} about */
 function formatHeading({ title, heading }, about) {
   const { layer, head, neuron, tokens, position, key, vocabulary, tokenId } = about;
-  return format(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, about) });
+  return formatMessage(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, about) });
 }
 
 /** Return the dropdowns of a view (selection_dropdowns.py). @param {string} view @param {About} about @param {string[]} [names] only these */

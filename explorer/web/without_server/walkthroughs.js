@@ -7,7 +7,7 @@ import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.j
 import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
-import { stream, updates } from "./views/residual.js";
+import { residualStream, updates } from "./views/residual.js";
 
 /** @typedef {import("./views.js").About} About @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
 
@@ -54,7 +54,7 @@ async function attention(about) {
 
 /** Walk through the selected token's residual stream, layer by layer. @param {About} about @returns {Promise<Walkthrough>} */
 async function layers(about) {
-  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await stream(about)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(about)).map(vectorNorm);
+  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await residualStream(about)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(about)).map(vectorNorm);
   const { top, topProbabilities } = await about.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), stages = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
   const segments = stages.map((_floor, i) => {
     const firstSentence = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(updateNorms[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });

@@ -19,23 +19,23 @@ export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order
 /** Return the numbers of all components from the worker. @param {import("./views.js").About} about */
 export const wholeModelNumbers = ({ once, ask, position, tokenId, contrastId }) => once("overview", () => ask("overview", { position, tokenId, contrastId }));
 
-/** Return the view's contents by element id. @param {Shown} shown */
-export async function packWholeModel(shown) {
-  const { tokens, position, vocabulary, order, state } = shown, ids = targetAndContrast(order, state);
-  const about = { ...shown, ...ids, best: largestSource(shown), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
+/** Return the view's contents by element id. @param {Shown} input */
+export async function packWholeModel(input) {
+  const { tokens, position, vocabulary, order, state } = input, ids = targetAndContrast(order, state);
+  const about = { ...input, ...ids, best: largestSource(input), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
   const cell = state.open === "cell" ? await computeCell(about) : null;
   return {
     "overview-whole": await figure(about, cell),
     "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(about, cell),
     "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
-    "overview-choosers": packChoosers(shown),
+    "overview-choosers": packChoosers(input),
     "overview-what-ifs": [],
   };
 }
 
-/** Return the view's dropdowns. @param {Shown} shown */
-export function packChoosers(shown) {
-  const queries = shown.tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]), listed = nextTokenOptions(shown);
+/** Return the view's dropdowns. @param {Shown} input */
+export function packChoosers(input) {
+  const queries = input.tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]), listed = nextTokenOptions(input);
   return { choices: [{ field: "query", title: _("query"), options: queries }, { field: "target", title: _("explain"), options: listed }, { field: "rival", title: _("against"), options: [[0, _("nothing")], ...listed] }], all: true };
 }
 
@@ -65,10 +65,10 @@ function largestSource({ config: { num_heads: H }, tokens: { length: T }, positi
  * @param {Float64Array} importance (T,) @param {number[]} required @returns {[number, number][]} */
 function foldTokens(importance, required) {
   const total = importance.length, singleRows = new Set(required);
-  const rows = (/** @type {Set<number>} */ chosen) => {
+  const rows = (/** @type {Set<number>} */ shownPositions) => {
     const foldedRows = [];
     let start = 0;
-    for (const position of [...[...chosen].sort((a, b) => a - b), total]) {
+    for (const position of [...[...shownPositions].sort((a, b) => a - b), total]) {
       if (start < position) foldedRows.push([start, position - 1]);
       if (position < total) foldedRows.push([position, position]);
       start = position + 1;

@@ -1,9 +1,9 @@
 // @ts-check
 // The page around the figures: model menu, depth switch, language menu, explanatory texts and the glossary.
 import { changeModel, goToTop, nextStepButton, select } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
+import { button, find, findAll, setHidden, make, setText, span, toggleFold } from "../../static/dom.js";
 import { makeLink, writeUrl } from "../../static/history.js";
 import { _, language, storeLanguage } from "../../static/translations.js";
 import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
@@ -128,12 +128,12 @@ export function words(element) {
     const isPlain = text.classList.contains("prose"), newText = content || "";
     if (isPlain) setText(text, newText); // keeps the marked terms in it
     else if (text.textContent !== newText) text.replaceChildren(...(text.classList.contains("code") ? markArrowLine(newText) : colourVectorNames(newText)));
-    hide(element, !content);
+    setHidden(element, !content);
     const markedLine = text.querySelector("mark");
     if (markedLine) text.scrollTop += markedLine.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // scrolls within its box
     if (boxBefore?.height && content) limitLayoutShift(text, boxBefore);
   };
-  hide(element, !text.textContent);
+  setHidden(element, !text.textContent);
   onContent(element, writeText);
 }
 
@@ -165,6 +165,6 @@ export function glossary(element) {
   details.addEventListener("toggle", () => {
     if (!(/** @type {HTMLDetailsElement} */ (details)).open || !state.checkpoint) return;
     for (const meaning of findAll(element, ".first dd"))
-      call("define", [state, meaning.dataset.entry]).then((definition) => setText(meaning, definition), () => {}); // on failure the general definition stays
+      callServer("define", [state, meaning.dataset.entry]).then((definition) => setText(meaning, definition), () => {}); // on failure the general definition stays
   });
 }

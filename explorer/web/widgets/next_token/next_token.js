@@ -2,9 +2,9 @@
 // The next token: its distribution after each stage of sampling, the random number, presets of the settings, and an
 // explanation of the prediction.
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
@@ -266,8 +266,8 @@ function trackSettingChanges(element) {
   const settings = () => SETTINGS.map((name) => state[name]).join();
   let lastSettings = settings(), isPressed = false, isCounted = false;
   const pressHandler = (isDown) => () => { isPressed = isDown; isCounted = false; };
-  listenFor(element, document, "pointerdown", pressHandler(true));
-  for (const end of ["pointerup", "pointercancel"]) listenFor(element, document, end, pressHandler(false));
+  listenWhileConnected(element, document, "pointerdown", pressHandler(true));
+  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, pressHandler(false));
   return () => {
     const hasChanged = settings() !== lastSettings, isNew = hasChanged && !isCounted;
     lastSettings = settings();
@@ -428,7 +428,7 @@ async function fetchScores() {
   if (requestedKey === key || !state.checkpoint) return;
   requestedKey = key;
   try {
-    const { scores: encoded, size } = await call("next_token_scores", [state]), { buffer } = decodeBase64(encoded);
+    const { scores: encoded, size } = await callServer("next_token_scores", [state]), { buffer } = decodeBase64(encoded);
     scores = { key, values: buffer.byteLength === 4 * size ? new Float32Array(buffer) : new Float64Array(buffer) };
   } catch { requestedKey = ""; } // each move then waits for Python
 }

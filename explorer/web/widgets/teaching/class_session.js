@@ -1,6 +1,6 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies of the class.
-import { dropDown, find, findAll, isKeyForFocus, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
+import { makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
@@ -306,7 +306,7 @@ function renderGrid({ rows, columns, counts, right }) {
     return node;
   };
   const head = make("tr", {}, make("td", { className: "none" }), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
-  return focusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
+  return makeFocusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
     ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j)))))));
 }
 
@@ -319,7 +319,7 @@ export function roomMenu(element) {
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
   let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0;
 
-  const { show, hide } = dropDown(open, list, {
+  const { show, hide } = makeDropdown(open, list, {
     fill() {
       setText(notice, "");
       update();

@@ -3,7 +3,7 @@
 // second window; and the menu of saved slides.
 import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
+import { button, makeDropdown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -425,7 +425,7 @@ export function presentMenu(element) {
   const receivedNotice = find(list, ".brought");
   let slides = storedSlides(), lastMoved = 0; // index of the slide that was moved last
 
-  const { show, hide } = dropDown(find(element, ".open"), list, {
+  const { show, hide } = makeDropdown(find(element, ".open"), list, {
     fill() {
       setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();

@@ -4,7 +4,7 @@
 import { makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -151,7 +151,7 @@ export function brief(element) {
 
 /** The prompt with the generated text. @param {HTMLElement} element */
 export function story(element) {
-  const text = focusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
+  const text = makeFocusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
     generated.replaceChildren(...textNodes(value.generated));
@@ -391,7 +391,7 @@ export function guess(element) {
   if (nextButton) find(result, "p").prepend(nextButton);
   card.inert = true; // until the first response
   updateCard(); // before the first paint
-  listenFor(element, document, "focusout", scrollPromptToEnd);
+  listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
   onState(element, () => {
     updateAnswerCover();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);

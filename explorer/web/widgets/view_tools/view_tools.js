@@ -2,10 +2,10 @@
 // Controls of a view: fields of the selection, interventions, lists and pairs of prompts, the second run, and the
 // training step.
 import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
+import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
@@ -14,7 +14,7 @@ const INLINE_LISTS = 2; // as in page.css
 
 /** The lists that select a view's layer, head, token and other fields. @param {HTMLElement} element */
 export function choosers(element) {
-  const box = find(element, ".choosers"), fold = foldButton();
+  const box = find(element, ".choosers"), fold = makeFoldButton();
   let labels = new Map(), shownChoices = []; // JSON of a choice -> its label
 
   // Unchanged lists stay in place and keep the focus. During generation Python sends only the lists of tokens (`all` is
@@ -108,7 +108,7 @@ function applyEdits(newEdits) {
 
 /** The controls of interventions. @param {HTMLElement} element */
 export function whatIfs(element) {
-  const box = find(element, ".what-ifs"), fold = foldButton(), moreButton = button("", () => {
+  const box = find(element, ".what-ifs"), fold = makeFoldButton(), moreButton = button("", () => {
     toggleFold(moreButton);
     writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
@@ -234,11 +234,11 @@ export function changes(element) {
     if (control) scrollBy({ top: control.getBoundingClientRect().top - topBefore, behavior: "instant" });
   }
 
-  hide(element, true);
+  setHidden(element, true);
   let content = { edits: [] }, depth = "";
   const draw = () => keepControlInPlace(() => {
     depth = document.body.dataset.depth ?? "";
-    hide(element, !Object.values(content).some((editList) => editList.length));
+    setHidden(element, !Object.values(content).some((editList) => editList.length));
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
@@ -253,7 +253,7 @@ export function promptLists(element) {
   let drawnLists = ""; // JSON of the lists first shown; the user's text stays until Python sends others
 
   onContent(element, (content) => {
-    hide(element, !content);
+    setHidden(element, !content);
     errorLine.textContent = ""; // an error of the previous content
     if (!content) return;
     makeButton.textContent = content.make;
@@ -265,8 +265,8 @@ export function promptLists(element) {
 
   makeButton.addEventListener("click", async () => {
     errorLine.textContent = "";
-    try { select({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
-    catch (error) { if (error instanceof Refused) errorLine.textContent = error.message; }
+    try { select({ direction: await callServer("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    catch (error) { if (error instanceof RefusedError) errorLine.textContent = error.message; }
   });
 }
 
@@ -295,7 +295,7 @@ export function advice(element) {
   const line = find(element, ".advice");
 
   function show({ words, offer }) {
-    hide(element, !words);
+    setHidden(element, !words);
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
@@ -303,7 +303,7 @@ export function advice(element) {
     line.append(button(_("Use this prompt: {end}", { end }), usePrompt, { title: offer }));
   }
 
-  hide(element, true);
+  setHidden(element, true);
   onContent(element, show);
 }
 

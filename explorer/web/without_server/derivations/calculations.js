@@ -1,6 +1,6 @@
 // @ts-check
 // Calculations that many derivations use, and their text, as in explorer/explain/arithmetic.py, derivation.py and notation.py.
-import { _, format, lookUpMessage, ngettext } from "../../static/translations.js";
+import { _, formatMessage, lookUpMessage, ngettext } from "../../static/translations.js";
 import { bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { FORMULA_TEXTS } from "../page_data.js";
 
@@ -18,7 +18,7 @@ export const ALL = [null, null];
 export const sum = (/** @type {ArrayLike<number>} */ values) => Array.prototype.reduce.call(values, (total, value) => total + value, 0);
 export const dotProductValue = (/** @type {ArrayLike<number>} */ a, /** @type {ArrayLike<number>} */ b) => sum(Array.from(a, (x, i) => x * b[i]));
 /** Translate a message of FORMULA_TEXTS and fill in its values. @param {string} message @param {Record<string, string | number>} values */
-export const translate = (message, values) => format(lookUpMessage(message), values);
+export const translate = (message, values) => formatMessage(lookUpMessage(message), values);
 
 /** Read a part of a captured value or a weight: an index or a slice per axis; null if there is none. @param {About} about @param {string} name @param {...Place} index @returns {Promise<Read | null>} */
 export async function readValue({ ask }, name, ...index) {
@@ -60,24 +60,24 @@ export const formatDotProduct = (a, b) => formatSum(Array.from(a, (x, i) => x * 
 // Locations of numbers.
 
 /** Format a token: "“·fox” (7)". @param {About} about @param {number} position */
-export const tokenAt = ({ tokens }, position) => `${quoteToken(tokens[position])} (${position})`;
+export const formatTokenAt = ({ tokens }, position) => `${quoteToken(tokens[position])} (${position})`;
 /** Format a token id: "“·fox” (id 417)". @param {About} about @param {number} token_id */
-export const tokenOfId = ({ vocabulary }, token_id) => _("{token} (id {token_id})", { token: quoteToken(vocabulary[token_id]), token_id });
+export const formatTokenId = ({ vocabulary }, token_id) => _("{token} (id {token_id})", { token: quoteToken(vocabulary[token_id]), token_id });
 /** @param {About} about @param {number} query @param {number} key */
-export const queryAndKey = (about, query, key) => _("query {query} → key {key}", { query: tokenAt(about, query), key: tokenAt(about, key) });
+export const queryAndKey = (about, query, key) => _("query {query} → key {key}", { query: formatTokenAt(about, query), key: formatTokenAt(about, key) });
 /** Format a cell of a pattern. @param {About} about @param {number} layer @param {number} head @param {number} query @param {number} key */
-export const attentionCell = (about, layer, head, query, key) => _("layer {layer} head {head}, query {query} → key {key}", { layer, head, query: tokenAt(about, query), key: tokenAt(about, key) });
+export const attentionCell = (about, layer, head, query, key) => _("layer {layer} head {head}, query {query} → key {key}", { layer, head, query: formatTokenAt(about, query), key: formatTokenAt(about, key) });
 
 // Calculations.
 
 /** Calculate ‖x‖₂; `isLong` also shows its square. @param {Read} x @param {string} [symbols] @param {boolean} [isLong] @returns {Calculation} */
-export function vectorNorm({ data, input }, symbols = "‖x‖₂ = √Σx²", isLong = false) {
+export function calculateNorm({ data, input }, symbols = "‖x‖₂ = √Σx²", isLong = false) {
   const squares = data.map((x) => x * x), total = sum(squares), value = Math.sqrt(total);
   return { symbols, numbers: `‖x‖₂ = √${formatSum(squares)} = ${isLong ? `√${formatSixDigits(total)} = ` : ""}${formatSixDigits(value)}`, value, inputs: [input] };
 }
 
 /** @param {Read} a @param {Read} b @param {[string, string]} [names] @returns {Calculation} */
-export function cosineOf(a, b, names = ["a", "b"]) {
+export function calculateCosine(a, b, names = ["a", "b"]) {
   const lengths = [a, b].map(({ data }) => Math.sqrt(sum(data.map((x) => x * x)))), normProduct = lengths[0] * lengths[1], value = normProduct ? dotProductValue(a.data, b.data) / normProduct : 0;
   return {
     symbols: _("cosine = {a}·{b} / (‖{a}‖ ‖{b}‖)", { a: names[0], b: names[1] }), value, inputs: [a.input, b.input],
@@ -86,13 +86,13 @@ export function cosineOf(a, b, names = ["a", "b"]) {
 }
 
 /** Calculate a·b. @param {string} symbols @param {ArrayLike<number>} a @param {ArrayLike<number>} b @param {string[]} inputs @returns {Calculation} */
-export function dotProduct(symbols, a, b, inputs) {
+export function calculateDotProduct(symbols, a, b, inputs) {
   const value = dotProductValue(a, b);
   return { symbols, numbers: `${formatDotProduct(a, b)} = ${formatSixDigits(value)}`, value, inputs };
 }
 
 /** @param {string} symbols @param {ArrayLike<number>} terms @param {string[]} inputs @returns {Calculation} */
-export function meanOf(symbols, terms, inputs) {
+export function calculateMean(symbols, terms, inputs) {
   const value = sum(terms) / terms.length;
   return { symbols, numbers: `${formatSum(terms)} / ${terms.length} = ${formatSixDigits(value)}`, value, inputs };
 }

@@ -1,25 +1,25 @@
 // @ts-check
 // Derivation of one element of a captured value, as in explorer/explain/captured/. Formulas with their names and texts are declared in Python.
 import { _, lookUpMessage } from "../../static/translations.js";
-import { describe } from "../interventions.js";
+import { describeIntervention } from "../interventions.js";
 import { parseInterventions } from "../../static/in_browser/trace.js";
 import { formatGeneral, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { ELEMENT_NAMES, FORMULAS, FORMULA_TEXTS } from "../page_data.js";
 import { findFormula } from "../recompute.js";
-import { ALL, attentionCell, formatDotProduct, formatFactor, readValue, sum, dotProductValue, tokenAt, tokenOfId, translate } from "./calculations.js";
+import { ALL, attentionCell, formatDotProduct, formatFactor, readValue, sum, dotProductValue, formatTokenAt, formatTokenId, translate } from "./calculations.js";
 
 /** @typedef {import("../views.js").About} About @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("../recompute.js").Formula} Formula */
 
 /** Derive one element of a captured value; null if there is none. @param {About} about @param {string} name @param {...number} index @returns {Promise<Derivation | null>} */
-export async function derive(about, name, ...index) {
-  const captured = await readValue(about, name, ...index), formula = findFormula(formulasOf(about), name);
+export async function deriveElement(about, name, ...index) {
+  const captured = await readValue(about, name, ...index), formula = findFormula(modelFormulas(about), name);
   if (!captured) return null;
   const [value] = captured.data, working = withInterventions(about, name, index, await CALCULATIONS[formula.formula](formula, about, index));
   return { name: `${name}[${index.join(", ")}]`, location: describeElement(about, name, index), value, working, kind: "captured", words: await elementSentence(about, name, index, value), source: formula.source };
 }
 
 /** Return the formulas of the model's values, which all training steps share. @param {About} about */
-export const formulasOf = ({ state: { checkpoint } }) => FORMULAS[checkpoint.split("/")[0]];
+export const modelFormulas = ({ state: { checkpoint } }) => FORMULAS[checkpoint.split("/")[0]];
 
 /** Return the last part of a name; the last two for an output. @param {string} name */
 const shortName = (name) => name.split(".").slice(name.endsWith(".out") ? -2 : -1).join(".");
@@ -104,15 +104,15 @@ function withInterventions({ config, edits }, name, index, working) {
   active.sort((a, b) => +a.text.endsWith("*zero") - +b.text.endsWith("*zero"));
   return active.reduce((calculation, { factor, text }) => {
     const factorText = `× ${formatGeneral(factor, 10).replace("-", "−")}`, value = calculation.value * factor;
-    return { ...calculation, value, symbols: _("{symbols}; then {times}, as it was changed: {words}", { symbols: calculation.symbols, times: factorText, words: describe(text) }), numbers: `${calculation.numbers}; ${factorText} = ${formatSixDigits(value)}` };
+    return { ...calculation, value, symbols: _("{symbols}; then {times}, as it was changed: {words}", { symbols: calculation.symbols, times: factorText, words: describeIntervention(text) }), numbers: `${calculation.numbers}; ${factorText} = ${formatSixDigits(value)}` };
   }, working);
 }
 
 /** Describe an element's layer, head, token and dimension. @param {About} about @param {string} name @param {number[]} index */
 function describeElement(about, name, index) {
-  const layer = /^blocks\.(\d+)\./.exec(name)?.[1], token = tokenAt(about, index.at(-2)), last = index.at(-1);
+  const layer = /^blocks\.(\d+)\./.exec(name)?.[1], token = formatTokenAt(about, index.at(-2)), last = index.at(-1);
   if (/\.(scores|pattern)$/.test(name)) return attentionCell(about, +layer, index[0], index[1], index[2]);
-  if (name === "logits") return _("after {token}, of {of}", { token, of: tokenOfId(about, last) });
+  if (name === "logits") return _("after {token}, of {of}", { token, of: formatTokenId(about, last) });
   const axis = name.endsWith("rope.angles") ? "pair" : /\.(gate_pre|gate|up|hidden)$/.test(name) ? "neuron" : "dimension", owner = index.length > 2 ? "head" : layer ? "layer" : "";
   return translate(FORMULA_TEXTS.elements[axis][owner], { layer: layer ?? "", head: index[0], token, last });
 }

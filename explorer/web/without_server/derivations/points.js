@@ -8,11 +8,11 @@ import { CHOICES, VIEWS } from "../page_data.js";
 import attention, { displayedPattern } from "../views/attention.js";
 import feed_forward, { affectedTokens, NEAR_ZERO_RATIO } from "../views/feed_forward.js";
 import positions, { sampleDimensions } from "../views/positions.js";
-import { attribution, depthNames, lensOf, sourceTotals } from "../views/prediction.js";
+import { attribution, depthNames, lensNumbers, sourceTotals } from "../views/prediction.js";
 import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "../views/residual.js";
 import tokens, { EDGES } from "../views/tokens.js";
-import { ALL, attentionCell, cosineOf, dotProductValue, dotProduct, formatDotProduct, formatFactor, formatInput, formatSum, meanOf, measures, queryAndKey, readValue, sum, tokenAt, tokenOfId, vectorNorm } from "./calculations.js";
-import { derive, normNumbers } from "./captured.js";
+import { ALL, attentionCell, calculateCosine, dotProductValue, calculateDotProduct, formatDotProduct, formatFactor, formatInput, formatSum, calculateMean, measures, queryAndKey, readValue, sum, formatTokenAt, formatTokenId, calculateNorm } from "./calculations.js";
+import { deriveElement, normNumbers } from "./captured.js";
 
 /** @typedef {import("../views.js").About} About @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("./calculations.js").Read} Read */
 /** @typedef {{ x: number, y: number, curve?: number | null, item?: number | null, layer?: number, head?: number }} Point */
@@ -28,7 +28,7 @@ export async function derivePoint(about, id, point) {
 /** Derive a cell of a captured value (CapturedCellInspector). @param {About} about @param {{ template: string, axes: string[] }} declared @param {Point} point */
 function deriveCell(about, { template, axes }, point) {
   const { layer, head, position: query, key, neuron } = about, fields = { layer, head, query, key, neuron, ...Object.fromEntries(Object.entries(point).filter(([, value]) => typeof value === "number")) };
-  return derive(about, template.replace("{layer}", String(fields.layer)), ...axes.map((axis) => fields[axis]));
+  return deriveElement(about, template.replace("{layer}", String(fields.layer)), ...axes.map((axis) => fields[axis]));
 }
 
 // Attention.
@@ -49,7 +49,7 @@ async function valueWeighted(about, query, key) {
 async function aggregate(kind, heads, labels, about, query, key, inputs) {
   const reads = await Promise.all(heads.map(([layer, head]) => readValue(about, `blocks.${layer}.attn.pattern`, head, query, key))), weights = reads.map(({ data }) => data[0]), inputNames = inputs ?? reads.map(({ input }) => input);
   const symbols = { layer_mean: () => _("mean = Σ weights of the heads / H"), layer_max: () => _("the largest weight of the heads"), chosen_mean: () => _("mean = Σ weights of the chosen heads / how many"), chosen_max: () => _("the largest weight of the chosen heads") }[kind]();
-  if (kind.endsWith("mean")) return meanOf(symbols, weights, inputNames);
+  if (kind.endsWith("mean")) return calculateMean(symbols, weights, inputNames);
   const value = Math.max(...weights);
   return { symbols, numbers: _("that of {whose}: {value}", { whose: labels[weights.indexOf(value)], value: formatSixDigits(value) }), value, inputs: inputNames };
 }
@@ -58,12 +58,12 @@ async function aggregate(kind, heads, labels, about, query, key, inputs) {
 async function displayedWeight(about, { x: key, y: query }) {
   const { layer, head, state: { pattern: kind }, chosenHeads, config: { num_heads: H } } = about, tap = `blocks.${layer}.attn.pattern`;
   if (key > query) return null;
-  if (kind === "weight") return derive(about, tap, head, query, key);
+  if (kind === "weight") return deriveElement(about, tap, head, query, key);
   const name = lookUpMessage(CHOICES.pattern.options.find(([value]) => value === kind)[1]), value = (await displayedPattern(about, kind))[query][key];
   const heads = /** @type {[number, number][]} */ (chosenHeads.length ? chosenHeads : [[layer, head]]), layerHeads = /** @type {[number, number][]} */ (range(H).map((own) => [layer, own])), cell = attentionCell(about, layer, head, query, key);
   if (kind === "moved") return { name, location: cell, value, working: await valueWeighted(about, query, key) };
   if (kind.startsWith("layer")) {
-    const location = _("layer {layer}, query {query} → key {key}", { layer, query: tokenAt(about, query), key: tokenAt(about, key) });
+    const location = _("layer {layer}, query {query} → key {key}", { layer, query: formatTokenAt(about, query), key: formatTokenAt(about, key) });
     return { name, location, value, working: await aggregate(kind, layerHeads, layerHeads.map(([, own]) => _("head {head}", { head: own })), about, query, key, [formatInput(tap, [ALL, query, key], [H])]) };
   }
   if (kind.startsWith("chosen")) {
@@ -79,8 +79,8 @@ async function displayedWeight(about, { x: key, y: query }) {
 async function attentionStage(about, { x: key, y: row }) {
   const { layer, head, position: query, dHead } = about, stage = ["q·k", "score", "masked", "weight", "length", "moved"][row], block = `blocks.${layer}.attn`;
   if (stage === "masked" && key > query) return null;
-  if (stage === "weight") return derive(about, `${block}.pattern`, head, query, key);
-  if (stage === "score" || stage === "masked") return derive(about, `${block}.scores`, head, query, key);
+  if (stage === "weight") return deriveElement(about, `${block}.pattern`, head, query, key);
+  if (stage === "score" || stage === "masked") return deriveElement(about, `${block}.scores`, head, query, key);
   const location = attentionCell(about, layer, head, query, key);
   if (stage === "q·k") {
     const suffix = about.config.position === "rope" ? "_rot" : "", [q, k, score] = await Promise.all([readValue(about, `${block}.q${suffix}`, head, query), readValue(about, `${block}.k${suffix}`, head, key), readValue(about, `${block}.scores`, head, query, key)]);
@@ -106,7 +106,7 @@ async function dimension(about, { item: dim }) {
 /** Derive the weight at a token: on the left a query of the selected key, on the right a key of the selected query. @type {Inspector} */
 async function lineEnd(about, { x, y }) {
   const [query, key] = x ? [about.position, y] : [y, about.key];
-  return key <= query ? derive(about, `blocks.${about.layer}.attn.pattern`, about.head, query, key) : null;
+  return key <= query ? deriveElement(about, `blocks.${about.layer}.attn.pattern`, about.head, query, key) : null;
 }
 
 // Positions.
@@ -116,7 +116,7 @@ async function clockHand(about, { curve, item: pair }) {
   const { layer, head, position, key } = about, hand = (curve - 2) / 2; // the circles and the hands' lines come first
   if (!(hand >= 0 && hand < 4 && Number.isInteger(hand))) return null;
   const [vector, at] = hand < 2 ? ["q", position] : ["k", key], name = `blocks.${layer}.attn.${vector}${hand % 2 ? "_rot" : ""}`;
-  return Promise.all([derive(about, name, head, at, 2 * pair), derive(about, name, head, at, 2 * pair + 1)]);
+  return Promise.all([deriveElement(about, name, head, at, 2 * pair), deriveElement(about, name, head, at, 2 * pair + 1)]);
 }
 
 /** Calculate |q||k| cos(φ + angle) / √d of a pair (rotated_pair_product). @param {About} about @param {number} pair @param {number} angle */
@@ -158,24 +158,24 @@ async function wavelength(about, { item: pair }) {
 
 /** @type {Inspector} */
 async function positionCosine(about, { x: key, y: query }) {
-  const working = cosineOf(await readValue(about, "position_embed", query), await readValue(about, "position_embed", key), ["p", "p′"]);
-  return { name: _("cosine of the vectors added at positions {query} and {key}", { query, key }), location: _("{one} and {other}", { one: tokenAt(about, query), other: tokenAt(about, key) }), value: (await positions.panels.alike(about)).cosines[query][key], working };
+  const working = calculateCosine(await readValue(about, "position_embed", query), await readValue(about, "position_embed", key), ["p", "p′"]);
+  return { name: _("cosine of the vectors added at positions {query} and {key}", { query, key }), location: _("{one} and {other}", { one: formatTokenAt(about, query), other: formatTokenAt(about, key) }), value: (await positions.panels.alike(about)).cosines[query][key], working };
 }
 
 /** Derive the mean over all pairs at a distance. @type {Inspector} */
 async function meanCosine(about, { x: distance }) {
-  const { config: { d_model: D }, tokens } = about, { data, input } = await readValue(about, "position_embed"), row = (at) => ({ data: data.subarray(at * D, (at + 1) * D), input }), cosines = range(tokens.length - distance).map((at) => cosineOf(row(at + distance), row(at)).value), drawnValues = await positions.panels.by_distance(about);
+  const { config: { d_model: D }, tokens } = about, { data, input } = await readValue(about, "position_embed"), row = (at) => ({ data: data.subarray(at * D, (at + 1) * D), input }), cosines = range(tokens.length - distance).map((at) => calculateCosine(row(at + distance), row(at)).value), drawnValues = await positions.panels.by_distance(about);
   if (!cosines.length) return null;
   const location = ngettext("{count} pair {distance} apart", "all {count} pairs {distance} apart", cosines.length, { distance });
-  return { name: _("mean cosine of the vectors added at two positions"), location, value: drawnValues.mean[distance], working: meanOf(_("mean of p·p′ / (‖p‖ ‖p′‖)"), cosines, [input]) };
+  return { name: _("mean cosine of the vectors added at two positions"), location, value: drawnValues.mean[distance], working: calculateMean(_("mean of p·p′ / (‖p‖ ‖p′‖)"), cosines, [input]) };
 }
 
 /** @type {Inspector} */
 async function positionNorm(about, { x: position, curve }) {
-  const { config, ids } = about, location = tokenAt(about, position), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, row = await readValue(about, "token_embedding.weight", ids[position]);
+  const { config, ids } = about, location = formatTokenAt(about, position), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, row = await readValue(about, "token_embedding.weight", ids[position]);
   const { own, added, total } = await positions.panels.shares(about);
-  const working = curve ? vectorNorm(await readValue(about, curve === 1 ? "position_embed" : "embed", position))
-    : vectorNorm({ ...row, data: row.data.map((x) => x * scale) }, scale === 1 ? undefined : _("‖x‖₂ = √Σx², x = row · {factor}", { factor: "√D" }));
+  const working = curve ? calculateNorm(await readValue(about, curve === 1 ? "position_embed" : "embed", position))
+    : calculateNorm({ ...row, data: row.data.map((x) => x * scale) }, scale === 1 ? undefined : _("‖x‖₂ = √Σx², x = row · {factor}", { factor: "√D" }));
   return { name: [() => _("length of the token vector"), () => _("length of the position vector"), () => _("length of the sum")][curve](), location, value: [own, added, total][curve][position], working };
 }
 
@@ -190,9 +190,9 @@ async function neuronBar(about, { curve, item }) {
 /** Derive some steps of a neuron. The last one's note contains the other steps, and the input's element with the largest term. @param {About} about @param {number} neuron @param {string[]} steps */
 async function deriveNeuron(about, neuron, steps) {
   const { config, layer, position } = about, block = `blocks.${layer}.ffn`, isGated = config.ffn === "swiglu", names = isGated ? ["gate_pre", "gate", "up", "hidden"] : ["up", "hidden"];
-  const all = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await derive(about, `${block}.${name}`, position, neuron)])));
+  const all = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await deriveElement(about, `${block}.${name}`, position, neuron)])));
   const [{ data: weight }, { data: x }] = await Promise.all([readValue(about, `${block}.${isGated ? "gate" : "up"}_proj.weight`, neuron), readValue(about, `blocks.${layer}.ffn_norm`, position)]);
-  const dim = argmax(Array.from(weight, (value, i) => Math.abs(value * x[i]))), { working: { numbers } } = await derive(about, `blocks.${layer}.ffn_norm`, position, dim);
+  const dim = argmax(Array.from(weight, (value, i) => Math.abs(value * x[i]))), { working: { numbers } } = await deriveElement(about, `blocks.${layer}.ffn_norm`, position, dim);
   const note = [_("x[{dim}], the largest term: {numbers}", { dim, numbers }), ...names.filter((name) => !steps.includes(name)).map((name) => all[name].working.numbers)];
   return steps.map((name, i) => (i === steps.length - 1 ? { ...all[name], note } : all[name]));
 }
@@ -209,8 +209,8 @@ async function logitEffect(about, { item }) {
   if (tokenId === undefined) return null;
   const column = await readValue(about, `blocks.${layer}.ffn.down_proj.weight`, ALL, neuron), { data, inputs } = await throughFinalNorm(about, column.data, [column.input]), row = await readValue(about, "lm_head.weight", tokenId);
   return {
-    name: _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", { neuron, layer }), location: _("after {place}, to the logit of {token}", { place: tokenAt(about, position), token: tokenOfId(about, tokenId) }), value: effects[tokenId],
-    working: dotProduct(_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x: _("column of W_down") }), data, row.data, [...inputs, row.input]),
+    name: _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", { neuron, layer }), location: _("after {place}, to the logit of {token}", { place: formatTokenAt(about, position), token: formatTokenId(about, tokenId) }), value: effects[tokenId],
+    working: calculateDotProduct(_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x: _("column of W_down") }), data, row.data, [...inputs, row.input]),
   };
 }
 
@@ -234,8 +234,8 @@ const stageOf = ({ config }, row) => ({ tap: streamTaps(config)[row], stage: dep
 
 /** @type {Inspector} */
 async function streamNorm(about, { x: position, y: row }) {
-  const { tap, stage } = stageOf(about, row), working = vectorNorm(await readValue(about, tap, position), undefined, true);
-  return { name: _("length of the stream at {stage}", { stage }), location: tokenAt(about, position), value: (await residual.panels.lengths(about)).lengths[row][position], working };
+  const { tap, stage } = stageOf(about, row), working = calculateNorm(await readValue(about, tap, position), undefined, true);
+  return { name: _("length of the stream at {stage}", { stage }), location: formatTokenAt(about, position), value: (await residual.panels.lengths(about)).lengths[row][position], working };
 }
 
 /** Derive a point of the lines, or a bar. @type {Inspector} */
@@ -244,8 +244,8 @@ async function normOfLine(about, { curve, item }) {
   if (curve === 1) return streamNorm(about, { x: position, y: item });
   const drawnValues = await residual.panels.norms(about);
   if (curve > 1) {
-    const name = `blocks.${item >> 1}.${item % 2 ? "ffn" : "attn"}.out`, working = vectorNorm(await readValue(about, name, position));
-    return { name: _("length of {value}", { value: name }), location: tokenAt(about, position), value: drawnValues.updates[item], working };
+    const name = `blocks.${item >> 1}.${item % 2 ? "ffn" : "attn"}.out`, working = calculateNorm(await readValue(about, name, position));
+    return { name: _("length of {value}", { value: name }), location: formatTokenAt(about, position), value: drawnValues.updates[item], working };
   }
   const { tap, stage } = stageOf(about, item), { data, input } = await readValue(about, tap), norms = tokens.map((_token, at) => Math.sqrt(sum(data.subarray(at * D, (at + 1) * D).map((x) => x * x)))), value = median(norms);
   const numbers = _("the middle of {least} to {most}: {value}", { least: formatSixDigits(Math.min(...norms)), most: formatSixDigits(Math.max(...norms)), value: formatSixDigits(value) });
@@ -254,22 +254,22 @@ async function normOfLine(about, { curve, item }) {
 
 /** @type {Inspector} */
 async function stageCosine(about, { x: column, y: row }) {
-  const { position } = about, [one, other] = [row, column].map((at) => stageOf(about, at)), working = cosineOf(await readValue(about, one.tap, position), await readValue(about, other.tap, position));
-  return { name: _("cosine of the stream at {one} and at {other}", { one: one.stage, other: other.stage }), location: tokenAt(about, position), value: (await residual.panels.similarity(about)).cosines[row][column], working };
+  const { position } = about, [rowStage, columnStage] = [row, column].map((at) => stageOf(about, at)), working = calculateCosine(await readValue(about, rowStage.tap, position), await readValue(about, columnStage.tap, position));
+  return { name: _("cosine of the stream at {one} and at {other}", { one: rowStage.stage, other: columnStage.stage }), location: formatTokenAt(about, position), value: (await residual.panels.similarity(about)).cosines[row][column], working };
 }
 
 /** @type {Inspector} */
 async function updateCosine(about, { item }) {
-  const { position } = about, block = `blocks.${item >> 1}`, taps = item % 2 ? [`${block}.ffn.out`, `${block}.resid_mid`] : [`${block}.attn.out`, `${block}.resid_pre`], working = cosineOf(await readValue(about, taps[0], position), await readValue(about, taps[1], position), [_("added"), "x"]);
-  return { name: _("cosine of what {stage} adds and the stream", { stage: depthNames(about.config)[item + 1] }), location: tokenAt(about, position), value: (await residual.panels.directions(about)).cosines[item], working };
+  const { position } = about, block = `blocks.${item >> 1}`, taps = item % 2 ? [`${block}.ffn.out`, `${block}.resid_mid`] : [`${block}.attn.out`, `${block}.resid_pre`], working = calculateCosine(await readValue(about, taps[0], position), await readValue(about, taps[1], position), [_("added"), "x"]);
+  return { name: _("cosine of what {stage} adds and the stream", { stage: depthNames(about.config)[item + 1] }), location: formatTokenAt(about, position), value: (await residual.panels.directions(about)).cosines[item], working };
 }
 
 /** Derive a norm's divisor of a token's vector, or the mean that it subtracts. @type {Inspector} */
 async function divisorOrMean(about, { curve, item: position }) {
   const line = (await divisorLines(about))[curve], { config, layer } = about;
   if (!line) return null;
-  const vector = await readValue(about, `blocks.${layer}.${line.before}`, position), { square, divisor } = normNumbers(config, vector.data), location = tokenAt(about, position);
-  if (line.isMean) return { name: _("mean that {norm} takes off", { norm: line.norm }), location, value: line.means[position], working: meanOf(_("mean x = Σx / D"), vector.data, [vector.input]) };
+  const vector = await readValue(about, `blocks.${layer}.${line.before}`, position), { square, divisor } = normNumbers(config, vector.data), location = formatTokenAt(about, position);
+  if (line.isMean) return { name: _("mean that {norm} takes off", { norm: line.norm }), location, value: line.means[position], working: calculateMean(_("mean x = Σx / D"), vector.data, [vector.input]) };
   const symbols = config.norm === "layernorm" ? _("√(var x + ε)") : _("√(mean x² + ε)"), numbers = `√(${formatSixDigits(square)} + ${formatSixDigits(config.norm_eps)}) = ${formatSixDigits(divisor)}`;
   return { name: _("what the norm divides by"), location, value: line.divisors[position], working: { symbols, numbers, value: divisor, inputs: [vector.input] } };
 }
@@ -277,7 +277,7 @@ async function divisorOrMean(about, { curve, item: position }) {
 /** Derive an element before or after a norm. @type {Inspector} */
 async function normalisedElement(about, { curve, item }) {
   const panelNorm = (await layerNorms(about))[curve >> 1];
-  return panelNorm ? derive(about, `blocks.${about.layer}.${curve % 2 ? panelNorm.norm : panelNorm.before}`, about.position, item) : null;
+  return panelNorm ? deriveElement(about, `blocks.${about.layer}.${curve % 2 ? panelNorm.norm : panelNorm.before}`, about.position, item) : null;
 }
 
 /** @type {Inspector} */
@@ -299,10 +299,10 @@ async function throughFinalNorm(about, vector, inputs, isShifted = false) {
 /** Derive the contribution of a vector after the final norm to the logit, or to the difference of two. @param {About} about @param {string} name @param {number} value @param {string} x @param {{ data: Float64Array, inputs: string[] }} final @returns {Promise<Derivation>} */
 async function logitContribution(about, name, value, x, final) {
   const { position, tokenId, contrastId, vocabulary } = about, row = await readValue(about, "lm_head.weight", tokenId), contrastRow = contrastId === null ? null : await readValue(about, "lm_head.weight", contrastId);
-  const names = { place: tokenAt(about, position), token: quoteToken(vocabulary[tokenId]) }, direction = row.data.map((number, i) => number - (contrastRow ? contrastRow.data[i] : 0));
+  const names = { place: formatTokenAt(about, position), token: quoteToken(vocabulary[tokenId]) }, direction = row.data.map((number, i) => number - (contrastRow ? contrastRow.data[i] : 0));
   const symbols = contrastRow ? _("norms({x}) · row of the unembedding less the rival’s; each norm keeps the divisor of this run", { x }) : _("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x });
   const location = contrastRow ? _("after {place}, to the logit of {token} less that of {rival}", { ...names, rival: quoteToken(vocabulary[contrastId]) }) : _("after {place}, to the logit of {token}", names);
-  return { name, location, value, working: dotProduct(`= ${symbols}`, final.data, direction, [...final.inputs, row.input, ...(contrastRow ? [contrastRow.input] : [])]) };
+  return { name, location, value, working: calculateDotProduct(`= ${symbols}`, final.data, direction, [...final.inputs, row.input, ...(contrastRow ? [contrastRow.input] : [])]) };
 }
 
 /** Return W_O z of one or more heads. @param {Read} z @param {Read} output @param {number} numRows */
@@ -352,36 +352,36 @@ async function source(about, { x: key, curve }) {
     headOutput({ data: z, input: "" }, output, D).forEach((x, i) => { added[i] += x; });
   }
   const inputs = [formatInput("blocks.*.attn.pattern", [ALL, position, key], [L, H]), formatInput("blocks.*.attn.v", [ALL, key], [L, H, dHead]), formatInput("blocks.*.attn.o_proj.weight", [], [L, D, D])];
-  return logitContribution(about, _("what all heads take from {token}", { token: tokenAt(about, key) }), values[key], "Σ W_O (weight · v)", { data: (await throughFinalNorm(about, added, [])).data, inputs });
+  return logitContribution(about, _("what all heads take from {token}", { token: formatTokenAt(about, key) }), values[key], "Σ W_O (weight · v)", { data: (await throughFinalNorm(about, added, [])).data, inputs });
 }
 
 /** Return a function that returns whether interventions change a head at the selected token. @param {About} about @returns {(layer: number, head: number) => boolean} */
-function changedHeads({ edits, config, position: chosen }) {
+function changedHeads({ edits, config, position: queryPosition }) {
   const changes = parseInterventions(edits, config);
-  return (layer, head) => changes.some(({ tap, index, position }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (position ?? chosen) === chosen);
+  return (layer, head) => changes.some(({ tap, index, position }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (position ?? queryPosition) === queryPosition);
 }
 
-/** Derive the part of the logit that attention does not take from a token, as a sum. @param {About} about @param {number} drawn @returns {Promise<Derivation>} */
-async function withoutSource(about, drawn) {
+/** Derive the part of the logit that attention does not take from a token, as a sum. @param {About} about @param {number} drawnValue @returns {Promise<Derivation>} */
+async function withoutSource(about, drawnValue) {
   const { config: { num_layers: L, num_heads: H } } = about, keys = componentKeys(about), isChanged = changedHeads(about), indicesOfKind = (kinds) => range(keys.length).filter((i) => kinds.includes(keys[i][0]));
   const parts = await Promise.all([...indicesOfKind(["token", "position"]), ...indicesOfKind(["shift"]), ...indicesOfKind(["feed_forward"]), ...indicesOfKind(["bias"])].map((item) => component(about, { x: 0, y: 0, item })));
   for (let layer = 0; layer < L; layer++) for (let head = 0; head < H; head++) if (isChanged(layer, head)) parts.push(await headContribution(about, { x: head, y: layer }));
   const derivations = /** @type {Derivation[]} */ (parts), [first, ...others] = derivations.map(({ working }) => working.value), value = sum([first, ...others]);
   const numbers = `${[formatSixDigits(first), ...others.map(formatFactor)].join(" + ")} = ${formatSixDigits(value)}`;
-  return { name: _("what comes from no earlier token"), location: derivations[0].location, value: drawn, working: { symbols: _("the token’s own embedding + all feed-forwards + constants"), numbers, value, inputs: [...new Set(derivations.flatMap(({ working }) => working.inputs))] } };
+  return { name: _("what comes from no earlier token"), location: derivations[0].location, value: drawnValue, working: { symbols: _("the token’s own embedding + all feed-forwards + constants"), numbers, value, inputs: [...new Set(derivations.flatMap(({ working }) => working.inputs))] } };
 }
 
 /** Derive probability or rank of the text's next token. @type {Inspector} */
 async function actualToken(about, { curve, item: position }) {
   const { ids, measures: tokenMeasures } = about, tokenId = ids[position + 1];
   if (curve) return tokenMeasure(about, position + 1, "rank");
-  const { data, input } = await readValue(about, "logits", position), location = _("of {token} after {before}", { token: tokenOfId(about, tokenId), before: tokenAt(about, position) });
+  const { data, input } = await readValue(about, "logits", position), location = _("of {token} after {before}", { token: formatTokenId(about, tokenId), before: formatTokenAt(about, position) });
   return { name: _("probability"), location, value: 2 ** -tokenMeasures.surprisal[position + 1], working: measures.probability(data, tokenId, [input]) };
 }
 
 /** Derive a cell of the logit lens. @param {About} about @param {number} depth @param {number} position @param {string} kind of LENSES @param {number} which of the lens's tokens */
 async function lensCell(about, depth, position, kind, which = 0) {
-  const { config, vocabulary } = about, numbers = await lensOf(about), column = position - numbers.page[0], tap = streamTaps(config)[depth];
+  const { config, vocabulary } = about, numbers = await lensNumbers(about), column = position - numbers.page[0], tap = streamTaps(config)[depth];
   if (!tap || !(numbers.top[depth][column])) return null;
   const tokenId = kind === "probability" ? numbers.top[depth][column][0] : numbers.ids[which], isOfToken = kind !== "entropy";
   const value = { probability: () => numbers.topProbabilities[depth][column][0], target: () => numbers.probabilities[which][depth][column], rank: () => numbers.ranks[which][depth][column], entropy: () => numbers.entropy[depth][column] }[kind]();
@@ -390,7 +390,7 @@ async function lensCell(about, depth, position, kind, which = 0) {
   const inputs = [stream, gain, beta, isOfToken ? row : null].filter(Boolean).map(({ input }) => input), working = measures[kind === "target" ? "probability" : kind](logits, tokenId, [...inputs, formatInput("lm_head.weight", [], [vocabulary.length, config.d_model])]);
   const logit = isOfToken && _("logit = {sum} = {logit}; {rest}", { sum: formatDotProduct(row.data, x), logit: formatSixDigits(logits[tokenId]), rest: working.numbers }), measure = lookUpMessage(CHOICES.lens.options.find(([option]) => option === kind)[1]);
   return {
-    name: _("{measure} by the logit lens at {stage}", { measure, stage: depthNames(config)[depth] }), value, location: isOfToken ? _("after {token}, of {of}", { token: tokenAt(about, position), of: tokenOfId(about, tokenId) }) : _("after {token}", { token: tokenAt(about, position) }),
+    name: _("{measure} by the logit lens at {stage}", { measure, stage: depthNames(config)[depth] }), value, location: isOfToken ? _("after {token}, of {of}", { token: formatTokenAt(about, position), of: formatTokenId(about, tokenId) }) : _("after {token}", { token: formatTokenAt(about, position) }),
     working: logit ? { ...working, symbols: _("{symbols}, {logit} = x · row of the unembedding", { symbols: working.symbols, logit: "logit" }), numbers: logit } : working,
   };
 }
@@ -427,31 +427,31 @@ async function tableCell(about, { x, y: position }) {
 /** Derive a measure of a token's prediction. @param {About} about @param {number} position @param {string} measure */
 async function tokenMeasure(about, position, measure) {
   const { ids, measures: tokenMeasures } = about;
-  const { data, input } = await readValue(about, "logits", position - 1), location = _("of {token}, id {token_id}, after {before}", { token: tokenAt(about, position), token_id: ids[position], before: tokenAt(about, position - 1) });
+  const { data, input } = await readValue(about, "logits", position - 1), location = _("of {token}, id {token_id}, after {before}", { token: formatTokenAt(about, position), token_id: ids[position], before: formatTokenAt(about, position - 1) });
   return { name: { surprisal: () => _("surprisal"), entropy: () => _("entropy"), rank: () => _("rank") }[measure](), location, value: tokenMeasures[measure][position], working: measures[measure](data, ids[position], [input]) };
 }
 
 /** @type {Inspector} */
 async function nearestCosine(about, { item }) {
-  const { ids: own, tokens, position } = about, { ids, cosines } = await about.ask("nearest", { tokenId: own[position], count: item + 1 }), working = cosineOf(await readValue(about, "token_embedding.weight", own[position]), await readValue(about, "token_embedding.weight", ids[item]));
-  return { name: _("cosine of two tokens’ vectors"), location: _("{one} and {other}", { one: quoteToken(tokens[position]), other: tokenOfId(about, ids[item]) }), value: cosines[item], working };
+  const { ids: own, tokens, position } = about, { ids, cosines } = await about.ask("nearest", { tokenId: own[position], count: item + 1 }), working = calculateCosine(await readValue(about, "token_embedding.weight", own[position]), await readValue(about, "token_embedding.weight", ids[item]));
+  return { name: _("cosine of two tokens’ vectors"), location: _("{one} and {other}", { one: quoteToken(tokens[position]), other: formatTokenId(about, ids[item]) }), value: cosines[item], working };
 }
 
 /** @type {Inspector} */
 async function vectorElement(about, { x: dim, curve }) {
   const { config, ids, position } = about, row = Math.floor(curve / 2); // each row has a trace of all bars and one of the selected bar
-  if (row) return derive(about, row === 1 ? "position_embed" : "embed", position, dim);
+  if (row) return deriveElement(about, row === 1 ? "position_embed" : "embed", position, dim);
   const { data: [element], input } = await readValue(about, "token_embedding.weight", ids[position], dim), isScaled = config.scale_embeddings, value = element * (isScaled ? Math.sqrt(config.d_model) : 1);
   const symbols = isScaled ? _("row of the token’s id · {factor}, as it was learned", { factor: "√D" }) : _("row of the token’s id, as it was learned");
-  return { name: _("token {token_id}’s own vector[{dim}]", { token_id: ids[position], dim }), location: tokenAt(about, position), value: (await tokens.panels.vector(about)).bars[0].values[dim], working: { symbols, numbers: `${isScaled ? `${formatFactor(element)} · √${config.d_model} = ` : ""}${formatSixDigits(value)}`, value, inputs: [input] } };
+  return { name: _("token {token_id}’s own vector[{dim}]", { token_id: ids[position], dim }), location: formatTokenAt(about, position), value: (await tokens.panels.vector(about)).bars[0].values[dim], working: { symbols, numbers: `${isScaled ? `${formatFactor(element)} · √${config.d_model} = ` : ""}${formatSixDigits(value)}`, value, inputs: [input] } };
 }
 
 /** Id of a figure's element -> function that derives the number at a point, unless that is declared. @type {Record<string, Inspector>} */
 const INSPECTORS = {
   "attention-pattern": displayedWeight, "attention-stages": attentionStage, "attention-dimensions": dimension, "attention-lines": lineEnd,
   "positions-clocks": clockHand, "positions-pairs": pairContribution, "positions-distances": scoreAtDistance, "positions-wavelengths": wavelength, "positions-alike": positionCosine, "positions-by_distance": meanCosine, "positions-shares": positionNorm,
-  "positions-curves": (about, { curve, item }) => (curve % 2 ? derive(about, "position_embed", item, sampleDimensions(about)[curve >> 1]) : Promise.resolve(null)), // only the dots belong to the run
-  "positions-angles": (about, { x, y }) => derive(about, "rope.angles", y, x),
+  "positions-curves": (about, { curve, item }) => (curve % 2 ? deriveElement(about, "position_embed", item, sampleDimensions(about)[curve >> 1]) : Promise.resolve(null)), // only the dots belong to the run
+  "positions-angles": (about, { x, y }) => deriveElement(about, "rope.angles", y, x),
   "feed_forward-strongest": neuronBar, "feed_forward-curve": neuronDot, "feed_forward-promoted": logitEffect, "feed_forward-layers": shareNearZero,
   "residual-lengths": streamNorm, "residual-norms": normOfLine, "residual-directions": updateCosine, "residual-similarity": stageCosine, "residual-scales": divisorOrMean, "residual-normalised": normalisedElement, "residual-outliers": outlierRatio,
   "prediction-lens": (about, { x, y }) => lensCell(about, y, x, about.state.lens), "prediction-path": (about, { curve, item }) => (curve < (about.contrastId === null ? 1 : 2) ? lensCell(about, item, about.position, "target", curve) : Promise.resolve(null)),

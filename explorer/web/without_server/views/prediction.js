@@ -48,14 +48,14 @@ function visiblePositions({ config, tokens, position }) {
 }
 
 /** Return the lens on that page, by depth (S) and position (n): the likeliest tokens, and the target and the contrast token. @param {About} about */
-export const lensOf = (about) => about.once("lens", async () => {
+export const lensNumbers = (about) => about.once("lens", async () => {
   const visibleRange = visiblePositions(about), ids = [about.tokenId, about.contrastId].filter((id) => id !== null);
   return { page: visibleRange, ids, ...(await about.ask("lens", { start: visibleRange[0], stop: visibleRange.at(-1) + 1, tokenIds: ids })) };
 });
 
 /** @param {About} about */
 async function lens(about) {
-  const { config, tokens, vocabulary, position, state } = about, { page, top, topProbabilities, entropy, probabilities: [target], ranks: [rank] } = await lensOf(about);
+  const { config, tokens, vocabulary, position, state } = about, { page, top, topProbabilities, entropy, probabilities: [target], ranks: [rank] } = await lensNumbers(about);
   const names = depthNames(config), labels = depthLabels(config), V = config.vocab_size, lastGuess = top.at(-1)[position - page[0]][0], after = positionLabels(tokens), colour = lookUpMessage(CHOICES.lens.options.find(([value]) => value === state.lens)[1]);
   const title = page.length < tokens.length ? _("after this token ({first} to {last} of {total}: choose another token above for the others)", { first: page[0], last: page.at(-1), total: tokens.length }) : _("after this token");
   const targetLine = (depth, column) => {
@@ -82,7 +82,7 @@ async function lens(about) {
 
 /** Describe from which depth on the final prediction is the likeliest token (lens_sentence). @param {About} about */
 async function sentence(about) {
-  const { tokens, vocabulary, position } = about, { page, top } = await lensOf(about), likeliest = top.map((row) => row[position - page[0]][0]), id = likeliest.at(-1);
+  const { tokens, vocabulary, position } = about, { page, top } = await lensNumbers(about), likeliest = top.map((row) => row[position - page[0]][0]), id = likeliest.at(-1);
   const lastOther = likeliest.findLastIndex((own) => own !== id), values = { query: quoteToken(tokens[position]), token: quoteToken(vocabulary[id]), layer: lastOther >> 1 };
   const start = lastOther < 0 ? _("After {query}, {token} is first at every depth.", values)
     : lastOther % 2 ? _("After {query}, {token} is first from the feed-forward of layer {layer} on.", values) : _("After {query}, {token} is first from the attention of layer {layer} on.", values);
@@ -91,7 +91,7 @@ async function sentence(about) {
 
 /** @param {About} about */
 async function path(about) {
-  const { config, tokens, vocabulary, position } = about, { page, ids, probabilities, ranks } = await lensOf(about), names = depthNames(config), labels = depthLabels(config), column = position - page[0], V = config.vocab_size;
+  const { config, tokens, vocabulary, position } = about, { page, ids, probabilities, ranks } = await lensNumbers(about), names = depthNames(config), labels = depthLabels(config), column = position - page[0], V = config.vocab_size;
   const chances = ids.map((_id, i) => probabilities[i].map((row) => row[column])), isClipped = Math.min(...chances.flat()) < MIN_DRAWN_PROBABILITY;
   return {
     depths: range(names.length), names, ends: [0, names.length - 1], uniform: [1 / V, 1 / V], size: V,

@@ -28,7 +28,7 @@ async function formula(about) {
 
 /** Describe the stream's first and last norm, and the largest update (residual_sentence). @param {About} about */
 async function sentence(about) {
-  const stages = await stream(about), { position, tokens } = about, norms = (await updates(about)).map(vectorNorm), maxUpdate = argmax(norms);
+  const stages = await residualStream(about), { position, tokens } = about, norms = (await updates(about)).map(vectorNorm), maxUpdate = argmax(norms);
   const values = { token: quoteToken(tokens[position]), first: formatNumber(vectorNorm(stages[0][position])), last: formatNumber(vectorNorm(stages.at(-1)[position])), layer: maxUpdate >> 1, added: formatNumber(norms[maxUpdate]) };
   const description = maxUpdate % 2 ? _("The stream of {token} goes from length {first} to {last}; the feed-forward of layer {layer} adds most ({added}).", values)
     : _("The stream of {token} goes from length {first} to {last}; the attention of layer {layer} adds most ({added}).", values);
@@ -38,14 +38,14 @@ async function sentence(about) {
 /** Return the taps of the stream: the embedding, then after each sublayer. @param {About["config"]} config */
 export const streamTaps = ({ num_layers }) => ["blocks.0.resid_pre", ...range(num_layers).flatMap((layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`])];
 /** Return the stream at every stage, (S, T, D). @param {About} about @returns {Promise<Float32Array[][]>} */
-export const stream = (about) => about.once("stream", () => Promise.all(streamTaps(about.config).map(async (tap) => rowsOf((await about.value(tap)).data, about.config.d_model))));
+export const residualStream = (about) => about.once("stream", () => Promise.all(streamTaps(about.config).map(async (tap) => rowsOf((await about.value(tap)).data, about.config.d_model))));
 
 /** Return each sublayer's update of the selected token's stream, (2 L, D). @param {About} about @returns {Promise<Float32Array[]>} */
 export const updates = ({ config, value, position }) => Promise.all(range(config.num_layers).flatMap((layer) => [`blocks.${layer}.attn.out`, `blocks.${layer}.ffn.out`]).map(async (tap) => rowsOf((await value(tap)).data, config.d_model)[position]));
 
 /** @param {About} about */
 async function sublayerUpdates(about) {
-  const stages = await stream(about), added = await updates(about), before = stages.slice(0, -1).map((stage) => stage[about.position]);
+  const stages = await residualStream(about), added = await updates(about), before = stages.slice(0, -1).map((stage) => stage[about.position]);
   const error = largest(added.map((update, i) => largest(Array.from(update, (x, dim) => Math.abs(x + before[i][dim] - stages[i + 1][about.position][dim])))));
   return { added, before, error, cosines: added.map((update, i) => cosine(update, before[i])) };
 }
@@ -58,7 +58,7 @@ const colours = ({ num_layers }) => range(num_layers).flatMap(() => [ATTENTION, 
 
 /** @param {About} about */
 async function lengths(about) {
-  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config);
+  const { config, tokens, position } = about, values = (await residualStream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config);
   const colourLimit = MAX_RELATIVE_NORM * largest(values.map(median)), most = largest(values.map(largest));
   return {
     labels: positionLabels(tokens), stages, lengths: values, colour_end: Math.min(colourLimit, most) || 1, layers: clickLayers(config, tokens.length), measure: most > colourLimit ? _("length ‖x‖₂ (longer ones alike)") : _("length ‖x‖₂"),
@@ -69,7 +69,7 @@ async function lengths(about) {
 
 /** @param {About} about */
 async function norms(about) {
-  const { config, tokens, position } = about, values = (await stream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config), streamNorms = values.map((stage) => stage[position]);
+  const { config, tokens, position } = about, values = (await residualStream(about)).map((stage) => stage.map(vectorNorm)), stages = depthNames(config), streamNorms = values.map((stage) => stage[position]);
   return {
     indices: range(stages.length), stages, median: values.map(median), stream: streamNorms, name: tokenLabel(tokens[position]), bars: range(1, stages.length), bar_width: 0.7, updates: (await updates(about)).map(vectorNorm), sublayers: sublayerNames(config),
     colours: colours(config), token: quoteToken(tokens[position]), first: formatNumber(streamNorms[0]), last: formatNumber(streamNorms.at(-1)), axis: sublayerAxis(stages), measure: _("length ‖x‖₂"),
@@ -87,7 +87,7 @@ async function directions(about) {
 
 /** @param {About} about */
 async function similarity(about) {
-  const { config, tokens, position } = about, selectedStream = (await stream(about)).map((stage) => stage[position]), stages = depthNames(config), cosines = selectedStream.map((a) => selectedStream.map((b) => cosine(a, b)));
+  const { config, tokens, position } = about, selectedStream = (await residualStream(about)).map((stage) => stage[position]), stages = depthNames(config), cosines = selectedStream.map((a) => selectedStream.map((b) => cosine(a, b)));
   return { stages, cosines, layers: clickLayers(config, stages.length), num_stages: stages.length, token: quoteToken(tokens[position]), cosine: formatNumber(cosines[0].at(-1)), axis: stageAxis(stages, 26) };
 }
 
@@ -140,17 +140,17 @@ async function normalised(about) {
 
 /** Return the dimensions that are largest relative to the median one, and their sizes at each stage (find_outlier_dimensions). @param {About} about */
 export const outlierDimensions = (about) => about.once("outliers", async () => {
-  const { config: { d_model: D }, tokens } = about, sizes = (await stream(about)).map((stage) => range(D).map((dim) => sum(stage.map((row) => Math.abs(row[dim]))) / tokens.length));
+  const { config: { d_model: D }, tokens } = about, sizes = (await residualStream(about)).map((stage) => range(D).map((dim) => sum(stage.map((row) => Math.abs(row[dim]))) / tokens.length));
   const ratios = sizes.map((stageRatios) => { const medianSize = median(stageRatios); return stageRatios.map((size) => (medianSize > 0 ? size / medianSize : 0)); }), maxRatios = range(D).map((dim) => largest(ratios.map((stageRatios) => stageRatios[dim])));
   return { sizes, ratios, dimensions: range(D).sort((a, b) => maxRatios[b] - maxRatios[a] || a - b).slice(0, MAX_OUTLIERS) };
 });
 
 /** @param {About} about */
 async function outliers(about) {
-  const { config } = about, { sizes, ratios, dimensions } = await outlierDimensions(about), stages = depthNames(config), drawn = ratios.map((own) => dimensions.map((dim) => own[dim])), strongest = argmax(drawn.flat()), stage = Math.floor(strongest / dimensions.length);
+  const { config } = about, { sizes, ratios, dimensions } = await outlierDimensions(about), stages = depthNames(config), shownRatios = ratios.map((own) => dimensions.map((dim) => own[dim])), strongest = argmax(shownRatios.flat()), stage = Math.floor(strongest / dimensions.length);
   return {
-    names: dimensions.map(String), stages, ratios: drawn, colour_end: drawn.flat()[strongest] || 1, sizes: sizes.map((own) => dimensions.map((dim) => formatNumber(own[dim]))), layers: clickLayers(config, dimensions.length), count: dimensions.length,
-    dimension: dimensions[strongest % dimensions.length], times: formatNumber(drawn.flat()[strongest]), stage: stages[stage], axis: stageAxis(stages),
+    names: dimensions.map(String), stages, ratios: shownRatios, colour_end: shownRatios.flat()[strongest] || 1, sizes: sizes.map((own) => dimensions.map((dim) => formatNumber(own[dim]))), layers: clickLayers(config, dimensions.length), count: dimensions.length,
+    dimension: dimensions[strongest % dimensions.length], times: formatNumber(shownRatios.flat()[strongest]), stage: stages[stage], axis: stageAxis(stages),
   };
 }
 
