@@ -1,7 +1,7 @@
 // @ts-check
 // Glossary terms: finds and marks them in the page's text, and explains a term that is hovered, tapped, or focused by the
 // key T.
-import { call } from "./server_connection.js";
+import { callServer } from "./server_connection.js";
 import { findAll, isKeyForFocus, make, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { onState, state } from "./page_state.js";
@@ -35,8 +35,8 @@ function termIn(place, { clientX: x, clientY: y }, findTerms) {
   for (const { element, text } of textParts(place)) {
     const { left, right, top, bottom } = element.getBoundingClientRect();
     if (x < left || x > right || y < top || y > bottom || element.closest(".part")) continue; // the map explains its components itself
-    const terms = findTerms(text), at = characterAt(element, x, y);
-    const term = terms.find(({ from, to }) => from <= at && at < to) ?? terms[0];
+    const terms = findTerms(text), index = characterAt(element, x, y);
+    const term = terms.find(({ from, to }) => from <= index && index < to) ?? terms[0];
     if (term) return term;
   }
   return null;
@@ -61,7 +61,7 @@ function characterAt(element, x, y) {
  * @param {Record<string, string>} forms each form -> the name of its entry
  * @returns {(text: string) => TermMatch[]}
  */
-export function termFinder(forms) {
+export function makeTermFinder(forms) {
   const pattern = wholeWordPattern(Object.keys(forms));
   const names = new Map(Object.entries(forms).map(([form, name]) => [form.toLowerCase(), name]));
   return (text) => [...text.matchAll(pattern)]
@@ -226,7 +226,7 @@ let isFetching = false; // whether the meaning in this run is being requested
  * @param {Record<string, string>} meanings of each entry, until Python sends more
  */
 export function explainTerms(forms, meanings) {
-  const findTerms = termFinder(forms);
+  const findTerms = makeTermFinder(forms);
   let timer = null;
   const update = () => {
     if (!currentTerm?.element.checkVisibility()) showTerm(null);
@@ -315,7 +315,7 @@ async function showMeaningInRun() {
   isFetching = true;
   for (let request = null; currentTerm && (request?.shown !== currentTerm || request.state !== state);) {
     request = { shown: currentTerm, state };
-    const wordPattern = await call("define", [state, currentTerm.name]).catch(() => null); // keeps the general meaning
+    const wordPattern = await callServer("define", [state, currentTerm.name]).catch(() => null); // keeps the general meaning
     if (wordPattern !== null && request.shown === currentTerm && request.state === state) showTooltip(wordPattern);
   }
   isFetching = false;

@@ -4,12 +4,12 @@
 import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, setGenerating, stopWriting } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
-import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, undoableAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
-import { bus, applyDepth, onEveryState, onState, ready, setState, initialView, state } from "./page_state.js";
+import { gradioEvents, applyDepth, onEveryState, onState, gradioReady, setState, initialView, state } from "./page_state.js";
 
 export { beginWriting, controlValues, runPrompt, changeSettings } from "./page_actions.js";
 export { state } from "./page_state.js";
@@ -254,12 +254,12 @@ let initialQuery = {}; // of the page's first URL, before the state is written t
 
 /** Start the page once Gradio has built its components, whose texts may need another language. */
 export async function start() {
-  await ready;
+  await gradioReady;
   const urlQuery = Object.fromEntries(new URLSearchParams(location.search));
   setState(initialView());
   initialQuery = { depth: state.depth, ...urlQuery };
   if (language === "en") build();
-  else bus.localize(); // calls `build` afterwards
+  else gradioEvents.localize(); // calls `build` afterwards
 }
 
 /** Start all widgets and open what the URL names. The page becomes visible. */
@@ -321,7 +321,7 @@ function connectButtons() {
   for (const button of findAll(document, "[data-shows]")) connectSwitch(button);
   const [undo, stop, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function update() {
-    const action = lastAction();
+    const action = undoableAction();
     undo.disabled = !action;
     undo.dataset.unit = { token: _("1 token"), edit: _("the change"), prompt: _("the prompt") }[action] ?? "";
     undo.title = { token: _("Takes back the last token (Ctrl Z)"), edit: _("Takes back the last change of the model (Ctrl Z)") }[action] ?? _("Brings back the prompt before this one, with its answer (Ctrl Z)");
@@ -372,7 +372,7 @@ window.explorer = Object.freeze({
     if (unknownNames.length) throw new TypeError(`unknown: ${unknownNames.join(", ")}; select takes ${SELECTABLE.join(", ")}`);
     await settled();
     select(change);
-    bus.sync();
+    gradioEvents.sync();
     return settled();
   },
   settled,
@@ -390,8 +390,8 @@ labelSidewaysScroll(_("scrolls sideways"));
 applyDepth();
 storeLessonPositions();
 trackCurrentFigure();
-placeBanner();
-placeNotices();
+addBanner();
+addNotices();
 addSkipLink();
 watchServer();
 watchReloads();

@@ -1,6 +1,6 @@
 // @ts-check
 // The page's state. It holds the request, never the result. Widgets, Gradio's controls and the style sheet follow it.
-import { listenFor } from "./dom.js";
+import { listenWhileConnected } from "./dom.js";
 import { language } from "./translations.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
@@ -46,7 +46,7 @@ export function notifyStateListeners() {
 }
 
 /** Call `listener` when the state changes, until the widget's element leaves the page. */
-export const onState = (element, listener) => listenFor(element, stateEvents, "change", listener);
+export const onState = (element, listener) => listenWhileConnected(element, stateEvents, "change", listener);
 
 /** Call `listener` with the new and the previous state at every change, also a deferred one. @param {(now: State, before: State) => void} listener */
 export const onEveryState = (listener) => void stateListeners.push(listener);
@@ -75,7 +75,7 @@ const GRADIO_PANELS = ["api", "api-recorder", "settings"]; // Gradio's own panel
 const urlView = new URLSearchParams(globalThis.location?.search).get("view");
 const initialTab = GRADIO_PANELS.includes(urlView) ? null : urlView;
 
-/** Whether the URL names a tab. */
+/** True if the URL names a tab. */
 export const urlNamesView = initialTab !== null;
 
 /** Return the view and depth that the page opens with. */
@@ -193,15 +193,15 @@ export const stateInRun = (run) => (isB(run) ? { ...state, query: positionInB(st
  */
 
 /** Events of Gradio's component; null until Gradio has built it. @type {{ sync: () => void, halt: () => void, localize: () => void, wake: () => void } | null} */
-export let bus = null;
+export let gradioEvents = null;
 /** @type {(nothing?: any) => void} */
 let resolveReady;
 /** Resolves once Gradio has built the component. */
-export const ready = new Promise((resolve) => { resolveReady = resolve; });
+export const gradioReady = new Promise((resolve) => { resolveReady = resolve; });
 
 /** @param {Gradio} gradio */
 export function connectState({ props, emit }) {
-  bus = /** @type {any} */ (emit);
+  gradioEvents = /** @type {any} */ (emit);
   const write = () => { props.value = state; };
   onEveryState(write);
   write();

@@ -1,11 +1,11 @@
 // @ts-check
 // A class's room: this page leads it, or joins it, follows the teacher and sends replies.
 import { requestUpdate, requestView } from "./page_actions.js";
-import { Refused } from "./server_connection.js";
+import { RefusedError } from "./server_connection.js";
 import { button, find, make, setText } from "./dom.js";
 import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
-import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
+import { gradioEvents, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
 /** @typedef {import("./page_state.js").State} State */
 
@@ -14,7 +14,7 @@ import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js
 const REQUEST_TIMEOUT_MS = 45_000; // the server answers a long poll after 20 s at the latest
 
 /** The server refused a request: its message and the HTTP status. */
-class RoomRefused extends Refused {
+class RoomRefusedError extends RefusedError {
   /** @param {string} words @param {number} status */
   constructor(words, status) {
     super(words);
@@ -28,7 +28,7 @@ class RoomRefused extends Refused {
  * @param {Record<string, any>} body
  * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
- * @throws {RoomRefused | Error} an Error if the server is unreachable
+ * @throws {RoomRefusedError | Error} an Error if the server is unreachable
  */
 async function sendRoomRequest(name, body, signal) {
   const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
@@ -41,7 +41,7 @@ async function sendRoomRequest(name, body, signal) {
   });
   const answer = await response.json(); // throws for a proxy's HTML page, which means that Python is gone
   if (response.ok) return answer;
-  throw new RoomRefused(answer.detail, response.status);
+  throw new RoomRefusedError(answer.detail, response.status);
 }
 
 // The room. Its code is in the URL (`room`). The teacher's key and the student's id are only in sessionStorage, so that a
@@ -209,7 +209,7 @@ export function followTeacher(teacherState) {
   }
   const mode = depthOfView(state.view);
   setState(change);
-  if (SETTING_FIELDS.some((name) => name in change)) bus.sync();
+  if (SETTING_FIELDS.some((name) => name in change)) gradioEvents.sync();
   if (scope === "view") requestView(mode);
   else requestUpdate(scope);
 }
@@ -248,7 +248,7 @@ async function sendToClass() {
     await sendRoomRequest("lead", { ...memberFields(), ...JSON.parse(text) });
     [sentText, problem] = [text, ""];
   } catch (error) {
-    if (error instanceof RoomRefused) [sentText, problem] = [text, error.message]; // a repeated request would be refused too
+    if (error instanceof RoomRefusedError) [sentText, problem] = [text, error.message]; // a repeated request would be refused too
     else sentAt = Date.now() + RETRY_MS;
   }
   isSending = false;
@@ -299,7 +299,7 @@ async function listen(listeningRoom, signal) {
       handleNews(news);
     } catch (error) {
       if (room !== listeningRoom) return;
-      const isRefused = error instanceof RoomRefused;
+      const isRefused = error instanceof RoomRefusedError;
       if (isRefused && ENDING_STATUSES.includes(error.status)) return endRoom(error.message);
       changeRoom({ isReached: isRefused, problem: isRefused ? error.message : "" });
       await new Promise((resolve) => { setTimeout(resolve, pause); });
@@ -325,7 +325,7 @@ function sendReply() {
   if ((countedReplies.get(step) ?? null) === reply) return;
   countedReplies.set(step, reply);
   sendRoomRequest("reply", { ...memberFields(), lesson, step, reply }).catch((error) => {
-    if (error instanceof RoomRefused && room) return changeRoom({ problem: error.message });
+    if (error instanceof RoomRefusedError && room) return changeRoom({ problem: error.message });
     countedReplies.delete(step); // sent again once the server is back
   });
 }

@@ -5,7 +5,7 @@ import { _ } from "./translations.js";
 
 // Random id of this page.
 
-export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const clientId = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 // Gradio's own requests do not pass through this module. When they break off, Gradio reloads the page once the server
 // answers again.
@@ -13,11 +13,11 @@ export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b
 const CHECK_INTERVAL_MS = 2000, PATIENCE_MS = 10_000; // between two checks while it is lost; of a request before the first check
 
 /** Python refused a request; the message says why. */
-export class Refused extends Error {}
+export class RefusedError extends Error {}
 /** The server did not answer; the page catches up later. */
-class ConnectionLost extends Error {}
+class ConnectionLostError extends Error {}
 
-/** Whether the server is lost. */
+/** True while the server does not answer. */
 export let isServerLost = false;
 
 const connectionEvents = new EventTarget();
@@ -32,17 +32,17 @@ export const onServerReturn = (listener) => connectionEvents.addEventListener("r
  * @param {any[]} args
  * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
- * @throws {Refused | ConnectionLost | DOMException} an AbortError if `signal` aborts
+ * @throws {RefusedError | ConnectionLostError | DOMException} an AbortError if `signal` aborts
  */
-export const call = (name, args, signal) => postRequest(name, args, signal, (response) => response.json());
+export const callServer = (name, args, signal) => postRequest(name, args, signal, (response) => response.json());
 
 /**
  * Yield the lines of a response as they arrive.
  * @param {any} request
  * @param {AbortSignal} signal
  */
-export async function* answerLines(request, signal) {
-  const response = await postRequest("answer", request, signal, async (came) => came);
+export async function* responseLines(request, signal) {
+  const response = await postRequest("answer", request, signal, async (result) => result);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let partialLine = "";
   try {
@@ -56,28 +56,28 @@ export async function* answerLines(request, signal) {
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") throw signal.reason ?? error;
     markLost();
-    throw new ConnectionLost();
+    throw new ConnectionLostError();
   } finally {
     reader.cancel().catch(() => {});
   }
 }
 
-/** @template Answer @param {string} name @param {any} body @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} read @returns {Promise<Answer>} */
-async function postRequest(name, body, signal = new AbortController().signal, read) {
+/** @template Answer @param {string} name @param {any} body @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} readBody @returns {Promise<Answer>} */
+async function postRequest(name, body, signal = new AbortController().signal, readBody) {
   const patienceTimer = setTimeout(checkConnection, PATIENCE_MS), lossSignal = inFlight.signal;
   try {
     const response = await fetch(`explorer/${name}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Visitor": visitor },
+      headers: { "Content-Type": "application/json", "X-Visitor": clientId },
       body: JSON.stringify(body),
       signal: AbortSignal.any([signal, lossSignal]),
     });
-    if (response.ok) return await read(response);
-    throw new Refused((await response.json()).detail); // throws for a proxy's HTML page, which means that Python is gone
+    if (response.ok) return await readBody(response);
+    throw new RefusedError((await response.json()).detail); // throws for a proxy's HTML page, which means that Python is gone
   } catch (error) {
-    if (error instanceof Refused || signal.aborted) throw error;
+    if (error instanceof RefusedError || signal.aborted) throw error;
     markLost();
-    throw new ConnectionLost();
+    throw new ConnectionLostError();
   } finally {
     clearTimeout(patienceTimer);
   }

@@ -67,7 +67,7 @@ export function splitMessage(template, values) {
 }
 
 function fillIn(message, values) {
-  return values ? format(message, values) : message;
+  return values ? formatMessage(message, values) : message;
 }
 
 /**
@@ -75,7 +75,7 @@ function fillIn(message, values) {
  * @param {string} message
  * @param {Record<string, Value>} values
  */
-export const format = (message, values) => message.replace(BRACES_OR_PLACEHOLDER, (match, name, spec) => (name ? String(formatValue(values[name] ?? "", spec)) : match[0]));
+export const formatMessage = (message, values) => message.replace(BRACES_OR_PLACEHOLDER, (match, name, spec) => (name ? String(formatValue(values[name] ?? "", spec)) : match[0]));
 const BRACES_OR_PLACEHOLDER = new RegExp(`{{|}}|${PLACEHOLDER.source}`, "g");
 
 /** Format a number by a Python format: ",", ".2f", ",.0f", ".4g", "g" or ".0%". Text stays as it is. @param {Value} value @param {string} [spec] */

@@ -6,7 +6,7 @@ import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { interventionsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
 import { callWorker, UserError } from "./model.js";
-import { ranking } from "./next_token.js";
+import { rankedIds } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 
 /** @typedef {Record<string, any>} State @typedef {{ change?: State, prompt?: string | null, done: boolean, notices?: string[] }} Update */
@@ -17,10 +17,10 @@ export const NEEDS_PYTHON = _("This needs Python: start “python app.py” in a
 const clampNumber = (value, low, high) => Math.max(low, Math.min(high, value));
 
 /** Return the change that an action makes, or a notice if it is refused. @param {{ kind: string } & State} action @param {State} state @returns {Promise<Update>} */
-export async function apply(action, state) {
-  const applyAction = ACTIONS[action.kind];
-  if (!applyAction) return { done: false, notices: [NEEDS_PYTHON] };
-  try { return await applyAction(action, state); } catch (error) {
+export async function applyAction(action, state) {
+  const handler = ACTIONS[action.kind];
+  if (!handler) return { done: false, notices: [NEEDS_PYTHON] };
+  try { return await handler(action, state); } catch (error) {
     if (action.kind === "load" || !(error instanceof UserError)) throw error;
     return { done: false, notices: [error.message] };
   }
@@ -51,7 +51,7 @@ const ACTIONS = {
   },
   async step(_action, state) {
     let change = null;
-    await write(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
+    await continueRun(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
     return { change: change ?? undefined, done: change !== null };
   },
   undo: async (_action, state) => selectLast(state, { generated: state.generated.slice(0, -1) }),
@@ -101,8 +101,8 @@ const runChange = ({ checkpoint, prompt, generated, dropped, edits, began, query
 
 /** Select a query position and a key position, by default the one before. @param {State} state @param {number} query @param {number} [key] */
 async function selectPosition(state, query, key = Infinity) {
-  const { ids } = visibleIds(state, await openModel(state.checkpoint)), last = clampNumber(query, 0, ids.length - 1);
-  return { query: last, key: clampNumber(key, 0, key === Infinity ? Math.max(0, last - 1) : last) };
+  const { ids } = visibleIds(state, await openModel(state.checkpoint)), queryPosition = clampNumber(query, 0, ids.length - 1);
+  return { query: queryPosition, key: clampNumber(key, 0, key === Infinity ? Math.max(0, queryPosition - 1) : queryPosition) };
 }
 
 /** @param {string} text @param {string} checkpoint @param {State} state */
@@ -126,7 +126,7 @@ async function selectLast(state, change) {
 async function selectStrongest(state, chosenFields) {
   const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: interventionsOf(state) }, position = state.query, change = /** @type {State} */ ({});
   if (!("layer" in chosenFields || "head" in chosenFields)) {
-    const { logits } = await callWorker("prediction", { run, position }), order = ranking(logits), { num_heads: H } = model.config;
+    const { logits } = await callWorker("prediction", { run, position }), order = rankedIds(logits), { num_heads: H } = model.config;
     const { heads } = await callWorker("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
     const strongest = argmax(heads, Math.abs);
     Object.assign(change, { layer: Math.floor(strongest / H), head: strongest % H });
@@ -142,7 +142,7 @@ async function selectStrongest(state, chosenFields) {
 
 /** Continue the run, and report each token (Generation.generation_steps).
  * @param {State} state @param {State} settings @param {(update: { change: State, ask: string, steps: number[] }) => void} onUpdate @param {AbortSignal} [signal] */
-export async function write(state, settings, onUpdate, signal) {
+export async function continueRun(state, settings, onUpdate, signal) {
   const model = await openModel(state.checkpoint), maxTokens = Math.min(settings.max_new_tokens, MAX_TOKENS - state.generated.length), steps = [];
   if (maxTokens < 1) throw new UserError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
   let { generated } = state, text = "";

@@ -4,12 +4,12 @@ import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _, ngettext } from "../static/translations.js";
 import { showBanner } from "../static/dom.js";
-import { describe } from "./interventions.js";
+import { describeIntervention } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations/calculations.js";
 import { derivePoint } from "./derivations/points.js";
 import { callWorker } from "./model.js";
-import { describeChangeEffect, makePrediction, packGuess, packTable, ranking, summariseDistribution } from "./next_token.js";
+import { describeChangeEffect, makePrediction, packGuess, packTable, rankedIds, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks } from "./verification.js";
@@ -18,7 +18,7 @@ import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } fr
 
 /** State of the page. @typedef {Record<string, any>} State */
 /** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
-/** @typedef {import("./views.js").About} About */
+/** @typedef {import("./views.js").ViewContext} ViewContext */
 
 /** @type {Map<string, Promise<Model>>} */
 const models = new Map();
@@ -44,13 +44,13 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
 }
 
 /** Open a state's run with its selection clamped to the run: the prediction's numbers, and functions that call the worker.
- * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<About>} */
+ * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<ViewContext>} */
 export async function openRun(state, isTraced = true) {
   const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
   const edits = interventionsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await callWorker("prediction", { run, position, isTraced });
   const predict = (index, positionLogits) => makePrediction(positionLogits, /** @type {any} */ (state), ids.slice(0, index + 1), ids[index + 1] ?? null, uniformDraw(state.seed, before + index + 1)), prediction = predict(position, logits);
   const unchanged = edits.length ? (await callWorker("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // target and contrast token are named by ranks without interventions
-  const order = ranking(unchanged), changedOrder = unchanged === logits ? order : ranking(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
+  const order = rankedIds(unchanged), changedOrder = unchanged === logits ? order : rankedIds(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
   const memo = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1)), memoize = (name, compute) => { if (!memo.has(name)) memo.set(name, compute()); return memo.get(name); };
   return {
     model, config, vocabulary, ids, earlier, before, position, edits, measures, prediction, unchanged, predict, order, now: changedOrder, once: memoize, tokenId, contrastId, tokens: ids.map((id) => vocabulary[id]), actual: prediction.actual,
@@ -62,14 +62,14 @@ export async function openRun(state, isTraced = true) {
 }
 
 /** Return the derivation of the number at a point of a figure, as lines of text; "" for none. @param {State} state @param {{ figure: string, point: any }} inspected */
-export async function derivationOf(state, { figure, point }) {
+export async function deriveText(state, { figure, point }) {
   return derivationText(await derivePoint(await openRun(state), figure, point), state.depth);
 }
 
 /** Yield the contents in stages, the quick ones first.
  * @param {string} scope "tune": only the prediction; "token": also the tokens; "pick": the view; "view": another view; "show": everything
  * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
-export async function* contentsOf(scope, state) {
+export async function* stateContents(scope, state) {
   const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
   const isGenerated = position + earlier >= state.prompt.length && position > 0 && state.depth === "story", previous = isGenerated ? about.predict(position - 1, (await about.ask("prediction", { position: position - 1 })).logits) : null;
   const text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
@@ -90,7 +90,7 @@ export async function* contentsOf(scope, state) {
   const { view } = state, markup = translateMarkup(MARKUP[view]), isOverview = view === "overview", isDrawn = view in DRAWN_VIEWS;
   yield scope === "pick" ? contents : { view: { name: view, markup }, ...contents };
   const code = isOverview || isDrawn ? { [`${view}-code`]: packCode(view, about) } : {};
-  yield { changes: { edits: edits.map((text) => [text, describe(text)]) }, ...code, ...(isOverview ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
+  yield { changes: { edits: edits.map((text) => [text, describeIntervention(text)]) }, ...code, ...(isOverview ? await packWholeModel({ ...about, numbers: await wholeModelNumbers(about) }) : isDrawn ? {} : needsPython(view)) };
   if (isDrawn) yield* packView(view, about);
   if (isOverview) yield* packMarks(view, [{ name: "whole" }], about);
 }

@@ -1,15 +1,15 @@
 // @ts-check
 // Connection of the page without a server. An import map puts it in place of static/server_connection.js: the model in this browser
 // answers the same requests.
-import { apply, NEEDS_PYTHON } from "./actions.js";
-import { contentsOf, derivationOf, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
+import { applyAction, NEEDS_PYTHON } from "./actions.js";
+import { stateContents, deriveText, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { callWorker, UserError } from "./model.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 
 /** The model refused a request; the message says why. */
-export class Refused extends Error {}
+export class RefusedError extends Error {}
 
-export const visitor = "this-browser", isServerLost = false;
+export const clientId = "this-browser", isServerLost = false;
 export function onServerReturn() {} // the worker is never lost
 export function watchServer() {}
 export async function checkConnection() {}
@@ -25,32 +25,32 @@ const functions = {
   },
   listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
   walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
-  lesson_sheet: async (state, name, place) => (await import("./lessons/lesson.js")).packSheet(name, place),
+  lesson_sheet: async (state, name, index) => (await import("./lessons/lesson.js")).packSheet(name, index),
 };
 
 /** @param {string} name @param {any[]} args */
-export async function call(name, args) {
-  if (!functions[name]) throw new Refused(NEEDS_PYTHON);
-  try { return await functions[name](...args); } catch (error) { throw error instanceof UserError ? new Refused(error.message) : error; }
+export async function callServer(name, args) {
+  if (!functions[name]) throw new RefusedError(NEEDS_PYTHON);
+  try { return await functions[name](...args); } catch (error) { throw error instanceof UserError ? new RefusedError(error.message) : error; }
 }
 
 /** Yield the lines of a response as they are computed. @param {{ about: string, state: any, action?: any, inspect?: any }} request @param {AbortSignal} signal */
-export async function* answerLines({ about, state, action, inspect }, signal) {
+export async function* responseLines({ about: scope, state, action, inspect }, signal) {
   try {
     if (action) {
-      const update = await apply(action, state);
+      const update = await applyAction(action, state);
       yield update;
       if (!update.done) return;
       state = { ...state, ...update.change };
     }
-    for await (const contents of contentsOf(about, state)) {
+    for await (const contents of stateContents(scope, state)) {
       if (signal.aborted) throw signal.reason;
       yield { contents, version: state.checkpoint };
-      if (inspect) yield { inspection: await derivationOf(state, inspect) };
+      if (inspect) yield { inspection: await deriveText(state, inspect) };
       inspect = null;
     }
   } catch (error) {
-    if (error instanceof UserError) throw new Refused(error.message);
+    if (error instanceof UserError) throw new RefusedError(error.message);
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
 // Figures from templates (explorer/views/figure_template.py), filled with a run's values, and the axes and frames of views/style.py.
-import { _, format, lookUpMessage } from "../static/translations.js";
+import { _, formatMessage, lookUpMessage } from "../static/translations.js";
 import { shortenToken } from "./notation.js";
 import { COLOURS, FIGURES } from "./page_data.js";
 
@@ -28,7 +28,7 @@ function fillItem(part, values) {
 /** @param {{ $text: string, names: Record<string, string> }} hole @param {Values} values */
 function fillText({ $text, names }, values) {
   const entries = Object.entries(names).map(([name, valueName]) => [name, values[valueName]]);
-  return entries.length ? format(lookUpMessage($text), Object.fromEntries(entries)) : lookUpMessage($text);
+  return entries.length ? formatMessage(lookUpMessage($text), Object.fromEntries(entries)) : lookUpMessage($text);
 }
 
 /** Return a figure's data and layout as JSON. @param {string} id of its element @param {Values} values */

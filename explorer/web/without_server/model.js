@@ -22,13 +22,13 @@ worker.addEventListener("error", ({ message }) => {
 });
 
 /** Call a function of the worker (worker.js).
- * @param {string} name @param {any} given its arguments @param {{ tell?: (part: any) => void, signal?: AbortSignal }} [options] `tell` gets the parts that precede the answer
+ * @param {string} name @param {any} args its arguments @param {{ tell?: (part: any) => void, signal?: AbortSignal }} [options] `tell` gets the parts that precede the answer
  * @returns {Promise<any>} */
-export function callWorker(name, given, { tell: onPart = () => {}, signal } = {}) {
+export function callWorker(name, args, { tell: onPart = () => {}, signal } = {}) {
   const id = ++lastId;
   signal?.addEventListener("abort", () => worker.postMessage({ id, cancel: true }));
   return new Promise((resolve, reject) => {
     pendingRequests.set(id, { resolve, reject, tell: onPart });
-    worker.postMessage({ id, name, given });
+    worker.postMessage({ id, name, given: args });
   });
 }

@@ -18,7 +18,7 @@ function softmax(logits) {
 export const entropy = (probabilities) => -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0)));
 
 /** Return all ids by value, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
-export const ranking = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);
+export const rankedIds = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);
 
 /** Compute the distribution of the token after a position.
  * @param {Float32Array} logits (V,) @param {Settings} settings @param {number[]} previousIds ids up to the position @param {number | null} actual next token of the text @param {number} u random number that draws a token */
@@ -31,9 +31,9 @@ export function makePrediction(logits, settings, previousIds, actual, u) {
 
 /** Compute the numbers of each token at each stage (SamplingTable). @param {Prediction} prediction */
 function samplingTable({ stages, logits, settings, sampled, plain }) {
-  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = ranking(stages.penalised), rankById = new Map(order.map((id, i) => [id, i]));
+  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = rankedIds(stages.penalised), rankById = new Map(order.map((id, i) => [id, i]));
   const largest = scaled[order[0]], limits = Object.entries(stages.retained).map(([name, ids]) => [name, new Set(Array.from(ids))]);
-  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = ranking(sampled), cumulative = new Map(), cumulativeBefore = new Map();
+  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = rankedIds(sampled), cumulative = new Map(), cumulativeBefore = new Map();
   let cumulativeSum = 0, keptWeight = 0;
   for (const id of drawable) cumulative.set(id, cumulativeSum += sampled[id]);
   const total = sum(Array.from(stages.retained.top_k, (id) => weight[id]));
@@ -96,7 +96,7 @@ function stageColumns(table, unchangedProbabilities, { temperature, top_k, top_p
  * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without interventions @param {string} guess */
 export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
   const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
-  const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [ranking(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
+  const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
   const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !fixedIds.has(id)).slice(0, Math.max(0, NUM_ROWS - fixedIds.size));
   const guessMatch = guess && matchGuess(prediction, vocabulary, guess);
   const rows = [...new Set([...fixedIds, ...bestIds, ...matchingIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])])].map(table.row).sort((a, b) => a.rank - b.rank);
@@ -146,7 +146,7 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary */
 export function describeChangeEffect({ sampled: after, plain: ownAfter }, { sampled: before, plain: ownBefore }, vocabulary) {
-  const [previousBest] = ranking(before), [currentBest] = ranking(after);
+  const [previousBest] = rankedIds(before), [currentBest] = rankedIds(after);
   const values = { token: quoteWord(vocabulary[previousBest]), before: formatPercent(before[previousBest]), after: formatPercent(after[previousBest]), other: quoteWord(vocabulary[currentBest]), share: formatPercent(after[currentBest]) };
   const ownValues = { ...values, own_before: formatNumber(ownBefore[previousBest]), own_after: formatNumber(ownAfter[previousBest]) };
   const sentences = [
@@ -160,8 +160,8 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter }, { samp
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).
  * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before prediction from which the token was drawn */
 export function packGuess(prediction, vocabulary, after, guess, before) {
-  const { sampled, plain } = prediction, best = ranking(sampled)[0];
-  const texts = ranking(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
+  const { sampled, plain } = prediction, best = rankedIds(sampled)[0];
+  const texts = rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
   const wordStarts = texts.filter((text) => text.startsWith(" ")), fullWords = wordStarts.filter((text) => text.trim().length >= 3);
   const words = [...new Set((fullWords.length < 3 ? texts : [wordStarts[0], ...fullWords]).map((text) => text.trim()))];
   return {
@@ -193,7 +193,7 @@ function describeGuess(prediction, vocabulary, guess) {
   const { sampled, plain } = prediction, match = matchGuess(prediction, vocabulary, guess);
   if (!match) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
   const matchId = match.id;
-  const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length, likeliest = ranking(sampled)[0];
+  const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length, likeliest = rankedIds(sampled)[0];
   const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[matchId]), percent: formatPercent(sampled[matchId]), rank: formatCount(rank) };
   if (!match.isExact) return sampled[matchId] ? _("{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("{guess} is more than one token. It could begin with {token}, which is too unlikely to be picked.", values);
   if (rank === 1) return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", values);

@@ -5,14 +5,14 @@ import { controlValues, applyUpdate } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
-import { write } from "./actions.js";
+import { continueRun } from "./actions.js";
 import { language } from "../static/translations.js";
 import { translateElement } from "./languages.js";
 import { callWorker, UserError } from "./model.js";
 import { RANGES } from "./page_data.js";
 
 const SETTING_NAMES = [...Object.keys(RANGES), "stop_strings"];
-const prompt = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")), all = /** @type {HTMLInputElement} */ (find(document, "#all-tokens input"));
+const prompt = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")), allTokensBox = /** @type {HTMLInputElement} */ (find(document, "#all-tokens input"));
 /** Return the inputs of a setting; a slider has two. @param {string} name @returns {HTMLInputElement[]} */
 const settingInputs = (name) => /** @type {any} */ (findAll(document, `#${name} input`));
 let generation = new AbortController();
@@ -21,7 +21,7 @@ let generation = new AbortController();
 function updateControls() {
   const [text, ...values] = controlValues(SETTING_NAMES);
   if (text !== undefined) prompt.value = text;
-  all.checked = values.pop();
+  allTokensBox.checked = values.pop();
   SETTING_NAMES.forEach((name, i) => {
     const { value, interactive = true } = values[i]?.__type__ ? values[i] : { value: values[i] };
     for (const box of settingInputs(name)) Object.assign(box, { value, disabled: !interactive });
@@ -33,7 +33,7 @@ for (const name of SETTING_NAMES) for (const box of settingInputs(name)) box.add
   page.changeSettings({ [name]: name === "stop_strings" ? box.value : box.value === "" ? null : inRange(name, +box.value) });
 });
 const inRange = (name, value) => Math.max(RANGES[name][0], Math.min(RANGES[name][1], value));
-all.addEventListener("input", () => { page.changeSettings({ top_k: all.checked ? 0 : +settingInputs("top_k")[0].value }); updateControls(); });
+allTokensBox.addEventListener("input", () => { page.changeSettings({ top_k: allTokensBox.checked ? 0 : +settingInputs("top_k")[0].value }); updateControls(); });
 
 const run = () => page.runPrompt(prompt.value);
 find(document, "#run").addEventListener("click", run);
@@ -48,7 +48,7 @@ async function beginGenerating(change) {
   halt();
   const { signal } = generation = new AbortController(), initialState = change(await page.beginWriting());
   try {
-    await write(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); }, signal);
+    await continueRun(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); }, signal);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     notify(error.message);

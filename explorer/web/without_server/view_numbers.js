@@ -25,7 +25,7 @@ export const viewNumbers = {
     const { config, weights } = trace.lm, x = trace.get(name).data, scale = normScale(config.norm, trace.row(name, position), config.norm_eps);
     if (!normName) return scale;
     const recomputed = norm(config.norm, x, weights[`${normName}.weight`], weights[`${normName}.bias`], config.norm_eps), { data } = trace.get(normName);
-    return { ...scale, error: recomputed.reduce((most, value, i) => Math.max(most, Math.abs(value - data[i])), 0) };
+    return { ...scale, error: recomputed.reduce((max, value, i) => Math.max(max, Math.abs(value - data[i])), 0) };
   },
 
   /** Return the patterns of all heads, (L, H, n, row), as bytes: the largest weight in each square of `block` × `block` cells, times 255. */

@@ -84,8 +84,8 @@ function addMeasures(measures, logits, id) {
 
 /** Functions that the page calls. @type {Record<string, (given: any, tell: (part: any) => void, isWanted: () => boolean) => Promise<any>>} */
 const workerFunctions = {
-  async model({ checkpoint }, tell) {
-    const { lm, tokenizer } = await loadModel(checkpoint, tell), { "lm_head.weight": unembedding, ...otherWeights } = lm.weights;
+  async model({ checkpoint }, onPart) {
+    const { lm, tokenizer } = await loadModel(checkpoint, onPart), { "lm_head.weight": unembedding, ...otherWeights } = lm.weights;
     const arrays = new Set([unembedding, ...Object.values(otherWeights)]); // a tied weight counts once
     return { config: lm.config, parameters: [...arrays].reduce((sum, { length }) => sum + length, 0), vocabulary: tokenizer.tokens.map((_bytes, id) => tokenizer.tokenText(id)), endOfText: tokenizer.endOfText };
   },
@@ -123,10 +123,10 @@ const workerFunctions = {
     return ids.map((id) => (id === tokenizer.endOfText ? null : Uint8Array.from(tokenizer.tokens[id], (byte) => byte.charCodeAt(0))));
   },
   /** Generate tokens; each is posted as a part. */
-  async generate({ checkpoint, ids, edits, settings }, tell, isWanted) {
+  async generate({ checkpoint, ids, edits, settings }, onPart, isWanted) {
     const { lm, tokenizer } = await loadModel(checkpoint), tap = edits.length ? interventionTap(edits, lm.config) : undefined;
     for (const step of generate(lm, ids, { ...settings, stop_tokens: [tokenizer.endOfText], tap })) {
-      tell(step);
+      onPart(step);
       await nextMessage();
       if (!isWanted()) return;
     }

@@ -3,7 +3,7 @@
 // of their scores.
 import { chooseCheckpoint, interventions, select, toggleIntervention } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, hide, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
+import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
@@ -132,7 +132,7 @@ function writeMinusSigns(changes) {
 /** Return a vertical line as a Plotly shape. */
 const verticalLine = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 2 } });
 
-/** @param {HTMLElement} element */
+/** A panel with a Plotly figure. @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
   const plot = find(element, ".plot"); // Plotly adds properties to it
@@ -158,7 +158,7 @@ export function figure(element) {
   }
 
   // A hidden plot was replaced by a sentence or a button since this draw was requested.
-  const updateVisibility = () => { if (!plot.hidden) hide(element, value === null); };
+  const updateVisibility = () => { if (!plot.hidden) setHidden(element, value === null); };
 
   async function drawPending() {
     while (needsDraw) {
@@ -178,7 +178,7 @@ export function figure(element) {
     needsDraw = false;
     updateVisibility();
     if (!value) return;
-    const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight, isOnStage = Boolean(element.closest(".presented"));
+    const [dataText, layoutText] = value, { template } = currentTheme(), width = plot.clientWidth, height = plot.clientHeight, isOnStage = Boolean(element.closest(".presented"));
     const isNewData = dataText !== parsedFor[0];
     if (isNewData) data = withoutCellTexts(JSON.parse(dataText)); // kept otherwise, as Plotly skips data that it has drawn already
     if (isNewData || template !== parsedFor[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
@@ -331,7 +331,7 @@ export function stretchDifferences(images, pixels) {
   return bytes.map((values) => encodeBase64(values.map((byte) => Math.round(ZERO_BYTE + ((byte - ZERO_BYTE) * ZERO_BYTE) / largest))));
 }
 
-/** @param {HTMLElement} element */
+/** A grid of the attention patterns of all heads. @param {HTMLElement} element */
 export function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
   const selects = JSON.parse(grid.dataset.selects), inspect = showEvidence(element);
@@ -340,7 +340,7 @@ export function headGrid(element) {
 
   function load(images) {
     value = images;
-    hide(element, !value);
+    setHidden(element, !value);
     if (!value) return;
     grid.ariaLabel = value.alt;
     if (value.layers !== gridShape[0] || value.heads !== gridShape[1]) buildButtons();
@@ -363,7 +363,7 @@ export function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const urlPrefix = bitmapUrlPrefix(interpolatePalette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    const urlPrefix = bitmapUrlPrefix(interpolatePalette(value.signed ? currentTheme().diverging : currentTheme().sequential), value.pixels, value.pixels);
     const data = value.signed ? stretchDifferences(value.data, value.pixels) : value.data;
     buttons.forEach((button, n) => { button.firstChild.src = urlPrefix + data[n]; });
     countDraw(grid);
@@ -461,7 +461,7 @@ export function headTable(element) {
 
   function load(table) {
     value = table;
-    hide(element, !value);
+    setHidden(element, !value);
     if (!value) return;
     const shape = [value.heads, value.columns[0].values.length, value.columns.length].join();
     if (shape !== builtShape) build();

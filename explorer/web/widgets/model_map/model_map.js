@@ -2,7 +2,7 @@
 // The map of the model's parts as SVG, each part a button for pointer and keyboard.
 import { select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, hide, readableTextColour, listenFor, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, theme } from "../../static/dom.js";
+import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, setHidden, readableTextColour, listenWhileConnected, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 
@@ -62,7 +62,7 @@ const ROUND_KINDS = ["norm", "addition", "rotation"];
  * @param {string} keyHint for screen readers
  * @param {() => import("../../static/shared_constants.js").Theme} getTheme
  */
-export function buildMap(sheet, keyHint, getTheme = theme) {
+export function buildMap(sheet, keyHint, getTheme = currentTheme) {
   /** @type {any} */
   let value = null;
   /** @type {SVGElement[]} */
@@ -170,7 +170,7 @@ export function buildMap(sheet, keyHint, getTheme = theme) {
 
 const LONG_PRESS_MS = 500;
 
-/** @param {HTMLElement} element */
+/** The map of the model, with tooltips. @param {HTMLElement} element */
 export function modelMap(element) {
   const figure = find(element, ".map"), sheet = find(figure, ".sheet"), tip = find(element, ".told");
   const isPhone = matchMedia("(max-width: 600px)"); // the style sheets' breakpoint
@@ -180,7 +180,7 @@ export function modelMap(element) {
 
   function draw() {
     value = mapContent && partsOnSheet(mapContent, isPhone.matches ? 1 : 0);
-    hide(element, !value);
+    setHidden(element, !value);
     if (!value) return showTip(null);
     sheet.style.setProperty("--ratio", value.size.join("/"));
     parts = map.draw(value);
@@ -281,6 +281,6 @@ export function modelMap(element) {
   markSidewaysScroll(figure, sheet);
   onState(element, markSelection);
   onThemeChange(element, paint);
-  listenFor(element, isPhone, "change", draw);
+  listenWhileConnected(element, isPhone, "change", draw);
   onFigureContent(element, figure, (content) => { mapContent = content; return queueDraw(element, draw); });
 }

@@ -3,7 +3,7 @@
 // of the selected token runs through the blocks, and a curve is what one head adds to it from an earlier token.
 import { makeHeadSwitch, select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, DIRECTIONS, find, hide, isKeyForFocus, listenFor, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
+import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, listenWhileConnected, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
@@ -95,7 +95,7 @@ const cellsPath = (rows, tenth) => rows.map((row, i) => row.map((p, j) => (Math.
 
 const MOVE_MS = 170, FLOW_MS = 1800; // opening a part; the animation of a sentence through the model
 
-/** @param {HTMLElement} element */
+/** The drawing of the whole model. @param {HTMLElement} element */
 export function wholeModel(element) {
   const figure = find(element, ".whole"), breadcrumbs = find(figure, ".path"), readout = find(figure, ".readout");
   const drawing = find(figure, ".drawing"), sum = find(figure, ".sum"), reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -332,12 +332,12 @@ export function wholeModel(element) {
     putNode("stream", "spine", "path", { class: "spine", d: `M${[...upper, ...lower].join("L")}Z` });
     const arrowHalf = halfWidth(norms.at(-1)) + 3;
     putNode("stream", "arrow", "path", { class: "spine", d: `M${end - 1} ${streamY - arrowHalf}l${arrowHalf + 3} ${arrowHalf}l${-arrowHalf - 3} ${arrowHalf}Z` });
-    const narrow = width() < PHONE_WIDTH, maxLetters = (right - 24) / 9.8, isOpen = Boolean(openPart().level), { answer, probability, rank } = model;
-    const isBelow = narrow && !answerRoom(answer, width());
+    const isNarrow = width() < PHONE_WIDTH, maxLetters = (right - 24) / 9.8, isOpen = Boolean(openPart().level), { answer, probability, rank } = model;
+    const isBelow = isNarrow && !answerRoom(answer, width());
     const position = isBelow ? { x: width() - 2, "text-anchor": "end", y: streamY + 28 } : { x: end + arrowHalf + 8, "text-anchor": "start", y: streamY + 5 };
-    putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, isBelow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(narrow ? answer.length : 4, maxLetters)));
-    putNode("stream", "share", "text", { class: "answer share", ...(narrow ? { x: width() - 2, "text-anchor": "end" } : position), y: position.y + 17 }, narrow && isStory() ? "" : formatPercent(probability));
-    putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
+    putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, isBelow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(isNarrow ? answer.length : 4, maxLetters)));
+    putNode("stream", "share", "text", { class: "answer share", ...(isNarrow ? { x: width() - 2, "text-anchor": "end" } : position), y: position.y + 17 }, isNarrow && isStory() ? "" : formatPercent(probability));
+    putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, isNarrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 
   // The open part: a card over the stream, with numbers.
@@ -532,7 +532,7 @@ export function wholeModel(element) {
 
   async function show(content) {
     model = content;
-    hide(element, !model);
+    setHidden(element, !model);
     if (!model) return;
     drawLines();
     const newPrompt = String(state.prompt), isNew = drawnPrompt && drawnPrompt !== newPrompt;
@@ -595,7 +595,7 @@ export function wholeModel(element) {
 
   showEvidence(element);
   new ResizeObserver(() => { if (model && drawing.clientWidth && (drawing.clientWidth !== layout?.width || (element.closest(".presented") && drawing.clientHeight !== layout.height))) move(); }).observe(drawing);
-  listenFor(element, window, "resize", move);
+  listenWhileConnected(element, window, "resize", move);
   onState(element, update);
   onThemeChange(element, () => { if (model) drawLines(), draw(); });
   onFigureContent(element, drawing, (content) => queueDraw(element, () => show(content)));

@@ -2,9 +2,9 @@
 // The next token: its distribution after each stage of sampling, the random number, presets of the settings, and an
 // explanation of the prediction.
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
@@ -130,7 +130,7 @@ const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty"
 
 const RUN_SUFFIXES = { a: " · A", b: " · B", difference: " · A − B" }; // title suffix while two runs are compared
 
-/** @param {HTMLElement} element */
+/** The table of the next token's distribution. @param {HTMLElement} element */
 export function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
   const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), explanationLine = find(box, ".falls");
@@ -186,8 +186,8 @@ export function distribution(element) {
     setText(scaleNote, scale > 1 ? _("bars × {scale}", { scale }) : "");
     scaleNote.title = _("Bars are drawn {scale} times as long.", { scale });
     shownContent.rows.forEach((row, i) => {
-      const isApart = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
-      updateRow(body.rows[i], row, shownContent, isApart, log.checked, !shownContent.run || shownContent.run === "a", scale);
+      const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
+      updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(shownContent.find) && !shownContent.found);
@@ -219,8 +219,8 @@ export function distribution(element) {
   const cellOfEvent = (event) => event.target.closest("td, th");
   addRovingFocus(table, {
     at(event) {
-      const at = cellOfEvent(event);
-      return at && { row: at.parentElement.rowIndex, column: at.cellIndex };
+      const focusedCell = cellOfEvent(event);
+      return focusedCell && { row: focusedCell.parentElement.rowIndex, column: focusedCell.cellIndex };
     },
     size: () => ({ rows: table.rows.length, columns: head.rows[0].cells.length }),
     go: ({ row, column }) => table.rows[row].cells[column].focus(),
@@ -270,8 +270,8 @@ function trackSettingChanges(element) {
   const settings = () => SETTINGS.map((name) => state[name]).join();
   let lastSettings = settings(), isPressed = false, isCounted = false;
   const pressHandler = (isDown) => () => { isPressed = isDown; isCounted = false; };
-  listenFor(element, document, "pointerdown", pressHandler(true));
-  for (const end of ["pointerup", "pointercancel"]) listenFor(element, document, end, pressHandler(false));
+  listenWhileConnected(element, document, "pointerdown", pressHandler(true));
+  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, pressHandler(false));
   return () => {
     const hasChanged = settings() !== lastSettings, isNew = hasChanged && !isCounted;
     lastSettings = settings();
@@ -289,7 +289,7 @@ const SETTING_LABELS = {
   repetition_penalty: (value) => _("repetition penalty {value}", { value }),
 };
 
-/** @param {HTMLElement} element */
+/** Buttons that set several sampling settings at once. @param {HTMLElement} element */
 export function presets(element) {
   const buttons = [...element.querySelectorAll("button")].map((button) => ({ button, settings: JSON.parse(button.dataset.settings) }));
 
@@ -313,7 +313,7 @@ export function presets(element) {
 
 const MAX_FIRST_CLAUSES = 3; // before “more” is pressed
 
-/** @param {HTMLElement} element */
+/** A button that unfolds the reasons for the prediction. @param {HTMLElement} element */
 export function explanation(element) {
   const toggle = find(element, ".asked"), clauseBox = find(element, ".clauses"), { field } = toggle.dataset;
   const isOpen = () => state[field] === "open";
@@ -432,7 +432,7 @@ async function fetchScores() {
   if (requestedKey === key || !state.checkpoint) return;
   requestedKey = key;
   try {
-    const { scores: encoded, size } = await call("next_token_scores", [state]), { buffer } = decodeBase64(encoded);
+    const { scores: encoded, size } = await callServer("next_token_scores", [state]), { buffer } = decodeBase64(encoded);
     scores = { key, values: buffer.byteLength === 4 * size ? new Float32Array(buffer) : new Float64Array(buffer) };
   } catch { requestedKey = ""; } // each move then waits for Python
 }
@@ -451,11 +451,11 @@ export function previewTable(content) {
   const rows = content.rows.map((row) => {
     const i = row.rank - 1, cutStage = ["top_k", "top_p", "min_p"].find((name) => i >= counts[name]);
     const limits = ["top_k", "top_p", "min_p"];
-    const cell = (name, before) => {
+    const cell = (name, serverText) => {
       if (name === "scaled") return formatLogit(values[i] / state.temperature);
       if (name === "probability") return cutStage ? "0" : formatNumber(probabilities[i]);
       if (name === "cumulative") return cutStage ? "" : formatNumber(cumulative[i]);
-      if (!limits.includes(name)) return before;
+      if (!limits.includes(name)) return serverText;
       if (cutStage && limits.indexOf(cutStage) < limits.indexOf(name)) return "";
       return cutStage === name ? content.cut : "✓";
     };

@@ -9,7 +9,7 @@ import { escapeToken } from "../notation.js";
 import { ADDRESS_DEFAULTS } from "../../static/shared_constants.js";
 import { headRows } from "../views/attention.js";
 
-/** @typedef {import("../views.js").About & { replace: (change: Record<string, any>) => Promise<Context> }} Context */
+/** @typedef {import("../views.js").ViewContext & { replace: (change: Record<string, any>) => Promise<Context> }} Context */
 /** Quantity of a run: its name in QUANTITIES, its arguments, and changed fields of the state. @typedef {{ name: string, arguments: Record<string, any>, change: Record<string, any> }} Quantity */
 /** Condition, by its name in CONDITIONS. @typedef {{ name: string, arguments: any }} Condition */
 
@@ -20,7 +20,7 @@ export const openContext = async (query) => makeContext(await openQuery(query, {
 
 /** @param {Record<string, any>} state @param {Record<string, any>} [query] URL query of the state @returns {Promise<Context>} */
 export async function makeContext(state, query = state) {
-  const about = await openRun(state), contexts = new Map();
+  const runContext = await openRun(state), contexts = new Map();
   /** Return the context with changed fields, computed once; another text has its last token selected. @param {Record<string, any>} change @returns {Promise<Context>} */
   function replace(change) {
     const key = JSON.stringify(change), isSameRun = Object.keys(change).every((name) => SELECTION_FIELDS.includes(name));
@@ -28,7 +28,7 @@ export async function makeContext(state, query = state) {
     if (!contexts.has(key)) contexts.set(key, isSameRun ? makeContext({ ...state, ...change }, { ...query, ...change }) : openContext({ ...Object.fromEntries(keptFields), ...change }));
     return contexts.get(key);
   }
-  const context = { ...about, replace: (change) => (Object.keys(change).length ? replace(change) : Promise.resolve(context)) };
+  const context = { ...runContext, replace: (change) => (Object.keys(change).length ? replace(change) : Promise.resolve(context)) };
   return context;
 }
 
@@ -50,8 +50,8 @@ const evaluateBoth = async (context, { a, b }) => [await evaluate(context, a), a
 /** @type {Record<string, (context: Context, args: any) => number | Promise<number>>} */
 const QUANTITIES = {
   number: (_context, { value }) => value,
-  probability: (context, named) => context.prediction.plain[tokenId(context, named)],
-  chance: (context, named) => context.prediction.sampled[tokenId(context, named)],
+  probability: (context, choice) => context.prediction.plain[tokenId(context, choice)],
+  chance: (context, choice) => context.prediction.sampled[tokenId(context, choice)],
   entropy: ({ prediction }) => Math.max(0, entropy(prediction.plain)),
   candidates: ({ prediction }) => prediction.sampled.filter((p) => p > 0).length,
   weight: async (context) => (await headRows(context, "pattern"))[context.position][context.key],
@@ -62,22 +62,22 @@ const QUANTITIES = {
   element: async (context) => (await vector(context))[context.state.dim],
   async positive(context) { const x = await vector(context); return x.filter((value) => value > 0).length / x.length; },
   async cosine(context, { a, b }) { return cosine(...await /** @type {Promise<[Float32Array, Float32Array]>} */ (Promise.all([a, b].map((token) => context.ask("embeddingRow", { tokenId: tokenId(context, { token }) }))))); },
-  head_adds: async (context, named) => (await attribution(context, named)).heads[context.layer * context.config.num_heads + context.head],
-  feed_forward_adds: async (context, named) => (await attribution(context, named)).feed_forward[context.layer],
+  head_adds: async (context, choice) => (await attribution(context, choice)).heads[context.layer * context.config.num_heads + context.head],
+  feed_forward_adds: async (context, choice) => (await attribution(context, choice)).feed_forward[context.layer],
   tokens: ({ tokens }) => tokens.length,
   loss: ({ measures }) => (sum(measures.surprisal.slice(1)) / (measures.surprisal.length - 1)) * Math.LN2,
   mean_surprisal: ({ measures }) => sum(measures.surprisal.slice(1)) / (measures.surprisal.length - 1),
   parameters: (context, { part = "all" }) => context.ask("numParameters", { names: PARAMETERS[part] }),
   size: ({ config, dHead }, { name }) => (name === "d_head" ? dHead : config[name]),
-  async sum(context, given) { const [a, b] = await evaluateBoth(context, given); return a + b; },
-  async difference(context, given) { const [a, b] = await evaluateBoth(context, given); return a - b; },
-  async ratio(context, given) { const [a, b] = await evaluateBoth(context, given); return b ? a / b : NaN; },
+  async sum(context, args) { const [a, b] = await evaluateBoth(context, args); return a + b; },
+  async difference(context, args) { const [a, b] = await evaluateBoth(context, args); return a - b; },
+  async ratio(context, args) { const [a, b] = await evaluateBoth(context, args); return b ? a / b : NaN; },
 };
 export const COUNTS = ["candidates", "heads_above", "tokens", "parameters"]; // quantities that are integers
 export const SHARES = ["probability", "chance", "head_score", "weight"]; // quantities from 0 to 1
 
 /** @param {Context} context @param {Quantity} quantity @returns {Promise<number>} */
-export async function evaluate(context, { name, arguments: given, change }) { return QUANTITIES[name](await context.replace(change), given); }
+export async function evaluate(context, { name, arguments: args, change }) { return QUANTITIES[name](await context.replace(change), args); }
 
 /** Append the tokens that a quantity counts, if it counts some: "3: ·un + ha + ppy". @param {string} text @param {Quantity | null} quantity @param {Context} context */
 export async function appendTokens(text, quantity, context) {
@@ -95,9 +95,9 @@ const CONDITIONS = {
   async more(context, [a, b]) { return (await evaluate(context, a)) > (await evaluate(context, b)); },
   async less(context, [a, b]) { return (await evaluate(context, a)) < (await evaluate(context, b)); },
   async about(context, { a, b, within }) { return Math.abs((await evaluate(context, a)) - (await evaluate(context, b))) <= (await evaluate(context, within)); },
-  async all(context, conditions) { return (await Promise.all(conditions.map((condition) => holds(context, condition)))).every(Boolean); },
-  async not(context, condition) { return !(await holds(context, condition)); },
+  async all(context, conditions) { return (await Promise.all(conditions.map((condition) => isConditionMet(context, condition)))).every(Boolean); },
+  async not(context, condition) { return !(await isConditionMet(context, condition)); },
 };
 
 /** @param {Context} context @param {Condition} condition */
-export const holds = (context, { name, arguments: given }) => CONDITIONS[name](context, given);
+export const isConditionMet = (context, { name, arguments: args }) => CONDITIONS[name](context, args);

@@ -5,7 +5,7 @@ import { _, ngettext } from "../../static/translations.js";
 import { parseNumber } from "../../widgets/teaching/lesson.js";
 import { range } from "../figures.js";
 import { escapeToken, formatCount, formatNumber, quoteToken } from "../notation.js";
-import { appendTokens, COUNTS, evaluate, holds, SHARES, withValue } from "./quantities.js";
+import { appendTokens, COUNTS, evaluate, isConditionMet, SHARES, withValue } from "./quantities.js";
 import { WORKED_EXAMPLES } from "./worked_examples.js";
 
 /** @typedef {import("./quantities.js").Context} Context @typedef {import("./quantities.js").Quantity} Quantity */
@@ -47,11 +47,11 @@ export const QUESTIONS = {
   ChoiceQuestion: {
     ask: ({ options }) => ({ kind: "choice", options: options.map(({ text }) => text) }),
     async grade({ options }, context, reply) {
-      const areRight = await evaluateAll(options, ({ when }) => holds(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
-      const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, chosen = reply === null ? null : parseIndex(reply);
-      if (reply !== null && !options[chosen - 1]) return null;
+      const areRight = await evaluateAll(options, ({ when }) => isConditionMet(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
+      const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, choice = reply === null ? null : parseIndex(reply);
+      if (reply !== null && !options[choice - 1]) return null;
       const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
-      return { isRight: reply === null ? null : right.includes(chosen), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is so."), truth };
+      return { isRight: reply === null ? null : right.includes(choice), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is so."), truth };
     },
   },
 
@@ -74,9 +74,9 @@ export const QUESTIONS = {
   CurveQuestion: {
     ask: ({ labels, lowest, highest }) => ({ kind: "curve", labels, lowest, highest }),
     async grade({ quantity, argument, values, labels, lowest, highest, tolerance }, context, reply) {
-      const truth = await evaluateAll(values, (value) => evaluate(context, withValue(quantity, argument, value))), written = truth.map(formatAnswer);
-      const data = { truth, written, within: tolerance, lowest: Math.min(lowest, ...truth), highest: Math.max(highest, ...truth) };
-      const words = _("The run has {numbers}.", { numbers: labels.map((label, i) => `${label}: ${written[i]}`).join(", ") });
+      const truth = await evaluateAll(values, (value) => evaluate(context, withValue(quantity, argument, value))), formatted = truth.map(formatAnswer);
+      const data = { truth, written: formatted, within: tolerance, lowest: Math.min(lowest, ...truth), highest: Math.max(highest, ...truth) };
+      const words = _("The run has {numbers}.", { numbers: labels.map((label, i) => `${label}: ${formatted[i]}`).join(", ") });
       if (reply === null) return { isRight: null, words, truth: data };
       const points = parseNumbers(reply, truth.length);
       if (!points) return null;
@@ -110,12 +110,12 @@ export const QUESTIONS = {
       return { kind: "blanks", rows: rows.map((row) => ({ says: row.text, value: empty.includes(row) ? null : formatAnswer(row.value) })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
-      const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), written = truth.map(formatNumber);
-      if (reply === null) return { isRight: null, words: "", truth: { truth: written } };
+      const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), formatted = truth.map(formatNumber);
+      if (reply === null) return { isRight: null, words: "", truth: { truth: formatted } };
       const numbers = truth.length ? parseNumbers(reply, truth.length) : null;
       if (!numbers) return null;
       const areRight = numbers.map((value, i) => Math.abs(value - truth[i]) <= Math.max(RELATIVE_TOLERANCE * Math.abs(truth[i]), ABSOLUTE_TOLERANCE)), right = areRight.filter(Boolean).length;
-      return { isRight: right === truth.length, words: ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", truth.length, { right }), truth: { truth: written, are_right: areRight } };
+      return { isRight: right === truth.length, words: ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", truth.length, { right }), truth: { truth: formatted, are_right: areRight } };
     },
   },
 };
@@ -146,7 +146,7 @@ async function describeCondition(condition, others, context) {
   if (!bounds) return "";
   const { quantity, bound } = bounds, value = await evaluate(context, quantity), isMore = condition.name === "more";
   const sameQuantity = others.filter((other) => JSON.stringify(parseBound(other)?.quantity) === JSON.stringify(quantity));
-  const isMet = (await Promise.all(sameQuantity.map((other) => holds(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
+  const isMet = (await Promise.all(sameQuantity.map((other) => isConditionMet(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
   if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; {wanted} are wanted.", { value: value.toLocaleString("en"), wanted: formatCountRange(sameQuantity) });
   if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; more than {bound} are wanted.", values);
   if (quantity.name === "probability" && quantity.arguments.rank === 1 && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
@@ -164,14 +164,14 @@ function formatCountRange(conditions) {
 
 /** Tasks on the page: whether they are done, and a message. @type {Record<string, (task: any, step: Context, now: Context) => Promise<{ is_done: boolean, words: string }>>} */
 export const TASKS = {
-  async FindHeadTask({ score: name, at_least: least }, _step, now) {
+  async FindHeadTask({ score: name, at_least: minScore }, _step, now) {
     const { layer, head } = now, score = await evaluate(now, { name: "head_score", arguments: { score: name }, change: {} });
-    return { is_done: score >= least, words: _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", { layer, head, score: formatNumber(score), least: formatNumber(least) }) };
+    return { is_done: score >= minScore, words: _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", { layer, head, score: formatNumber(score), least: formatNumber(minScore) }) };
   },
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };
     const conditions = when.name === "all" ? when.arguments : [when];
-    if (await holds(now, when)) {
+    if (await isConditionMet(now, when)) {
       const surprisal = conditions.map(parseBound).find((/** @type {any} */ bounds) => bounds?.quantity.name === "mean_surprisal")?.quantity;
       return { is_done: true, words: surprisal ? _("Well done: your text has a surprisal of {value} bits a token.", { value: formatNumber(await evaluate(now, surprisal)) }) : _("Well done: it holds for your text.") };
     }

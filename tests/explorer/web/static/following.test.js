@@ -1,4 +1,4 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
@@ -12,7 +12,7 @@ globalThis.sessionStorage = { removeItem() {} };
 globalThis.location = { href: "http://here/", search: "" };
 const kept = { "explorer:lessons": JSON.stringify({ order: { step: 3, replies: { 3: "3:mine" } } }) };
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem() {} };
-placeBanner();
+addBanner();
 const done = [];
 connectState({ props: {}, watch() {}, emit: { wake() {}, sync: () => done.push("sync"), halt: () => done.push("halt") } });
 const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };

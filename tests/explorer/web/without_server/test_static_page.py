@@ -199,8 +199,8 @@ def first_page(opener, sites) -> BrowserPage:
 
 ASK = """async (state) => {
   const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI), all = {};
-  const { contentsOf } = await import(url);
-  for await (const contents of contentsOf("show", state)) Object.assign(all, contents);
+  const { stateContents } = await import(url);
+  for await (const contents of stateContents("show", state)) Object.assign(all, contents);
   return JSON.stringify(all);
 }"""
 ERROR = re.compile(r"(off by|largest error) [^ ;\n]+")  # rounding errors, which are each implementation's own
@@ -296,9 +296,9 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
 
 INSPECT = """async ([state, points]) => {
   const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI);
-  const { derivationOf } = await import(url);
+  const { deriveText } = await import(url);
   const texts = [];
-  for (const [figure, point] of points) texts.push(await derivationOf(state, { figure, point }));
+  for (const [figure, point] of points) texts.push(await deriveText(state, { figure, point }));
   return texts;
 }"""
 DERIVED = [name for name, state in STATES.items() if "unfolded" in state]
