@@ -141,3 +141,16 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(len(ids) - window_start(len(ids), CONTEXT_LENGTH))
     expect(person.chips.last).to_have_text(tokenizer.vocabulary[next_id])
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_bars_of_a_changed_model_have_room_beside_the_unchanged_probabilities(newcomer, width):
+    person = newcomer(viewport={"width": width, "height": 900}).open(
+        "", edits="blocks.0.attn.z.1*zero", depth="numbers"
+    )
+    table = person.prediction.locator(".table")
+    expect(table.locator("thead .before")).to_be_visible()
+    bars, names = table.locator(".bars"), table.locator("tbody .text")
+    assert min(bars.evaluate_all("all => all.map((bar) => bar.clientWidth)")) >= 60
+    assert table.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    assert all(names.evaluate_all("all => all.map((name) => name.scrollWidth <= name.clientWidth)"))

@@ -127,6 +127,7 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
     token = person.chips.last.text_content()
     assert token == picked
     expect(output).to_contain_text("picked “" + token.strip())
+    expect(person.page.locator("#answer header h2")).to_have_text(f"Next token after “{token.strip()}”")
     assert token in shares
     person.run("the fox")
     expect(output).to_contain_text("likeliest next token is")

@@ -50,7 +50,7 @@ export function drawingLayout(model, { level, layer, head }, { width, height }) 
 }
 
 /** Return the pixels that a short answer takes at the end of a narrow drawing's stream; 0 for one that stands below it. @param {string} answer @param {number} width */
-const answerRoom = (answer, width) => (20 + 10.2 * Math.max(3, answer.length) <= 0.2 * width ? 20 + 10.2 * Math.max(3, answer.length) : 0);
+const answerRoom = (answer, width) => (20 + 10.2 * Math.max(3.5, answer.length) <= 0.2 * width ? 20 + 10.2 * Math.max(3.5, answer.length) : 0);
 
 /** Return the positions of an open block's heads: as large as fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
 function headGridLayout(heads, card) {
@@ -336,7 +336,8 @@ export function wholeModel(element) {
     const isBelow = isNarrow && !answerRoom(answer, width());
     const position = isBelow ? { x: width() - 2, "text-anchor": "end", y: streamY + 28 } : { x: end + arrowHalf + 8, "text-anchor": "start", y: streamY + 5 };
     putNode("stream", "answer", "text", { class: "answer", ...position }, truncate(answer, isBelow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(isNarrow ? answer.length : 4, maxLetters)));
-    putNode("stream", "share", "text", { class: "answer share", ...(isNarrow ? { x: width() - 2, "text-anchor": "end" } : position), y: position.y + 17 }, isNarrow && isStory() ? "" : formatPercent(probability));
+    const share = isNarrow && isStory() ? "" : formatPercent(probability), isLong = isNarrow && share.length > 5; // "over 99%"
+    putNode("stream", "share", "text", { class: "answer share", ...position, ...(isLong && { x: width() - 2, "text-anchor": "end" }), y: position.y + 17 }, share);
     putNode("stream", "rank", "text", { class: "answer share", ...position, y: position.y - 20 }, isNarrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 
