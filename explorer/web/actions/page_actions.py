@@ -1,6 +1,7 @@
 """Actions on the page's state: open a link or a lesson, run a prompt, change the model, move among continuations."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -452,28 +453,32 @@ class PageActions:
         return PageUpdate(run_state_change(after), self._prompt_if_changed(before, after))
 
     def show_example_pair(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
-        """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
+        """Show a second run in a view that compares two, if only the first one is open yet."""
         before = self.state_builder.next_revision(state)
         after = self.with_example_pair(before)
         if after is before:
             return PageUpdate()
+        if after.run == before.run:
+            return PageUpdate(run_state_change(after) | {"shown": after.selection.shown})
         warn(UserError(_("This view compares two prompts, so an example pair is open. Undo brings your prompt back.")))
         return self._moved(before, after)
 
     def with_example_pair(self, page_state: PageState) -> PageState:
-        """Return the state with the first pair of prompts where its view compares runs and shows nothing yet.
+        """Return the state with two runs where its view compares them and has one alone.
 
-        What a user wrote or changed stays.
+        They are the first pair of prompts while nothing was written yet. Later the run stays, and B reads a similar
+        prompt; changes to the model are compared with the unchanged run as it is.
         """
         run, view = page_state.run, VIEW_BY_NAME[page_state.selection.view]
-        is_untouched = not (page_state.other or run.edits or run.generated) and run.checkpoint == self.checkpoint
-        if not view.is_comparison or not is_untouched or self.prompt_text(page_state) != self.first_prompt:
+        if not view.is_comparison or page_state.other or (run.edits and not view.needs_two_prompts):
             return page_state
-        pair = {"kind": "pair", "pair": 0}
-        try:
-            return self.second_run.apply_command(page_state, pair)
-        except USER_ERRORS:  # a vocabulary of its own
-            return page_state
+        is_untouched = not (run.edits or run.generated) and run.checkpoint == self.checkpoint
+        is_first = is_untouched and self.prompt_text(page_state) == self.first_prompt
+        for command in ({"kind": "pair", "pair": 0}, {"kind": "compare", "with": "similar"})[not is_first :]:
+            with suppress(*USER_ERRORS):  # a vocabulary of its own
+                after = self.second_run.apply_command(page_state, command)
+                return replace(after, selection=after.selection.replace(shown="a"))
+        return page_state
 
     def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Apply a command on the second run."""

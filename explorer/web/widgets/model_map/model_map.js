@@ -53,7 +53,7 @@ export function arrowHead(corners) {
 
 // The map as SVG: its lines, its parts, the legend, the words beside them, and the frames around what is chosen.
 
-const SCALE = "model-map-scale";
+let numMaps = 0; // each has a gradient of its own name
 const LINE = 13; // of words on parts
 const DISCS = ["norm", "addition", "rotation"];
 
@@ -79,8 +79,8 @@ export function buildMap(sheet, keys, coloured = theme) {
   const gradient = makeSvg("linearGradient"), bar = makeSvg("rect", "scale"), ring = makeSvg("rect", "ring");
   const frames = ["rival", "target", "head"].map((name) => makeSvg("rect", `frame ${name}`));
   const svg = makeSvg("svg", "", gradient, lines, buttons, legend, bar, words, ...frames, ring);
-  gradient.id = SCALE;
-  bar.setAttribute("fill", `url(#${SCALE})`);
+  gradient.id = `model-map-scale-${numMaps++}`;
+  bar.setAttribute("fill", `url(#${gradient.id})`);
   const about = _("Arrow keys go from part to part; {keys}; Escape leaves.", { keys });
   set(svg, { role: "group", "aria-description": about });
   sheet.append(svg);

@@ -7,7 +7,7 @@ import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_
 import { linkTo } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
-import { COMPARING, EFFECT } from "../../static/shared_constants.js";
+import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
@@ -421,20 +421,18 @@ export function runs(element) {
     countDraw(box);
   }
 
-  const isAlone = () => COMPARING.includes(state.view) && !value.two; // a view of two runs, with one
-
   function waysIn() {
     /** @type {HTMLElement[]} */
-    const found = [anotherPrompt()];
+    const found = [anotherPrompt(), button(_("one word replaced"), () => makeMove({ kind: "compare", with: "similar" }), { title: _("The most unexpected word of the prompt, replaced by a similar one.") })];
     if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
     if (value.models.length) found.push(modelList(_("another model")));
     if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
     closeMenu(menu);
-    return typing || isAlone() ? [menu, promptBox()] : [menu];
+    return typing ? [menu, promptBox()] : [menu];
   }
 
-  const anotherPrompt = (properties) => button(_("another prompt"), () => {
+  const anotherPrompt = (properties, text = _("another prompt")) => button(text, () => {
     typing = true;
     openMore(false);
     draw(value);
@@ -446,7 +444,7 @@ export function runs(element) {
   function promptBox() {
     const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
     const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
-      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt"), hidden: isAlone() }));
+      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       typing = false;
@@ -486,7 +484,7 @@ export function runs(element) {
     return [
       which,
       more(),
-      make("span", { className: "about", title: about }, _("B: {about}", { about })),
+      anotherPrompt({ className: "about", title: `${_("another prompt")}\n${about}` }, `✎ ${_("B: {about}", { about })}`),
       span("seldom", ...seldom),
     ];
   }
@@ -529,12 +527,7 @@ export function runs(element) {
     find(two, ".more").focus();
   });
   document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) openMore(false); });
-  let wasAlone = false;
-  onState(element, () => {
-    mark();
-    if (value && isAlone() !== wasAlone) draw(value);
-    wasAlone = Boolean(value) && isAlone();
-  });
+  onState(element, mark);
   onContent(element, draw);
 }
 
