@@ -135,8 +135,11 @@ def is_whole_word(texts: Sequence[str], index: int) -> bool:
 
 def is_another_word(text: str, other: str) -> bool:
     """Return whether two tokens have different letters, and are alike in spaces, capitals and kinds of characters."""
-    kinds = {(token[:1].isspace(), token.strip().isalpha(), token.islower(), token.isascii()) for token in (text, other)}
-    return len(kinds) == 1 and text.strip().casefold() != other.strip().casefold()
+    (kinds, word), (other_kinds, other_word) = (
+        ((token[:1].isspace(), token.strip().isalpha(), token.islower(), token.isascii()), token.strip().casefold())
+        for token in (text, other)
+    )
+    return kinds == other_kinds and word != other_word
 
 
 UNFAMILIAR_FRACTION = 0.75  # mean surprisal of a prompt, as a part of an even guess's
