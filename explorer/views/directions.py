@@ -210,14 +210,14 @@ def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
 
 
 def directions_sentence(trace: Trace, selection: Selection) -> str:
-    """Return which token's stream has the cosine furthest from 0 with the direction, and what adding it does."""
-    cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))  # (L + 1, T)
-    index = int(np.abs(cosines).argmax())
-    value, position = cosines.flat[index], index % len(trace)
+    """Return where the query's stream has the cosine furthest from 0 with the direction, and what adding it does."""
+    cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
+    depth = int(np.abs(cosines).argmax())
     pointing = translate(
-        POINTS_AGAINST if value < 0 else POINTS_ALONG,
-        token=quote_token(trace.tokens[position]),
-        cosine=format_number(value),
+        POINTS_AGAINST if cosines[depth] < 0 else POINTS_ALONG,
+        token=quote_token(trace.tokens[selection.query]),
+        depth=_("after layer {layer}", layer=depth - 1) if depth else _("at the embedding"),
+        cosine=format_number(cosines[depth]),
     )
     effect = ""
     with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
@@ -232,8 +232,8 @@ def directions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{pointing} {effect}".strip()
 
 
-POINTS_ALONG = N_("{token} points furthest along the direction (cosine {cosine}).")
-POINTS_AGAINST = N_("{token} points furthest against the direction (cosine {cosine}).")
+POINTS_ALONG = N_("{token} points furthest along the direction {depth} (cosine {cosine}).")
+POINTS_AGAINST = N_("{token} points furthest against the direction {depth} (cosine {cosine}).")
 
 VIEW = View(
     name="directions",

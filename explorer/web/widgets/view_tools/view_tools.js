@@ -423,8 +423,8 @@ export function runs(element) {
   }
 
   function startOptions() {
-    /** @type {HTMLElement[]} */
     const similar = () => makeMove({ kind: "compare", with: "similar" });
+    /** @type {HTMLElement[]} */
     const options = [promptButton(), button(_("one word replaced"), similar, { title: _("The most unexpected word of the prompt, replaced by a similar one.") })];
     if (content.step) options.push(button(_("another training step"), () => compareWithModel(content.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
     if (content.models.length) options.push(modelList(_("another model")));
