@@ -422,8 +422,14 @@ class PageActions:
         return run_with_edits
 
     def keep_second_run(self, page_state: PageState, state: dict[str, Any]) -> PageState:
-        """Return the state with the raw state's second run, or without it if the two cannot be compared."""
-        with_other = replace(page_state, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
+        """Return the state with the raw state's second run, or without it if the two cannot be compared.
+
+        B follows the prompt if it is the one that was proposed for the prompt before.
+        """
+        other = None
+        if state.get("b.checkpoint"):
+            other = self.second_run.follow_prompt(PageState.parse(state), page_state.run)
+        with_other = replace(page_state, other=other)
         try:
             self.state_builder.runs.comparison(with_other)
         except USER_ERRORS as error:

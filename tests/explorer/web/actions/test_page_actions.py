@@ -63,6 +63,11 @@ def test_a_view_that_compares_reads_a_similar_prompt_beside_ones_own(page, state
     (position,) = differing
     nearest, _cosines = nearest_tokens(trace, written["prompt"][position], MAX_SIMILAR)
     assert compared["b.prompt"][position] in nearest
+    following = move(compared, "prompt", text="the fox")
+    differing = [a != b for a, b in zip(following["prompt"], following["b.prompt"], strict=True)]
+    assert text_of(page, following) == "the fox" and sum(differing) == 1
+    own = move(compared, "compare", text="a hen", **{"with": "prompt"})
+    assert move(own, "prompt", text="the fox")["b.prompt"] == own["b.prompt"]
     pair = PROMPT_PAIRS[1]
     example = move(move(state, "prompt", text=pair.clean) | {"view": "compare"}, "example_pair")
     partner = text_of(page, {"checkpoint": example["b.checkpoint"], "prompt": example["b.prompt"]})
