@@ -44,9 +44,6 @@ def press_patch(person, panel: str, text: str):
 def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_nothing(visitor):
     person = visitor(view="patching", checkpoint="tiny")
     pairs = person.page.locator("#prompt-pairs")
-    expect(pairs.locator("summary")).to_be_visible()
-    open_more(person)
-    person.page.locator("#runs").get_by_role("button", name="close B").click()
     expect(pairs.locator("summary")).to_be_hidden()
     pairs.get_by_role("button").nth(1).click()
     expect(person.page.locator("#strip-b .chip").first).to_be_visible()

@@ -95,7 +95,7 @@ def test_a_view_of_two_runs_compares_ones_own_prompt_at_once(newcomer):
     assert person.page.locator("#compare-streams").bounding_box()["y"] <= 230
     words = [person.page.locator(f"{strip} .chip").all_text_contents() for strip in ("#strip", "#strip-b")]
     assert words[0][0] == words[1][0] and sum(a != b for a, b in zip(*words, strict=True)) == 1
-    expect(person.page.locator("#strip-b .meaning")).to_have_text("more unexpected in B")
+    expect(person.page.locator("#strip-b .meaning")).to_have_text("surprises B more")
     person.page.locator("#runs .about").click()
     box.fill("I had a day")
     box.press("Enter")

@@ -84,8 +84,8 @@ class TokenStrip(HtmlWidget):
             colour=_("colour"),
         )
         meaning = fill_template(  # with two runs
-            '<span class="meaning"><i></i> {meaning}</span>',
-            meaning=_("more unexpected in A") if run == "a" else _("more unexpected in B"),
+            '<span class="meaning"><span><i></i> {meaning}</span></span>',
+            meaning=_("surprises A more") if run == "a" else _("surprises B more"),
         )
         parts = fill_template(
             '<p class="parts" hidden>{told}</p>',
