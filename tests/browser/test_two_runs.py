@@ -88,7 +88,7 @@ def expect_both_beside_each_other(person):
 
 
 def test_a_view_of_two_runs_compares_ones_own_prompt_at_once(newcomer):
-    person = newcomer().open("compare", text="I had a nice day at the beach")
+    person = newcomer().open("compare", depth="story", text="I had a nice day at the beach")
     box = person.page.get_by_role("textbox", name="the other prompt")
     expect(person.page.locator("#compare-streams .plot")).to_be_visible()
     expect(box).to_be_hidden()

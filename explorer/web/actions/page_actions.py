@@ -15,7 +15,7 @@ from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
-from explorer.views import VIEW_BY_NAME, unknown_view_message
+from explorer.views import STORY_STEPS, VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
 from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
@@ -248,7 +248,10 @@ class PageActions:
         if self.lessons and query.get("lesson"):
             query = self.lessons.complete_query(query, self.checkpoint)
         query = view_field | query
-        page_state, settings = self.with_example_pair(self.parse_query(query)), GenerationSettings.parse(query)
+        page_state, settings = self.parse_query(query), GenerationSettings.parse(query)
+        if page_state.selection.depth == "story" and VIEW_BY_NAME[page_state.selection.view] not in STORY_STEPS:
+            page_state = replace(page_state, selection=replace(page_state.selection, depth=Selection.depth))
+        page_state = self.with_example_pair(page_state)
         change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
