@@ -1,16 +1,16 @@
 // @ts-check
 // The page around the figures: model menu, depth switch, language menu, explanatory texts and the glossary.
 import { changeModel, goToTop, nextStepButton, select } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
+import { button, find, findAll, setHidden, make, setText, span, toggleFold } from "../../static/dom.js";
 import { makeLink, writeUrl } from "../../static/history.js";
-import { _, language, rememberLanguage } from "../../static/translations.js";
-import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
+import { _, language, storeLanguage } from "../../static/translations.js";
+import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 
-/** @param {HTMLElement} element */
+/** The menu of models. @param {HTMLElement} element */
 export function picker(element) {
   const box = find(element, ".picker"), list = box.querySelector("select");
   const canOpenModels = JSON.parse(box.dataset.opens);
@@ -36,13 +36,13 @@ export function picker(element) {
   update();
 }
 
-/** @param {HTMLElement} element */
+/** The switch of depths. @param {HTMLElement} element */
 export function modeSwitch(element) {
   const buttons = /** @type {HTMLButtonElement[]} */ (findAll(element, "button"));
   for (const button of buttons)
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
-      rememberDepth(mode);
+      storeDepth(mode);
       select(changeToDepth(mode));
     });
 
@@ -57,14 +57,14 @@ export function modeSwitch(element) {
   update();
 }
 
-/** @param {HTMLElement} element */
+/** The menu of languages. @param {HTMLElement} element */
 export function languageList(element) {
   const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
   setText(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
   list.addEventListener("change", () => {
     writeUrl();
-    rememberLanguage(list.value);
+    storeLanguage(list.value);
     const url = new URL(location.href);
     url.searchParams.set("lang", list.value);
     location.assign(url);
@@ -111,7 +111,7 @@ function markArrowLine(code) {
   return line ? [...colourVectorNames(before), make("mark", {}, ...colourVectorNames(line)), ...colourVectorNames(after)] : colourVectorNames(code);
 }
 
-/** @param {HTMLElement} element */
+/** A sentence, formula or listing of code, which the server sends. @param {HTMLElement} element */
 export function words(element) {
   const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
   const setOpen = () => { details.open = ["formula", "code"].includes(state.depth); };
@@ -128,16 +128,16 @@ export function words(element) {
     const isPlain = text.classList.contains("prose"), newText = content || "";
     if (isPlain) setText(text, newText); // keeps the marked terms in it
     else if (text.textContent !== newText) text.replaceChildren(...(text.classList.contains("code") ? markArrowLine(newText) : colourVectorNames(newText)));
-    hide(element, !content);
+    setHidden(element, !content);
     const markedLine = text.querySelector("mark");
     if (markedLine) text.scrollTop += markedLine.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // scrolls within its box
     if (boxBefore?.height && content) limitLayoutShift(text, boxBefore);
   };
-  hide(element, !text.textContent);
+  setHidden(element, !text.textContent);
   onContent(element, writeText);
 }
 
-/** @param {HTMLElement} element */
+/** The end of a story step: the next step, and a link to the view with the numbers. @param {HTMLElement} element */
 export function numbersViewLink(element) {
   const line = find(element, ".in-full"), next = nextStepButton(widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length));
   const buttons = next ? [next] : [ // after the last step
@@ -148,7 +148,7 @@ export function numbersViewLink(element) {
   onContent(element, (content) => line.replaceChildren(...buttons, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
 }
 
-/** @param {HTMLElement} element */
+/** A button that unfolds a part of the page. @param {HTMLElement} element */
 export function fold(element) {
   const button = find(element, ".fold");
   button.addEventListener("click", () => {
@@ -157,7 +157,7 @@ export function fold(element) {
   });
 }
 
-/** @param {HTMLElement} element */
+/** The list of terms. @param {HTMLElement} element */
 export function glossary(element) {
   const [forms, meanings] = JSON.parse(find(element, "dl").dataset.known), details = find(element, "details");
   explainTerms(forms, meanings);
@@ -165,6 +165,6 @@ export function glossary(element) {
   details.addEventListener("toggle", () => {
     if (!(/** @type {HTMLDetailsElement} */ (details)).open || !state.checkpoint) return;
     for (const meaning of findAll(element, ".first dd"))
-      call("define", [state, meaning.dataset.entry]).then((definition) => setText(meaning, definition), () => {}); // on failure the general definition stays
+      callServer("define", [state, meaning.dataset.entry]).then((definition) => setText(meaning, definition), () => {}); // on failure the general definition stays
   });
 }

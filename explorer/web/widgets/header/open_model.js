@@ -1,7 +1,7 @@
 // @ts-check
 // Opening a model from the Hugging Face Hub, a path or a file; and the comparison of the open model with another implementation.
 import { requestUpdate, changeModel } from "../../static/page_actions.js";
-import { call, Refused, visitor } from "../../static/server_connection.js";
+import { callServer, RefusedError, clientId } from "../../static/server_connection.js";
 import { formatDuration, followJob, isJobRunning, cancelJob, onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
@@ -9,7 +9,7 @@ import { state } from "../../static/page_state.js";
 
 const HEADER_BYTES = 1 << 16; // enough for the server to identify any file type
 
-/** @param {HTMLElement} element */
+/** The form that opens a model, and the result of its comparison. @param {HTMLElement} element */
 export function openModel(element) {
   const box = find(element, ".open-model"), form = find(box, "form"), input = box.querySelector("input");
   const opening = find(box, ".opening"), comparison = find(box, ".check"), startedJobs = new Set();
@@ -31,9 +31,9 @@ export function openModel(element) {
     const name = input.value.trim();
     if (!name) return;
     opening.replaceChildren(_("looking it up…"));
-    try { offerModel(name, await call("model_needs", [name])); } catch (error) { showError(error); }
+    try { offerModel(name, await callServer("model_needs", [name])); } catch (error) { showError(error); }
   }
-  const showError = (error) => opening.replaceChildren(span("error", error instanceof Refused ? error.message : ""));
+  const showError = (error) => opening.replaceChildren(span("error", error instanceof RefusedError ? error.message : ""));
 
   // A file that is chosen, or dropped anywhere on the page, is uploaded and opened by its path on the server.
   if (fileInput) {
@@ -62,7 +62,7 @@ export function openModel(element) {
       const headers = { "X-File-Name": encodeURIComponent(file.name) };
       const response = await fetch("explorer/upload", { method: "POST", headers, body, signal: abortController.signal });
       const { path, detail } = await response.json();
-      if (!response.ok) throw new Refused(detail);
+      if (!response.ok) throw new RefusedError(detail);
       input.value = path;
       lookUpModel();
     } catch (error) { if (!abortController.signal.aborted) showError(error); }
@@ -93,7 +93,7 @@ export function openModel(element) {
       opening.replaceChildren(bar, progressText, button(_("Cancel"), () => { cancelJob(job); opening.replaceChildren(); }));
     }
     show({ state: "waiting", done: 0, of: 1, seconds: 0, error: "" });
-    followJob(job, ["begin_opening", [name, visitor]], show, () => {
+    followJob(job, ["begin_opening", [name, clientId]], show, () => {
       close();
       changeModel(checkpoint);
     });
@@ -103,7 +103,7 @@ export function openModel(element) {
   function startComparison(job, words) {
     startedJobs.add(job);
     const showResult = () => comparison.replaceChildren(words);
-    followJob(job, ["begin_check", [state.checkpoint, visitor]], (progress) => {
+    followJob(job, ["begin_check", [state.checkpoint, clientId]], (progress) => {
       if (!progress || !isJobRunning(progress)) return showResult();
       comparison.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => cancelJob(job)));
     }, () => requestUpdate("show"));

@@ -1,7 +1,7 @@
 // @ts-check
 // The search dialog, which finds and opens everything with a name on the page; and the list of keyboard shortcuts.
 import { changeModel, chooseCheckpoint, interventions, goToTop, select, toggleIntervention } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
 import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
@@ -47,7 +47,7 @@ async function goToFigure(view, figure, change = {}) {
 
 /** Make a token the target, and list it among the next tokens. @param {number} id */
 async function goToToken(id) {
-  const target = await call("rank_of_token", [state, id]).catch(() => null);
+  const target = await callServer("rank_of_token", [state, id]).catch(() => null);
   if (target) select({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
@@ -226,7 +226,7 @@ const lowerCaseVocabularies = new WeakMap();
 function fetchIndex() {
   const model = modelName(state.checkpoint);
   if (indexRequest?.model !== model) {
-    const index = call("search_index", [state]);
+    const index = callServer("search_index", [state]);
     indexRequest = { model, index };
     index.catch(() => { indexRequest = null; });
   }
@@ -312,7 +312,7 @@ function makeSearch() {
     abortController.abort();
     abortController = new AbortController();
     if (!index || index.vocabulary || !input.value.trim()) return;
-    const matches = await call("find_tokens", [state, input.value], abortController.signal).catch(() => []);
+    const matches = await callServer("find_tokens", [state, input.value], abortController.signal).catch(() => []);
     const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text), score: (normalize(text) === normalize(input.value) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
     if (tokenMatches.length) show(tokenMatches);
   }
@@ -378,7 +378,7 @@ export function openKeys() {
   if (!keysDialog.open) keysDialog.showModal();
 }
 
-/** @param {HTMLElement} element */
+/** The button that opens the search. @param {HTMLElement} element */
 export function searchButton(element) {
   find(element, ".open").addEventListener("click", () => openSearch());
 }

@@ -3,7 +3,7 @@
 // second window; and the menu of saved slides.
 import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
+import { button, makeDropdown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -238,7 +238,7 @@ const PRESENTING = "presenting";
 const FIELDS = ["layer", "head"]; // fields of the selection that a slide names
 const FOLLOW_MS = 200; // interval of reading the prompt
 
-/** @param {HTMLElement} element */
+/** The full-screen stage of a presentation. @param {HTMLElement} element */
 export function stage(element) {
   const box = find(element, ".stage"), head = find(box, "header"), blackout = find(box, ".blackout"), pointer = find(box, ".pointer");
   const notes = notesWindow(onKey);
@@ -333,9 +333,9 @@ export function stage(element) {
   const selectionList = (field) => document.querySelector(`#view .tabitem:not([hidden]) select[data-field=${field}]`);
 
   // Select the next or previous head, continuing in the neighbouring layer.
-  function stepHead(by) {
-    const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, at = state.layer * heads + state.head + by;
-    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) select({ layer: Math.floor(at / heads), head: at % heads });
+  function stepHead(offset) {
+    const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, headIndex = state.layer * heads + state.head + offset;
+    if (!find(box, ".head-step").hidden && headIndex >= 0 && headIndex < layers * heads) select({ layer: Math.floor(headIndex / heads), head: headIndex % heads });
   }
 
   // Return the prompt of the figure; when comparing, those of the runs shown.
@@ -371,9 +371,9 @@ export function stage(element) {
   const isInFigure = (target) => focusMovedByTab && Boolean(target.closest?.(IN_FIGURE));
 
   // Hide the ring around the pointer, as it pointed at the previous slide.
-  function go(by) {
+  function go(offset) {
     pointer.hidden = true;
-    deck.go(by);
+    deck.go(offset);
   }
 
   const COMMANDS = { next: () => go(1), back: () => go(-1), first: () => go(-Infinity), last: () => go(Infinity), "head-back": () => stepHead(-1), "head-next": () => stepHead(1), black: () => toggleBlackout(), leave: leavePresentation, notes: openNotes };
@@ -419,13 +419,13 @@ export function stage(element) {
   onPresent(beginPresentation);
 }
 
-/** @param {HTMLElement} element */
+/** The menu of saved slides. @param {HTMLElement} element */
 export function presentMenu(element) {
   const list = find(element, ".list"), rows = find(list, ".slides"), notice = find(list, ".told");
   const receivedNotice = find(list, ".brought");
   let slides = storedSlides(), lastMoved = 0; // index of the slide that was moved last
 
-  const { show, hide } = dropDown(find(element, ".open"), list, {
+  const { show, hide } = makeDropdown(find(element, ".open"), list, {
     fill() {
       setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
@@ -478,13 +478,13 @@ export function presentMenu(element) {
     storeSlides(slides);
   }
 
-  /** Move a slide. The focus stays on its button; a double click moves the same slide again, though another is under the pointer. @param {MouseEvent} event @param {number} i @param {number} by */
-  function move({ detail: clicks }, i, by) {
-    const from = clicks > 1 ? lastMoved : i, to = from + by;
+  /** Move a slide. The focus stays on its button; a double click moves the same slide again, though another is under the pointer. @param {MouseEvent} event @param {number} i @param {number} offset */
+  function move({ detail: clicks }, i, offset) {
+    const from = clicks > 1 ? lastMoved : i, to = from + offset;
     if (to < 0 || to >= slides.length) return;
     setSlides(moveItem(slides, from, to), _("Now slide {number}.", { number: to + 1 }));
     lastMoved = to;
-    const buttons = slideButtons(to), buttonIndex = by < 0 ? 2 : 3;
+    const buttons = slideButtons(to), buttonIndex = offset < 0 ? 2 : 3;
     (buttons[buttonIndex].disabled ? buttons[5 - buttonIndex] : buttons[buttonIndex]).focus();
   }
   const slideButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));

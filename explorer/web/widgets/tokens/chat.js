@@ -25,7 +25,7 @@ export function setRole(chip, role) {
 /** Return an entry of the strip's legend. @param {string} role */
 export const roleLegendItem = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
 
-/** @param {HTMLElement} element */
+/** The form of a conversation. @param {HTMLElement} element */
 export function chatForm(element) {
   const [chat, text] = /** @type {HTMLButtonElement[]} */ (findAll(element, "[data-written]"));
   const form = /** @type {HTMLFormElement} */ (find(element, "form")), turns = find(form, ".turns"), reply = find(form, ".reply");

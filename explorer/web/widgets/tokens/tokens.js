@@ -4,12 +4,12 @@
 import { makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
-import { _, messagePieces, ngettext } from "../../static/translations.js";
+import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
 
-/** @param {HTMLElement} element */
+/** The strip of a text's tokens. @param {HTMLElement} element */
 export function tokenStrip(element) {
   const strip = find(element, ".strip"), shadeSelect = element.querySelector("select"), parts = find(element, ".parts");
   const beginningOption = find(element, ".beginning"), beginningBox = beginningOption.querySelector("input"), legend = find(element, ".roles");
@@ -133,7 +133,7 @@ export function tokenStrip(element) {
   onContent(element, draw);
 }
 
-/** @param {HTMLElement} element */
+/** The summary of the text and its next token. @param {HTMLElement} element */
 export function brief(element) {
   const line = find(element, ".brief");
   line.addEventListener("click", () => find(document, "#prompt textarea").focus());
@@ -144,14 +144,14 @@ export function brief(element) {
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
-    const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
+    const pieces = splitMessage(_("{text}: next {next}, probability {probability}"), values);
     line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
   });
 }
 
-/** @param {HTMLElement} element */
+/** The prompt with the generated text. @param {HTMLElement} element */
 export function story(element) {
-  const text = focusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
+  const text = makeFocusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
     generated.replaceChildren(...textNodes(value.generated));
@@ -163,7 +163,7 @@ export function story(element) {
 
 const STEP_MS = 500;
 
-/** @param {HTMLElement} element */
+/** Buttons and a slider that replay the generated tokens. @param {HTMLElement} element */
 export function playback(element) {
   const status = find(element, ".told"), slider = element.querySelector("input");
   const [back, play, forward] = element.querySelectorAll("button");
@@ -201,7 +201,7 @@ export function playback(element) {
     "The end: {count} tokens added.",
     total,
   );
-  const textBetween = (index, total) => messagePieces(
+  const textBetween = (index, total) => splitMessage(
     _("step {step} of {total}: after {token} the model wrote {next}"),
     { step: generation.unseen + index + 1, total, token: tokenNode(index), next: tokenNode(index + 1) },
   );
@@ -247,7 +247,7 @@ export function playback(element) {
   onContent(element, show);
 }
 
-/** @param {HTMLElement} element */
+/** The tree of continuations. @param {HTMLElement} element */
 export function branches(element) {
   const list = find(element, ".tree"), table = find(element, ".leaves"), body = find(table, "tbody");
   let rows = [];
@@ -324,7 +324,7 @@ const STORAGE_KEY = "explorer:visited";
 const PROMPT_DELAY_MS = 500; // Gradio updates the prompt's text after the page's state, without an event
 const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 
-/** @param {HTMLElement} element */
+/** The card for guessing the next word. @param {HTMLElement} element */
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), result = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
@@ -391,7 +391,7 @@ export function guess(element) {
   if (nextButton) find(result, "p").prepend(nextButton);
   card.inert = true; // until the first response
   updateCard(); // before the first paint
-  listenFor(element, document, "focusout", scrollPromptToEnd);
+  listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
   onState(element, () => {
     updateAnswerCover();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);

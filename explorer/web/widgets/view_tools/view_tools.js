@@ -2,19 +2,19 @@
 // Controls of a view: fields of the selection, interventions, lists and pairs of prompts, the second run, and the
 // training step.
 import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
 
-/** @param {HTMLElement} element */
+/** The lists that select a view's layer, head, token and other fields. @param {HTMLElement} element */
 export function choosers(element) {
-  const box = find(element, ".choosers"), fold = foldButton();
+  const box = find(element, ".choosers"), fold = makeFoldButton();
   let labels = new Map(), shownChoices = []; // JSON of a choice -> its label
 
   // Unchanged lists stay in place and keep the focus. During generation Python sends only the lists of tokens (`all` is
@@ -44,8 +44,8 @@ export function choosers(element) {
     return label;
   }
 
-  function listLabel(field, title, options, most) {
-    const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
+  function listLabel(field, title, options, max) {
+    const range = { type: "number", min: 0, max, title: _("0 to {most}", { most: max }) };
     if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
     return make("label", {}, span("", title), make("select", { dataset: { field } }, ...items));
@@ -106,9 +106,9 @@ function applyEdits(newEdits) {
   lastEdits = state.edits;
 }
 
-/** @param {HTMLElement} element */
+/** The controls of interventions. @param {HTMLElement} element */
 export function whatIfs(element) {
-  const box = find(element, ".what-ifs"), fold = foldButton(), moreButton = button("", () => {
+  const box = find(element, ".what-ifs"), fold = makeFoldButton(), moreButton = button("", () => {
     toggleFold(moreButton);
     writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
@@ -205,7 +205,7 @@ function makeControl(offer, appliesHere) {
   };
 }
 
-/** @param {HTMLElement} element */
+/** The list of a run's interventions, each with a button to undo it. @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
   const effectLink = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
@@ -216,15 +216,15 @@ export function changes(element) {
   function listEdits(target, editList) {
     const heads = editList.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
     /** @type {HTMLElement[]} */
-    const buttons = editList.map(([edit, described], i) => {
-      const description = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : described;
+    const buttons = editList.map(([edit, fullDescription], i) => {
+      const description = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : fullDescription;
       return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description });
     });
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
     const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
     const template = target === "edits" ? changedSentence : _("B is changed: {changes}");
-    return editList.length ? [span("of", ...messagePieces(template, { changes: buttons }))] : [];
+    return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 
   /** Keep the pressed control under the pointer. @param {() => void} update */
@@ -234,26 +234,26 @@ export function changes(element) {
     if (control) scrollBy({ top: control.getBoundingClientRect().top - topBefore, behavior: "instant" });
   }
 
-  hide(element, true);
+  setHidden(element, true);
   let content = { edits: [] }, depth = "";
   const draw = () => keepControlInPlace(() => {
     depth = document.body.dataset.depth ?? "";
-    hide(element, !Object.values(content).some((editList) => editList.length));
+    setHidden(element, !Object.values(content).some((editList) => editList.length));
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
-  onContent(element, (made) => { content = made; draw(); });
+  onContent(element, (newContent) => { content = newContent; draw(); });
   onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
 
-/** @param {HTMLElement} element */
+/** The two lists of prompts that define a direction. @param {HTMLElement} element */
 export function promptLists(element) {
   const boxes = /** @type {HTMLTextAreaElement[]} */ (findAll(element, "textarea"));
   const makeButton = find(element, "button"), errorLine = find(element, ".error");
   let drawnLists = ""; // JSON of the lists first shown; the user's text stays until Python sends others
 
   onContent(element, (content) => {
-    hide(element, !content);
+    setHidden(element, !content);
     errorLine.textContent = ""; // an error of the previous content
     if (!content) return;
     makeButton.textContent = content.make;
@@ -265,12 +265,12 @@ export function promptLists(element) {
 
   makeButton.addEventListener("click", async () => {
     errorLine.textContent = "";
-    try { select({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
-    catch (error) { if (error instanceof Refused) errorLine.textContent = error.message; }
+    try { select({ direction: await callServer("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    catch (error) { if (error instanceof RefusedError) errorLine.textContent = error.message; }
   });
 }
 
-/** @param {HTMLElement} element */
+/** The pairs of prompts to compare. @param {HTMLElement} element */
 export function promptPairs(element) {
   const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs")), menuList = find(menu, "div"), inlineList = find(element, ".ready");
   closeMenu(menu);
@@ -290,20 +290,20 @@ export function promptPairs(element) {
     });
 }
 
-/** @param {HTMLElement} element */
+/** Advice on how to end the prompt, with a prompt to use instead. @param {HTMLElement} element */
 export function advice(element) {
   const line = find(element, ".advice");
 
   function show({ words, offer }) {
-    hide(element, !words);
+    setHidden(element, !words);
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
-    const use = () => runPrompt(offer, true);
-    line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
+    const usePrompt = () => runPrompt(offer, true);
+    line.append(button(_("Use this prompt: {end}", { end }), usePrompt, { title: offer }));
   }
 
-  hide(element, true);
+  setHidden(element, true);
   onContent(element, show);
 }
 
@@ -377,8 +377,8 @@ function stepSlider(box, target, name) {
     if (JSON.stringify(content) !== JSON.stringify(moments)) {
       moments = content;
       slider.max = String(lastIndex());
-      const every = Math.ceil(moments.length / MAX_TICKS);
-      ticks.replaceChildren(...moments.map(([, , text], i) => makeTick(text, i / lastIndex(), lastIndex() - i, every)));
+      const labelInterval = Math.ceil(moments.length / MAX_TICKS);
+      ticks.replaceChildren(...moments.map(([, , text], i) => makeTick(text, i / lastIndex(), lastIndex() - i, labelInterval)));
     }
     update();
   }
@@ -403,7 +403,7 @@ function makeTick(text, share, fromLast, interval) {
   return node;
 }
 
-/** @param {HTMLElement} element */
+/** The controls of the second run. @param {HTMLElement} element */
 export function runs(element) {
   const box = find(element, ".runs"), startControls = find(box, ".ways"), comparisonControls = find(box, ".two"), stepBox = find(document, "#series .series + .training-step"); // below A's slider
   const stepControl = stepSlider(stepBox, "b.checkpoint", _("step of the training of B"));
@@ -533,7 +533,7 @@ export function runs(element) {
   onContent(element, draw);
 }
 
-/** @param {HTMLElement} element */
+/** The slider and player of training steps. @param {HTMLElement} element */
 export function series(element) {
   const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
   const stepControl = stepSlider(box, "checkpoint", _("step of its training"));
