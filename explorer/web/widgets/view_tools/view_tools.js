@@ -486,7 +486,7 @@ export function runs(element) {
     return [
       runSwitch,
       makeMoreButton(),
-      promptButton({ className: "about", title: `${_("another prompt")}\n${about}` }, `✎ ${_("B: {about}", { about })}`),
+      promptButton({ className: "about", title: `${_("another prompt")}\n${about}` }, _("B: {about}", { about })),
       span("seldom", ...moreControls),
     ];
   }
