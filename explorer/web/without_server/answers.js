@@ -18,7 +18,7 @@ import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } fr
 
 /** State of the page. @typedef {Record<string, any>} State */
 /** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
-/** @typedef {import("./views.js").About} About */
+/** @typedef {import("./views.js").ViewContext} ViewContext */
 
 /** @type {Map<string, Promise<Model>>} */
 const models = new Map();
@@ -44,7 +44,7 @@ export function visibleIds({ prompt, generated, dropped }, { config }) {
 }
 
 /** Open a state's run with its selection clamped to the run: the prediction's numbers, and functions that call the worker.
- * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<About>} */
+ * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<ViewContext>} */
 export async function openRun(state, isTraced = true) {
   const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
   const edits = interventionsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await callWorker("prediction", { run, position, isTraced });

@@ -25,7 +25,7 @@ const functions = {
   },
   listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
   walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
-  lesson_sheet: async (state, name, place) => (await import("./lessons/lesson.js")).packSheet(name, place),
+  lesson_sheet: async (state, name, index) => (await import("./lessons/lesson.js")).packSheet(name, index),
 };
 
 /** @param {string} name @param {any[]} args */
@@ -35,7 +35,7 @@ export async function callServer(name, args) {
 }
 
 /** Yield the lines of a response as they are computed. @param {{ about: string, state: any, action?: any, inspect?: any }} request @param {AbortSignal} signal */
-export async function* responseLines({ about, state, action, inspect }, signal) {
+export async function* responseLines({ about: scope, state, action, inspect }, signal) {
   try {
     if (action) {
       const update = await applyAction(action, state);
@@ -43,7 +43,7 @@ export async function* responseLines({ about, state, action, inspect }, signal) 
       if (!update.done) return;
       state = { ...state, ...update.change };
     }
-    for await (const contents of stateContents(about, state)) {
+    for await (const contents of stateContents(scope, state)) {
       if (signal.aborted) throw signal.reason;
       yield { contents, version: state.checkpoint };
       if (inspect) yield { inspection: await deriveText(state, inspect) };

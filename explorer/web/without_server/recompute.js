@@ -187,7 +187,7 @@ export function readPart(trace, { name, index }) {
   const { config, weights } = trace.lm, isWeight = name in weights, data = isWeight ? weights[name] : trace.get(name).data, width = name.endsWith("down_proj.weight") ? config.d_ff : config.d_model;
   const shape = isWeight ? (/norm|bias$/.test(name) ? [data.length] : [data.length / width, width]) : trace.get(name).shape;
   const axes = shape.map((size, axis) => index[axis] ?? [null, null]).map((part, axis) => (typeof part === "number" ? [part] : Array.from({ length: (part[1] ?? shape[axis]) - (part[0] ?? 0) }, (_none, i) => i + (part[0] ?? 0))));
-  if (axes.some((indices, axis) => indices.some((place) => !(place >= 0 && place < shape[axis])))) return null; // no such part
-  const flatIndices = axes.reduce((all, axisIndices, axis) => all.flatMap((flatIndex) => axisIndices.map((place) => flatIndex * shape[axis] + place)), [0]);
-  return { data: Float64Array.from(flatIndices, (place) => data[place]), shape: axes.filter((_places, axis) => typeof index[axis] !== "number").map(({ length }) => length) };
+  if (axes.some((indices, axis) => indices.some((axisIndex) => !(axisIndex >= 0 && axisIndex < shape[axis])))) return null; // no such part
+  const flatIndices = axes.reduce((all, axisIndices, axis) => all.flatMap((flatIndex) => axisIndices.map((axisIndex) => flatIndex * shape[axis] + axisIndex)), [0]);
+  return { data: Float64Array.from(flatIndices, (flatIndex) => data[flatIndex]), shape: axes.filter((_places, axis) => typeof index[axis] !== "number").map(({ length }) => length) };
 }

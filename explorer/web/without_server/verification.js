@@ -12,31 +12,31 @@ import { compareValues } from "./recompute.js";
 import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
-/** @typedef {import("./views.js").About} About @typedef {import("./recompute.js").Check} Check */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {import("./recompute.js").Check} Check */
 /** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // failed checks that a message names
 
-/** Yield the verifications of figures. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {About} about */
-export async function* packMarks(view, panels, about) {
+/** Yield the verifications of figures. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {ViewContext} context */
+export async function* packMarks(view, panels, context) {
   for (const { name, verify } of panels) {
-    const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(about);
-    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(about, declared) : null };
+    const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
+    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(context, declared) : null };
   }
 }
 
 /** @param {Check[]} checks */
 const largestError = (checks) => formatNumber(checks.reduce((max, { error }) => (error <= max ? max : error), 0));
 
-/** @param {About} about @param {Declared} declared */
-async function verifyPanel(about, { kind, names: templates, against }) {
-  if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(about.layer)))) };
-  const { config } = about, formulas = modelFormulas(about), hasFormula = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
-  const names = templates.map((name) => name.replace("{layer}", String(about.layer))).filter((name) => hasFormula(name) || name.endsWith(".weight"));
+/** @param {ViewContext} context @param {Declared} declared */
+async function verifyPanel(context, { kind, names: templates, against }) {
+  if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(context.layer)))) };
+  const { config } = context, formulas = modelFormulas(context), hasFormula = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
+  const names = templates.map((name) => name.replace("{layer}", String(context.layer))).filter((name) => hasFormula(name) || name.endsWith(".weight"));
   const expanded = [...new Set(names.filter(hasFormula).flatMap((name) => (name.includes("*") ? range(config.num_layers).map((layer) => name.replace("*", String(layer))) : [name])))];
   /** @type {Map<string, Check & { inputs?: string[] }>} */
   const checks = new Map();
-  for (const name of expanded) checks.set(name, await about.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
+  for (const name of expanded) checks.set(name, await context.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
   const values = joinNames(names), checkList = [...checks.values()];
   if (kind === "captured") {
     const inputs = joinNames(checkList.flatMap(({ inputs: inputNames }) => inputNames ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
@@ -44,7 +44,7 @@ async function verifyPanel(about, { kind, names: templates, against }) {
   }
   const texts = checkList.length ? [_("inputs recomputed, largest error {error}", { error: largestError(checkList) })] : [], source = _("worked out from {values}", { values });
   if (against) {
-    const comparisonName = lookUpMessage(against), check = await COMPARISONS[against](about);
+    const comparisonName = lookUpMessage(against), check = await COMPARISONS[against](context);
     checks.set(comparisonName, check);
     texts.unshift(_("{compared}, off by {error}", { compared: comparisonName, error: formatNumber(check.error) }));
   }
@@ -63,37 +63,37 @@ function fromChecks(checks, words, details) {
 
 // Totals of analyses, compared with captured values.
 
-/** Return the sizes of the terms of logits after the query: ‖final norm‖ ‖row‖ of each. @param {About} about @param {number[]} ids */
-async function logitSizes(about, ids) {
-  const norm = async (name, index) => Math.hypot(...(await readValue(about, name, index)).data), finalNorm = await norm("final_norm", about.position);
+/** Return the sizes of the terms of logits after the query: ‖final norm‖ ‖row‖ of each. @param {ViewContext} context @param {number[]} ids */
+async function logitSizes(context, ids) {
+  const norm = async (name, index) => Math.hypot(...(await readValue(context, name, index)).data), finalNorm = await norm("final_norm", context.position);
   return Promise.all(ids.map(async (id) => finalNorm * (await norm("lm_head.weight", id))));
 }
 
-/** Return the sum of all components' contributions, and the size of its terms. @param {About} about */
-async function sumComponents(about) {
-  const components = await attribution(about), { token, positions, heads, biases, feed_forward, shift } = components, contributions = [token, positions, ...heads, ...biases, ...feed_forward, shift];
-  const logitTermSizes = await logitSizes(about, [about.tokenId, about.contrastId].filter((id) => id !== null));
+/** Return the sum of all components' contributions, and the size of its terms. @param {ViewContext} context */
+async function sumComponents(context) {
+  const components = await attribution(context), { token, positions, heads, biases, feed_forward, shift } = components, contributions = [token, positions, ...heads, ...biases, ...feed_forward, shift];
+  const logitTermSizes = await logitSizes(context, [context.tokenId, context.contrastId].filter((id) => id !== null));
   return { ...components, total: sum(contributions), own: sum(contributions.map(Math.abs)), size: sum(contributions.map(Math.abs)) + sum(logitTermSizes) };
 }
 
-/** @param {About} about @returns {Promise<Check>} */
-async function checkComponentSum(about) {
-  const { total, logit, size } = await sumComponents(about);
+/** @param {ViewContext} context @returns {Promise<Check>} */
+async function checkComponentSum(context) {
+  const { total, logit, size } = await sumComponents(context);
   return compareValues([total], [logit], [size], TOLERANCE);
 }
 
-/** Message that names a comparison -> its check. @type {Record<string, (about: About) => Promise<Check>>} */
+/** Message that names a comparison -> its check. @type {Record<string, (context: ViewContext) => Promise<Check>>} */
 const COMPARISONS = {
   "the sum of all parts against the captured logit": checkComponentSum,
-  async "the sum of all curves and other parts against the captured logit"(about) {
-    const { total, logit, size, own, heads } = await sumComponents(about), { sources } = await wholeModelNumbers(about), T = about.tokens.length;
+  async "the sum of all curves and other parts against the captured logit"(context) {
+    const { total, logit, size, own, heads } = await sumComponents(context), { sources } = await wholeModelNumbers(context), T = context.tokens.length;
     const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), headCheck = compareValues(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);
     const curveTotal = total - sum(heads) + sum(sources.effects) + sum(sources.changed), totalCheck = compareValues([curveTotal], [logit], [size], TOLERANCE);
     return { error: Math.max(totalCheck.error, headCheck.error), times: Math.max(totalCheck.times, headCheck.times) };
   },
-  async "the sum of the pairs against the captured score"(about) {
-    const { layer, head, position: query, key, dHead } = about, block = `blocks.${layer}.attn`, [q, k, qRotated, kRotated, score, queryAngles, keyAngles] = await Promise.all([
-      readValue(about, `${block}.q`, head, query), readValue(about, `${block}.k`, head, key), readValue(about, `${block}.q_rot`, head, query), readValue(about, `${block}.k_rot`, head, key), readValue(about, `${block}.scores`, head, query, key), readValue(about, "rope.angles", query), readValue(about, "rope.angles", key),
+  async "the sum of the pairs against the captured score"(context) {
+    const { layer, head, position: query, key, dHead } = context, block = `blocks.${layer}.attn`, [q, k, qRotated, kRotated, score, queryAngles, keyAngles] = await Promise.all([
+      readValue(context, `${block}.q`, head, query), readValue(context, `${block}.k`, head, key), readValue(context, `${block}.q_rot`, head, query), readValue(context, `${block}.k_rot`, head, key), readValue(context, `${block}.scores`, head, query, key), readValue(context, "rope.angles", query), readValue(context, "rope.angles", key),
     ]);
     const terms = range(dHead / 2).map((pair) => {
       const [a, b, c, d] = [q.data[2 * pair], q.data[2 * pair + 1], k.data[2 * pair], k.data[2 * pair + 1]], angle = queryAngles.data[pair] - keyAngles.data[pair];
@@ -101,13 +101,13 @@ const COMPARISONS = {
     });
     return compareValues(score.data, [sum(terms) / Math.sqrt(dHead)], [(Math.hypot(...qRotated.data) * Math.hypot(...kRotated.data)) / Math.sqrt(dHead)], TOLERANCE);
   },
-  async "at the last depth against the captured logits"(about) {
-    const { logits, read: recomputed, sizes } = await about.ask("lastDepth", { position: about.position });
+  async "at the last depth against the captured logits"(context) {
+    const { logits, read: recomputed, sizes } = await context.ask("lastDepth", { position: context.position });
     return compareValues(logits, recomputed, sizes, TOLERANCE);
   },
 };
 
-/** Id of a figure's element -> subject of its verification, if that depends on the run or the selection. @type {Record<string, (about: About) => Declared>} */
+/** Id of a figure's element -> subject of its verification, if that depends on the run or the selection. @type {Record<string, (context: ViewContext) => Declared>} */
 const SPECIAL_DECLARATIONS = {
   "overview-whole"({ config, state }) {
     const suffix = config.position === "rope" ? "_rot" : "", cell = state.open === "cell" ? [`q${suffix}`, `k${suffix}`, "q", "k", "scores"].map((name) => `blocks.{layer}.attn.${name}`) : [];
@@ -126,7 +126,7 @@ const SPECIAL_DECLARATIONS = {
   "prediction-lens": lens, "prediction-path": lens,
 };
 
-/** @param {About} about @returns {Declared} */
+/** @param {ViewContext} context @returns {Declared} */
 function activations({ config }) { return { kind: "captured", names: [...(config.ffn === "swiglu" ? ["gate_pre", "gate"] : []), "up", "hidden"].map((name) => `blocks.{layer}.ffn.${name}`) }; }
 /** @returns {Declared} */
 function stages() { return { kind: "derived", names: ["blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post"] }; }

@@ -9,7 +9,7 @@ import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js"
 import { depthNames } from "./views/prediction.js";
 import { residualStream, updates } from "./views/residual.js";
 
-/** @typedef {import("./views.js").About} About @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
 
 const MAX_KEYS = 8, MAX_DIMENSIONS = 16, MAX_FRAMES = 24;
 
@@ -19,9 +19,9 @@ const displayNumber = (value, max, formatValue = formatNumber) => ({ text: value
 const displayNumbers = (values, formatValue) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs)), formatValue));
 const formatWeight = (weight) => formatFixed(weight, 4);
 
-/** Multiply each value by its weight, and add them up to the head's output. @param {About} about @param {number[]} keys */
-async function mixValues(about, keys) {
-  const { tokens, position, dHead } = about, truncate = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(about, "pattern"))[position], values = (await headRows(about, "v")).map(truncate), sum = truncate((await headRows(about, "z"))[position]);
+/** Multiply each value by its weight, and add them up to the head's output. @param {ViewContext} context @param {number[]} keys */
+async function mixValues(context, keys) {
+  const { tokens, position, dHead } = context, truncate = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(context, "pattern"))[position], values = (await headRows(context, "v")).map(truncate), sum = truncate((await headRows(context, "z"))[position]);
   const maxValue = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
   const strip = (label, vector, weight) => ({ label, weight: formatWeight(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, maxValue).share), first: formatNumber(vector[0]) });
   const strips = keys.map((key) => strip(escapeToken(tokens[key]), values[key], weights[key]));
@@ -31,9 +31,9 @@ async function mixValues(about, keys) {
   };
 }
 
-/** Walk through dot products, scaling, mask, softmax, and the weighted sum of the values. @param {About} about @returns {Promise<Walkthrough>} */
-async function attention(about) {
-  const { tokens, layer, head, position, key: chosen, dHead } = about, query = quoteToken(tokens[position]), scores = (await headRows(about, "scores"))[position], weights = (await headRows(about, "pattern"))[position];
+/** Walk through dot products, scaling, mask, softmax, and the weighted sum of the values. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function attention(context) {
+  const { tokens, layer, head, position, key: chosen, dHead } = context, query = quoteToken(tokens[position]), scores = (await headRows(context, "scores"))[position], weights = (await headRows(context, "pattern"))[position];
   const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasMaskedKey = keys.at(-1) > position, showsAllKeys = keys.filter((key) => key <= position).length === position + 1;
   const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
   const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
@@ -48,14 +48,14 @@ async function attention(about) {
     rows(_("Each is divided by {divisor}: the score.", { divisor: `√d = √${dHead} = ${formatNumber(Math.sqrt(dHead))}` }), 2),
     rows(hasMaskedKey ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
     rows(_("Softmax turns the scores into shares of 1: e to the power of each, divided by the sum of all."), 4),
-    await mixValues(about, keys.filter((key) => key <= position)),
+    await mixValues(context, keys.filter((key) => key <= position)),
   ] };
 }
 
-/** Walk through the selected token's residual stream, layer by layer. @param {About} about @returns {Promise<Walkthrough>} */
-async function layers(about) {
-  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await residualStream(about)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(about)).map(vectorNorm);
-  const { top, topProbabilities } = await about.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), stages = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
+/** Walk through the selected token's residual stream, layer by layer. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function layers(context) {
+  const { config, tokens, vocabulary, position } = context, token = quoteToken(tokens[position]), norms = (await residualStream(context)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(context)).map(vectorNorm);
+  const { top, topProbabilities } = await context.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), stages = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
   const segments = stages.map((_floor, i) => {
     const firstSentence = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(updateNorms[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });
     const guesses = top[i][0].map((id, rank) => ({ token: escapeToken(vocabulary[id]), ...displayNumber(topProbabilities[i][0][rank], 1) }));
@@ -64,13 +64,13 @@ async function layers(about) {
   return { title: _("{token} on its way up the layers", { token }), segments };
 }
 
-/** Walk through the rotation of the pair that adds most to the selected score: the query's pair by position, then the key's, then both with their angle. @param {About} about @returns {Promise<Walkthrough>} */
-async function rotation(about) {
-  const { config, tokens, position: query, key } = about;
+/** Walk through the rotation of the pair that adds most to the selected score: the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function rotation(context) {
+  const { config, tokens, position: query, key } = context;
   if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
-  const contributions = await scoreByPair(about), pair = argmax(contributions, Math.abs), angles = await rotationAngles(about), positionOf = { q: query, k: key };
-  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(about, name, positionOf[name]); return [name, { before: before[pair], after: after[pair] }]; })));
-  const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
+  const contributions = await scoreByPair(context), pair = argmax(contributions, Math.abs), angles = await rotationAngles(context), positionOf = { q: query, k: key };
+  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(context, name, positionOf[name]); return [name, { before: before[pair], after: after[pair] }]; })));
+  const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((index) => quoteToken(tokens[index]));
   const hand = (name, [a, b]) => ({ name, x: a / maxLength, y: b / maxLength, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
   function frames(name) {
     const position = positionOf[name], { before: [a, b], after } = hands[name], endAngle = angles[position][pair], count = Math.min(position + 1, MAX_FRAMES), turningPositions = [...new Set(range(count).map((i) => Math.round((i * position) / (count - 1))))].slice(0, -1);
@@ -86,5 +86,5 @@ async function rotation(about) {
   ] };
 }
 
-/** Walkthroughs by their names in Python. @type {Record<string, (about: About) => Promise<Walkthrough>>} */
+/** Walkthroughs by their names in Python. @type {Record<string, (context: ViewContext) => Promise<Walkthrough>>} */
 export const WALKTHROUGHS = { attention, rotation, layers };

@@ -16,18 +16,18 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 /** Return the ids of the target and the contrast token; the latter may be null. @param {number[]} order @param {any} state */
 export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order[target - 1], contrastId: rival ? order[rival - 1] : null });
 
-/** Return the numbers of all components from the worker. @param {import("./views.js").About} about */
+/** Return the numbers of all components from the worker. @param {import("./views.js").ViewContext} context */
 export const wholeModelNumbers = ({ once, ask, position, tokenId, contrastId }) => once("overview", () => ask("overview", { position, tokenId, contrastId }));
 
 /** Return the view's contents by element id. @param {Shown} input */
 export async function packWholeModel(input) {
   const { tokens, position, vocabulary, order, state } = input, ids = targetAndContrast(order, state);
-  const about = { ...input, ...ids, best: largestSource(input), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
-  const cell = state.open === "cell" ? await computeCell(about) : null;
+  const context = { ...input, ...ids, best: largestSource(input), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
+  const cell = state.open === "cell" ? await computeCell(context) : null;
   return {
-    "overview-whole": await figure(about, cell),
-    "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(about, cell),
-    "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
+    "overview-whole": await figure(context, cell),
+    "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(context, cell),
+    "overview-formula": [...formula(context), ...(cell ? cellFormula(context, cell) : [])].join("\n"),
     "overview-choosers": packChoosers(input),
     "overview-what-ifs": [],
   };
@@ -82,11 +82,11 @@ function foldTokens(importance, required) {
   return rows(singleRows);
 }
 
-async function figure(about, cell) {
-  const { config, tokens, position, vocabulary, tokenId, contrastId, numbers: { attribution, sources, guesses, norms }, state, rank, probability, best, token, logit } = about, { num_layers: L, num_heads: H } = config, T = tokens.length;
+async function figure(context, cell) {
+  const { config, tokens, position, vocabulary, tokenId, contrastId, numbers: { attribution, sources, guesses, norms }, state, rank, probability, best, token, logit } = context, { num_layers: L, num_heads: H } = config, T = tokens.length;
   const key = Math.min(state.key, position), importance = Float64Array.from(tokens, (_none, i) => -1e-9 * Math.abs(i - position)); // nearer tokens first among equals
   sources.norms.forEach((norm, i) => { importance[i % T] += norm; });
-  const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(about);
+  const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(context);
   const alt = [_("The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads in each take from earlier tokens.", { token: quoteToken(tokens[position]), layers: L, heads: H })];
   if (best) alt.push(_("The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), layer: best.layer, head: best.head, effect: formatContribution(best.effect) }));
   return {
@@ -98,7 +98,7 @@ async function figure(about, cell) {
       heads: Array.from(attribution.heads.subarray(layer * H, (layer + 1) * H), (value) => finite(value)), feed_forward: finite(attribution.feed_forward[layer]),
     })),
     curves, largest_norm: Math.max(0, ...curves.map(([, , , norm]) => norm)), largest_effect: Math.max(0, ...curves.map(([, , , , effect]) => Math.abs(effect))), rest,
-    terms: terms(about).map(([kind, label, value]) => [kind, label, finite(value)]), key_groups: 1, open: state.open ? await openPart(about, rows, cell) : null,
+    terms: terms(context).map(([kind, label, value]) => [kind, label, finite(value)]), key_groups: 1, open: state.open ? await openPart(context, rows, cell) : null,
   };
 }
 
@@ -137,8 +137,8 @@ async function openPart({ config: { num_heads: H }, tokens: { length: T }, state
 }
 
 /** Compute one cell: the head's query and key by dimension, and the steps from their product to a contribution. */
-async function computeCell(about) {
-  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key, depth }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = about, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
+async function computeCell(context) {
+  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key, depth }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = context, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
   const [qs, ks, { data: values }, { data: scores }] = await Promise.all([`q${suffix}`, `k${suffix}`, "v", "scores"].map((name) => value(`${attn}.${name}`)));
   const vector = (data, tokenIndex) => data.subarray((head * T + tokenIndex) * dHead, (head * T + tokenIndex + 1) * dHead), q = vector(qs.data, position), k = vector(ks.data, key), v = vector(values, key);
   const dots = Float64Array.from({ length: position + 1 }, (_none, tokenIndex) => q.reduce((total, x, i) => total + x * vector(ks.data, tokenIndex)[i], 0)), largest = Math.max(...dots) / Math.sqrt(dHead);

@@ -460,7 +460,7 @@ export function lesson(element) {
     column.hidden = !isOpen;
     isAtEnd = false;
     document.body.classList.toggle("in-lesson", isOpen);
-    window.dispatchEvent(new Event("resize")); // figures have more room, or less
+    window.dispatchEvent(new Event("resize")); // the width of figures changed
     if (isOpen) return;
     coverAnswers(null);
     currentStep = "";

@@ -40,7 +40,7 @@ const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH 
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
 const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
 
-/** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
+/** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
 
 /**
  * Return the position and size of the figure, and the scale by which it is enlarged.
@@ -48,9 +48,9 @@ const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pix
  * @param {number} headHeight
  * @param {boolean} hasWords whether a lesson's text stands at the left
  * @param {boolean} [isWide] whether that text gets the larger share of the width
- * @returns {Room}
+ * @returns {StageArea}
  */
-export function figureRoom(screen, headHeight, hasWords, isWide = false) {
+export function figureArea(screen, headHeight, hasWords, isWide = false) {
   const left = (hasWords ? Math.round(screen.width * TEXT_WIDTH_SHARES[+isWide]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - headHeight - BAR_HEIGHT;
   const minScale = Math.min(MIN_LETTER_PX / PAGE_LETTER_PX.figure, screen.width / NATURAL_SIZE.phone); // a phone is held close
@@ -60,7 +60,7 @@ export function figureRoom(screen, headHeight, hasWords, isWide = false) {
 
 /**
  * Return the font size of a map's labels, which scale with the map, and whether not all labels fit (crowded) or hardly any (tight).
- * @param {Room} room
+ * @param {StageArea} area
  */
 const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < MAX_CROWDED_WIDTH, isTight: width < MAX_TIGHT_WIDTH });
 
@@ -70,9 +70,9 @@ const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width 
  * @param {number} headHeight
  * @param {boolean} isAlone
  * @param {boolean} [isWide]
- * @returns {Room & { scales: number[] }}
+ * @returns {StageArea & { scales: number[] }}
  */
-export function textRoom(screen, headHeight, isAlone, isWide = false) {
+export function lessonTextArea(screen, headHeight, isAlone, isWide = false) {
   const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[+isWide]), height = screen.height - headHeight - BAR_HEIGHT;
   const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(2.4, width / NATURAL_SIZE.words));
   const scales = [maxScale, (2 * maxScale + minScale) / 3, (maxScale + 2 * minScale) / 3, minScale];
@@ -112,13 +112,13 @@ function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
   const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
   const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
-  const room = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
+  const maxLabelWidth = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
   for (const label of labels) {
     const value = Number(label.textContent.replaceAll("−", "-"));
-    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > room; digits--)
+    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; digits--)
       label.textContent = value.toFixed(digits).replace("-", "−");
     const word = label.textContent;
-    for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > room; length--) label.textContent = `${word.slice(0, length)}…`;
+    for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; length--) label.textContent = `${word.slice(0, length)}…`;
   }
 }
 
@@ -131,11 +131,11 @@ function shortenCells(plot) {
 function layOut(head, deckPage, isWide = false) {
   const { page: lessonPage, figure } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
-  const room = figureRoom(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
-  const textBox = heightAboveFigure ? { ...textRoom(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : textRoom(screen, headHeight, !figure, isWide);
-  for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
+  const area = figureArea(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
+  const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, isWide);
+  for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
-  const letters = mapLetters(room);
+  const letters = mapLetters(area);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);

@@ -4,7 +4,7 @@ import { _, formatMessage, lookUpMessage, ngettext } from "../../static/translat
 import { bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { FORMULA_TEXTS } from "../page_data.js";
 
-/** @typedef {import("../views.js").About} About */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
 /** Index on an axis, or start and end of a slice (null: the end of the axis). @typedef {number | [number | null, number | null]} Place */
 /** Formula in symbols and in numbers, its result, and its inputs. @typedef {{ symbols: string, numbers: string, value: number, inputs: string[] }} Calculation */
 /** Derivation of a number on the page: its name and location, its captured or drawn value, and its recomputation.
@@ -20,7 +20,7 @@ export const dotProductValue = (/** @type {ArrayLike<number>} */ a, /** @type {A
 /** Translate a message of FORMULA_TEXTS and fill in its values. @param {string} message @param {Record<string, string | number>} values */
 export const translate = (message, values) => formatMessage(lookUpMessage(message), values);
 
-/** Read a part of a captured value or a weight: an index or a slice per axis; null if there is none. @param {About} about @param {string} name @param {...Place} index @returns {Promise<Read | null>} */
+/** Read a part of a captured value or a weight: an index or a slice per axis; null if there is none. @param {ViewContext} context @param {string} name @param {...Place} index @returns {Promise<Read | null>} */
 export async function readValue({ ask }, name, ...index) {
   const part = await ask("readPart", { name, index });
   return part && { data: part.data, input: formatInput(name, index, part.shape) };
@@ -28,8 +28,8 @@ export async function readValue({ ask }, name, ...index) {
 
 /** Format an input: "blocks.2.attn.scores[1, 7, :8], 8 numbers". @param {string} name @param {Place[]} index @param {number[]} shape of the part */
 export function formatInput(name, index, shape) {
-  const indexed = index.slice(0, index.findLastIndex((place) => typeof place === "number" || place.some((end) => end !== null)) + 1);
-  const part = indexed.length ? `${name}[${indexed.map((place) => (typeof place === "number" ? place : place.map((end) => end ?? "").join(":"))).join(", ")}]` : name;
+  const indexed = index.slice(0, index.findLastIndex((axisPart) => typeof axisPart === "number" || axisPart.some((end) => end !== null)) + 1);
+  const part = indexed.length ? `${name}[${indexed.map((axisPart) => (typeof axisPart === "number" ? axisPart : axisPart.map((end) => end ?? "").join(":"))).join(", ")}]` : name;
   return shape.length > 1 ? _("{part}, {shape} numbers", { part, shape: shape.join(" × ") }) : ngettext("{part}, {count} number", "{part}, {count} numbers", shape[0] ?? 1, { part });
 }
 
@@ -59,14 +59,14 @@ export const formatDotProduct = (a, b) => formatSum(Array.from(a, (x, i) => x * 
 
 // Locations of numbers.
 
-/** Format a token: "“·fox” (7)". @param {About} about @param {number} position */
+/** Format a token: "“·fox” (7)". @param {ViewContext} context @param {number} position */
 export const formatTokenAt = ({ tokens }, position) => `${quoteToken(tokens[position])} (${position})`;
-/** Format a token id: "“·fox” (id 417)". @param {About} about @param {number} token_id */
+/** Format a token id: "“·fox” (id 417)". @param {ViewContext} context @param {number} token_id */
 export const formatTokenId = ({ vocabulary }, token_id) => _("{token} (id {token_id})", { token: quoteToken(vocabulary[token_id]), token_id });
-/** @param {About} about @param {number} query @param {number} key */
-export const queryAndKey = (about, query, key) => _("query {query} → key {key}", { query: formatTokenAt(about, query), key: formatTokenAt(about, key) });
-/** Format a cell of a pattern. @param {About} about @param {number} layer @param {number} head @param {number} query @param {number} key */
-export const attentionCell = (about, layer, head, query, key) => _("layer {layer} head {head}, query {query} → key {key}", { layer, head, query: formatTokenAt(about, query), key: formatTokenAt(about, key) });
+/** @param {ViewContext} context @param {number} query @param {number} key */
+export const queryAndKey = (context, query, key) => _("query {query} → key {key}", { query: formatTokenAt(context, query), key: formatTokenAt(context, key) });
+/** Format a cell of a pattern. @param {ViewContext} context @param {number} layer @param {number} head @param {number} query @param {number} key */
+export const attentionCell = (context, layer, head, query, key) => _("layer {layer} head {head}, query {query} → key {key}", { layer, head, query: formatTokenAt(context, query), key: formatTokenAt(context, key) });
 
 // Calculations.
 

@@ -60,7 +60,7 @@ function stepContext(lesson, step) {
   return latestStep.context;
 }
 
-/** Return the contents of the lesson's widget; none if they do not change. @param {string} scope @param {import("../views.js").About} about the page's run */
+/** Return the contents of the lesson's widget; none if they do not change. @param {string} scope @param {import("../views.js").ViewContext} context the page's run */
 export async function packLesson(scope, { state }) {
   const lesson = LESSONS.find(({ name }) => name === state.lesson);
   if (!lesson?.steps.length) return { lesson: lesson ? { heading: lesson.title, problem: NEEDS_PYTHON } : { problem: _("There is no lesson {name}.", { name: state.lesson }) } };

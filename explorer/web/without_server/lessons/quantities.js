@@ -9,7 +9,7 @@ import { escapeToken } from "../notation.js";
 import { ADDRESS_DEFAULTS } from "../../static/shared_constants.js";
 import { headRows } from "../views/attention.js";
 
-/** @typedef {import("../views.js").About & { replace: (change: Record<string, any>) => Promise<Context> }} Context */
+/** @typedef {import("../views.js").ViewContext & { replace: (change: Record<string, any>) => Promise<Context> }} Context */
 /** Quantity of a run: its name in QUANTITIES, its arguments, and changed fields of the state. @typedef {{ name: string, arguments: Record<string, any>, change: Record<string, any> }} Quantity */
 /** Condition, by its name in CONDITIONS. @typedef {{ name: string, arguments: any }} Condition */
 
@@ -20,7 +20,7 @@ export const openContext = async (query) => makeContext(await openQuery(query, {
 
 /** @param {Record<string, any>} state @param {Record<string, any>} [query] URL query of the state @returns {Promise<Context>} */
 export async function makeContext(state, query = state) {
-  const about = await openRun(state), contexts = new Map();
+  const runContext = await openRun(state), contexts = new Map();
   /** Return the context with changed fields, computed once; another text has its last token selected. @param {Record<string, any>} change @returns {Promise<Context>} */
   function replace(change) {
     const key = JSON.stringify(change), isSameRun = Object.keys(change).every((name) => SELECTION_FIELDS.includes(name));
@@ -28,7 +28,7 @@ export async function makeContext(state, query = state) {
     if (!contexts.has(key)) contexts.set(key, isSameRun ? makeContext({ ...state, ...change }, { ...query, ...change }) : openContext({ ...Object.fromEntries(keptFields), ...change }));
     return contexts.get(key);
   }
-  const context = { ...about, replace: (change) => (Object.keys(change).length ? replace(change) : Promise.resolve(context)) };
+  const context = { ...runContext, replace: (change) => (Object.keys(change).length ? replace(change) : Promise.resolve(context)) };
   return context;
 }
 

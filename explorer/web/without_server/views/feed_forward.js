@@ -4,7 +4,7 @@ import { _ } from "../../static/translations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
 import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 
-/** @typedef {import("../views.js").About} About */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
 
 export const NEAR_ZERO_RATIO = 0.1;
 const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(230, 159, 0, 0.45)";
@@ -13,16 +13,16 @@ const isGated = ({ ffn }) => ffn === "swiglu";
 const activationName = (config) => (isGated(config) ? "SiLU" : "ReLU");
 const activate = (config, x) => (isGated(config) ? x / (1 + Math.exp(-x)) : Math.max(x, 0));
 
-/** Return all neurons of the selected layer at the selected token, each (F,) (LayerNeurons). @param {About} about */
-const layerNeurons = (about) => about.once("neurons", async () => {
-  const { config, value, ask, layer, position } = about, readRow = async (name) => rowsOf((await value(`blocks.${layer}.ffn.${name}`)).data, config.d_ff)[position];
+/** Return all neurons of the selected layer at the selected token, each (F,) (LayerNeurons). @param {ViewContext} context */
+const layerNeurons = (context) => context.once("neurons", async () => {
+  const { config, value, ask, layer, position } = context, readRow = async (name) => rowsOf((await value(`blocks.${layer}.ffn.${name}`)).data, config.d_ff)[position];
   const up = await readRow("up"), hidden = await readRow("hidden"), norms = await ask("neuronNorms", { layer, position });
   return isGated(config) ? { before: await readRow("gate_pre"), after: await readRow("gate"), up, hidden, norms } : { before: up, after: hidden, up: null, hidden, norms };
 });
 
-/** Return the neuron's projections and activation, in numbers. @param {About} about */
-async function formula(about) {
-  const { config, tokens, layer, neuron, position } = about, { gate, up, hidden: captured } = await about.ask("neuron", { layer, neuron, position }), name = activationName(config);
+/** Return the neuron's projections and activation, in numbers. @param {ViewContext} context */
+async function formula(context) {
+  const { config, tokens, layer, neuron, position } = context, { gate, up, hidden: captured } = await context.ask("neuron", { layer, neuron, position }), name = activationName(config);
   const before = isGated(config) ? gate : up, after = activate(config, before), hidden = isGated(config) ? after * up : after;
   const projectionSymbols = (matrix) => `W_${matrix}[${neuron}]·x${config.bias ? ` + b_${matrix}[${neuron}]` : ""}`;
   const values = { name, into_gate: projectionSymbols("gate"), into_up: projectionSymbols("up"), before: formatSixDigits(before), after: formatSixDigits(after), up: formatSixDigits(isGated(config) ? up : 0), up_factor: bracketNegative(formatSixDigits(isGated(config) ? up : 0)), hidden: formatSixDigits(hidden) };
@@ -32,9 +32,9 @@ async function formula(about) {
   return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
 }
 
-/** Describe which neuron writes most, and the selected one (feed_forward_sentence). @param {About} about */
-async function sentence(about) {
-  const { config, tokens, layer, neuron, position } = about, { norms } = await layerNeurons(about), most = argmax(norms);
+/** Describe which neuron writes most, and the selected one (feed_forward_sentence). @param {ViewContext} context */
+async function sentence(context) {
+  const { config, tokens, layer, neuron, position } = context, { norms } = await layerNeurons(context), most = argmax(norms);
   const values = { layer, neuron, query: quoteToken(tokens[position]), count: config.d_ff, norm: formatNumber(norms[neuron]), most, largest: formatNumber(norms[most]) };
   let description = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
     : _("Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest}).", values);
@@ -42,9 +42,9 @@ async function sentence(about) {
   return `${description} ${_("Choose a neuron.")}`;
 }
 
-/** @param {About} about */
-async function strongest(about) {
-  const { config, tokens, layer, neuron, position } = about, { after, before, up, hidden, norms } = await layerNeurons(about), activation = activationName(config);
+/** @param {ViewContext} context */
+async function strongest(context) {
+  const { config, tokens, layer, neuron, position } = context, { after, before, up, hidden, norms } = await layerNeurons(context), activation = activationName(config);
   const neurons = range(config.d_ff).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_NEURON_BARS), offsets = range(neurons.length);
   if (!neurons.includes(neuron)) {
     neurons.push(neuron);
@@ -62,9 +62,9 @@ async function strongest(about) {
   };
 }
 
-/** @param {About} about */
-async function curve(about) {
-  const { config, tokens, neuron, position } = about, { before, after, norms, up } = await layerNeurons(about), activation = activationName(config), domain = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
+/** @param {ViewContext} context */
+async function curve(context) {
+  const { config, tokens, neuron, position } = context, { before, after, norms, up } = await layerNeurons(context), activation = activationName(config), domain = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
   const line = range(241).map((i) => domain[0] + ((domain[1] - domain[0]) * i) / 240), most = Math.max(largest(norms), 1e-12), size = (id) => 4 + 12 * Math.sqrt(norms[id] / most);
   const others = otherDrawnNeurons(before, norms, neuron), dots = (ids, name, color, sizes, opacity) => ({
     before: ids.map((id) => before[id]), after: ids.map((id) => after[id]), neurons: ids, marker: { color, size: sizes, opacity, line: { width: 0 } }, name, is_chosen: color === SELECTED,
@@ -90,15 +90,15 @@ function otherDrawnNeurons(before, norms, chosen) {
   return [...bestByBin.values()].sort((a, b) => a - b);
 }
 
-/** Return the tokens whose logits the neuron raises and lowers most, and its effects on all tokens. @param {About} about @returns {Promise<{ ids: number[], effects: Float32Array }>} */
+/** Return the tokens whose logits the neuron raises and lowers most, and its effects on all tokens. @param {ViewContext} context @returns {Promise<{ ids: number[], effects: Float32Array }>} */
 export async function affectedTokens({ ask, vocabulary: { length: V }, layer, neuron, position }) {
   const effects = await ask("neuronEffects", { layer, neuron, position }), order = range(V).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, V >> 1);
   return { ids: [...order.slice(0, count), ...order.slice(-count)], effects };
 }
 
-/** @param {About} about */
-async function promoted(about) {
-  const { vocabulary, layer, neuron } = about, { ids, effects } = await affectedTokens(about), { hidden } = await recompute(about), count = ids.length / 2;
+/** @param {ViewContext} context */
+async function promoted(context) {
+  const { vocabulary, layer, neuron } = context, { ids, effects } = await affectedTokens(context), { hidden } = await recompute(context), count = ids.length / 2;
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
     effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: tokenLabel(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => tokenLabel(name)),
@@ -108,24 +108,24 @@ async function promoted(about) {
   };
 }
 
-/** @param {About} about */
+/** @param {ViewContext} context */
 async function recompute({ config, ask, layer, neuron, position }) {
   const { gate, up } = await ask("neuron", { layer, neuron, position });
   return { hidden: isGated(config) ? activate(config, gate) * up : activate(config, up) };
 }
 
-/** @param {About} about */
-async function tokens(about) {
-  const { config, value, layer, neuron, position } = about, all = about.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
+/** @param {ViewContext} context */
+async function tokens(context) {
+  const { config, value, layer, neuron, position } = context, all = context.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
   return {
     labels: positionLabels(all), values, colours: all.map((_token, i) => (i === position ? SELECTED : FEED_FORWARD)), layer, neuron, num_tokens: all.length, value: formatNumber(values[most]), token: quoteToken(all[most]),
     tokens: tokenAxis(all, { maxLabels: 24 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
   };
 }
 
-/** @param {About} about */
-async function layers(about) {
-  const { config, tokens: all, layer, ask } = about, { nearZero, inactive } = await ask("sparsity", { ratio: isGated(config) ? NEAR_ZERO_RATIO : 0 }), isExact = !isGated(config), percents = (shares) => shares.map((share) => `${(100 * share).toFixed(0)}%`).join(", ");
+/** @param {ViewContext} context */
+async function layers(context) {
+  const { config, tokens: all, layer, ask } = context, { nearZero, inactive } = await ask("sparsity", { ratio: isGated(config) ? NEAR_ZERO_RATIO : 0 }), isExact = !isGated(config), percents = (shares) => shares.map((share) => `${(100 * share).toFixed(0)}%`).join(", ");
   const values = { values: percents(nearZero), tokens: all.length, neurons: percents(inactive) };
   return {
     layers: range(config.num_layers), bars: [

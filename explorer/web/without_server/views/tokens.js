@@ -5,7 +5,7 @@ import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsO
 import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
 import { vectors } from "./positions.js";
 
-/** @typedef {import("../views.js").About} About */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
 
 const MAX_ROWS = 20, MAX_NEIGHBOURS = 15, COLUMN_WIDTHS = [1, 2, 1, 3.2, 1.6, 1.6, 1.1], FIGURE_SPACE = "\u2007";
 /** Left edges of the table's columns, and the right edge of the last. */
@@ -17,17 +17,17 @@ function formatHex(bytes, max) {
   return Array.from(bytes.subarray(0, max), (byte) => byte.toString(16).padStart(2, "0")).join(" ") + (bytes.length > max ? " …" : "");
 }
 
-/** Return the terms of the selected token's embedding (embedding_parts). @param {About} about */
-const embeddingParts = (about) => about.once("embedding", async () => {
-  const { config, value, ask, ids, position } = about, row = await ask("embeddingRow", { tokenId: ids[position] }), readRow = async (name) => rowsOf((await value(name)).data, config.d_model)[position];
+/** Return the terms of the selected token's embedding (embedding_parts). @param {ViewContext} context */
+const embeddingParts = (context) => context.once("embedding", async () => {
+  const { config, value, ask, ids, position } = context, row = await ask("embeddingRow", { tokenId: ids[position] }), readRow = async (name) => rowsOf((await value(name)).data, config.d_model)[position];
   const scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, added = config.position === "sinusoidal" ? await readRow("position_embed") : null;
   const total = Float64Array.from(row, (x, dim) => x * scale + (added ? added[dim] : 0)), captured = await readRow("embed");
   return { row, scale, added, total, error: largest(total.map((x, dim) => Math.abs(x - captured[dim]))) };
 });
 
-/** Return the selected token's embedding, element by element. @param {About} about */
-async function formula(about) {
-  const { config, tokens, ids, position, measures, state, ask } = about, { row, scale, added, total, error } = await embeddingParts(about), dim = Math.min(state.dim, config.d_model - 1);
+/** Return the selected token's embedding, element by element. @param {ViewContext} context */
+async function formula(context) {
+  const { config, tokens, ids, position, measures, state, ask } = context, { row, scale, added, total, error } = await embeddingParts(context), dim = Math.min(state.dim, config.d_model - 1);
   const [bytes] = await ask("tokenBytes", { ids: [ids[position]] }), bits = measures.surprisal[position];
   const symbols = `row[${dim}]${scale === 1 ? "" : " · √D"}${added ? ` + position[${dim}]` : ""}`, numbers = `${formatSixDigits(row[dim])}${scale === 1 ? "" : ` · √${config.d_model}`}${added ? ` + ${bracketNegative(formatSixDigits(added[dim]))}` : ""}`;
   const totalText = scale === 1 && !added ? "" : ` = ${formatSixDigits(total[dim])}`;
@@ -39,35 +39,35 @@ async function formula(about) {
   ].join("\n");
 }
 
-/** @param {About} about */
-async function table(about) {
-  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
-  const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), formatMeasure = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
+/** @param {ViewContext} context */
+async function table(context) {
+  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = context, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
+  const bytes = await ask("tokenBytes", { ids: rows.map((index) => ids[index]) }), formatMeasure = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
   const columns = [
-    rows.map(String), rows.map((at) => tokenLabel(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
-    rows.map((at) => formatMeasure(surprisal[at], 2)), rows.map((at) => formatMeasure(entropy[at], 2)), rows.map((at) => formatMeasure(rank[at], 0)),
+    rows.map(String), rows.map((index) => tokenLabel(tokens[index])), rows.map((index) => String(ids[index])), rows.map((_at, i) => formatHex(bytes[i], 7)),
+    rows.map((index) => formatMeasure(surprisal[index], 2)), rows.map((index) => formatMeasure(entropy[index], 2)), rows.map((index) => formatMeasure(rank[index], 0)),
   ];
   const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
   const surprisalText = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
   return {
-    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
-    hover: rows.map((at, i) => COLUMN_WIDTHS.map(() => formatRow(about, at, bytes[i]))), positions: rows.map((at) => COLUMN_WIDTHS.map(() => at)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact: surprisalText,
+    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((index) => [0, 0, 0, 0, surprisal[index] || 0, entropy[index] || 0, Math.log2(rank[index]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
+    hover: rows.map((index, i) => COLUMN_WIDTHS.map(() => formatRow(context, index, bytes[i]))), positions: rows.map((index) => COLUMN_WIDTHS.map(() => index)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact: surprisalText,
     middles: COLUMN_WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
     column_range: [0, EDGES.at(state.lesson ? 3 : -1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
   };
 }
 
-/** Format a row of the table in full. @param {About} about @param {number} at @param {Uint8Array | null} bytes */
-function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, at, bytes) {
-  const bits = surprisal[at], lines = [_("{token} at position {position}", { token: tokenLabel(tokens[at], 40), position: at }), _("id {id}, bytes {bytes}", { id: ids[at], bytes: formatHex(bytes, 24) })];
+/** Format a row of the table in full. @param {ViewContext} context @param {number} index @param {Uint8Array | null} bytes */
+function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, index, bytes) {
+  const bits = surprisal[index], lines = [_("{token} at position {position}", { token: tokenLabel(tokens[index], 40), position: index }), _("id {id}, bytes {bytes}", { id: ids[index], bytes: formatHex(bytes, 24) })];
   if (Number.isNaN(bits)) return [...lines, _("the first token: nothing predicted it")].join("<br>");
   return [
-    ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[at]) }),
-    _("rank {rank:.0f} of {size:,} tokens", { rank: rank[at], size: config.vocab_size }),
+    ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[index]) }),
+    _("rank {rank:.0f} of {size:,} tokens", { rank: rank[index], size: config.vocab_size }),
   ].join("<br>");
 }
 
-/** @param {About} about */
+/** @param {ViewContext} context */
 async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
   const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => tokenLabel(vocabulary[id]));
   return {
@@ -76,9 +76,9 @@ async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
   };
 }
 
-/** @param {About} about */
-async function vector(about) {
-  const { config, tokens, position, state } = about, { row, scale, added, total } = await embeddingParts(about), D = config.d_model, own = Array.from(row, (x) => x * scale);
+/** @param {ViewContext} context */
+async function vector(context) {
+  const { config, tokens, position, state } = context, { row, scale, added, total } = await embeddingParts(context), D = config.d_model, own = Array.from(row, (x) => x * scale);
   const rows = /** @type {[string, number[]][]} */ ([[scale === 1 ? _("embedding") : _("embedding × {factor}", { factor: "√D" }), own], added && [_("position"), Array.from(added)], added && [_("their sum"), Array.from(total)]].filter(Boolean));
   const most = largest(rows.flatMap(([, values]) => values.map(Math.abs))) || 1, axisOf = (i) => (i ? `y${i + 1}` : "y"), share = 1 / rows.length;
   return {
@@ -91,7 +91,7 @@ async function vector(about) {
   };
 }
 
-/** Describe how likely the selected token was, and which token was least likely (tokens_sentence). @param {About} about */
+/** Describe how likely the selected token was, and which token was least likely (tokens_sentence). @param {ViewContext} context */
 async function sentence({ tokens, position, measures: { surprisal } }) {
   const probabilities = surprisal.map((bits) => 2 ** -bits), leastLikely = tokens.length > 1 ? 1 + argmax(probabilities.slice(1), (share) => -share) : 0;
   const values = { token: quoteToken(tokens[position]), share: formatPercent(probabilities[position]), least: quoteToken(tokens[leastLikely]), percent: formatPercent(probabilities[leastLikely]) };
