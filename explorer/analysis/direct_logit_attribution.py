@@ -349,7 +349,7 @@ LOGIT_COMPONENTS = {
     "changes": (
         N_("what the changes of the run put in"),
         lambda a, layer: a.changes,
-        "changes += float(captured.added_constant(trace",
+        "changes += float(added_constant(trace",
     ),
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
     "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = logit_direction("),

@@ -323,7 +323,9 @@ class BrowserEndpoints:
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""
         if about == "tune":
-            return 2 if VIEW_BY_NAME[Selection.parse(state).view].continuation_text else 1
+            selection = Selection.parse(state)
+            says_chance = selection.is_story and selection.why == "open"  # with the settings
+            return 2 if says_chance or VIEW_BY_NAME[selection.view].continuation_text else 1
         return 1 if about == "token" else len(STAGES)
 
     def answered_scope(self, about: str, state: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ SCRIPT = """
 import random, sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from explorer.web.public_api import Api
+from explorer.web.public_api import PublicApi
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
@@ -23,7 +23,7 @@ def text(number):
     return " ".join(chance.choices("Once upon a time there was a fox".split(), k=chance.randint(120, 240)))
 
 library = ModelLibrary("cpu", max_trace_cache_bytes=int(sys.argv[1]) << 20)
-api = Api(PageStateBuilder(RunService(library)), "llama-fables")
+api = PublicApi(PageStateBuilder(RunService(library)), "llama-fables")
 api.explore("the fox")
 before = resident()
 with ThreadPoolExecutor(8) as pool:

@@ -20,7 +20,7 @@ ROOT = CATALOGUES.parents[1]
 SCRIPT = Path(__file__).with_name("said.py")
 PSEUDO = "eo"  # a language that has two forms of a noun, as English has
 NAMES = re.compile(
-    r"TransformerLM Explorer|English|简体中文|llama-fables(-\w+)?(/step-\d+)?"
+    r"TransformerLM Explorer|English|Español|简体中文|llama-fables(-\w+)?(/step-\d+)?"
     r"|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|GELU|GeGLU|RMS|PCA|KL|cpu"
     r"|Ctrl K|√\(var \+ ε\)|log₂|\bln\b|\bvar\b|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
     r"|\u2068[^\u2069]*\u2069|^[\da-f]{2}(?: [\da-f]{2})*(?: …)?$"  # tokens, and the bytes of one

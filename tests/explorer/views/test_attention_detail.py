@@ -76,9 +76,10 @@ def test_the_stages_are_written_out_of_the_chosen_key_and_the_heaviest_in_the_or
     assert ends == sorted(ends) and all(left[1] < right[0] for left, right in pairwise(ends))
     heatmap = next(heatmap for heatmap in figure.data if key in heatmap.x)
     assert heatmap.xaxis == "x" and figure.layout.shapes[0].x0 == key - 0.5  # the frame is on the first axis
-    last = next(heatmap for heatmap in figure.data if query in heatmap.x)
-    column = list(last.x).index(query)
-    assert last.hovertext[0][column].startswith(f"{position_labels(trace.tokens)[query]}: ")
+    later = max(at for at in keys if at <= query)
+    last = next(heatmap for heatmap in figure.data if later in heatmap.x)
+    column = list(last.x).index(later)
+    assert last.hovertext[0][column].startswith(f"{position_labels(trace.tokens)[later]}: ")
     column = list(heatmap.x).index(key)
     assert all(row[column].startswith(f"{position_labels(trace.tokens)[key]}: ") for row in heatmap.hovertext)
     text = [row[column] for row in heatmap.text]

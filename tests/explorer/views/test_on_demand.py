@@ -14,7 +14,7 @@ from tests.sample_models import models, tokenizer
 
 from .every_figure import figure_numbers
 
-ANEW = "values inside a block were recomputed when looked at"
+ANEW = "values inside a block were recomputed from its input when you looked at them"
 
 
 @cache

@@ -110,7 +110,8 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
     assert f"look back: layer {best.layer} head {best.head} at {key} (" in sentence
     assert contains_number(sentence, best.effect)
     story = whole_model_sentence(trace, select(trace, depth="story"))
-    assert f"look back is at “{escape_token(trace.tokens[best.key]).removeprefix('·')}”." in story  # as a word
+    token = escape_token(trace.tokens[best.key])
+    assert f"look back is at “{token.removeprefix('·') or token}”." in story  # as a word
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
 
@@ -119,14 +120,15 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
 def test_the_story_tells_an_open_cell_by_how_well_question_and_key_fit(trace, key):
     selection = select(trace, open="cell", depth="story", key=key)
     scores, weights = (trace[f"blocks.1.attn.{name}"][2, QUERY, : QUERY + 1] for name in ("scores", "pattern"))
-    better = int((scores > scores[key]).sum())
-    more = f"{better} of {QUERY + 1} keys (k) fit its question (q) better."
-    best = f"of {QUERY + 1} keys (k), this one fits its question (q) best."
+    visible = [at for at in range(QUERY + 1) if weights[at] > 0 or at == key]  # in a window
+    better = int((scores[visible] > scores[key]).sum())
+    more = f"{better} of {len(visible)} keys (k) fit its question (q) better."
+    best = f"of {len(visible)} keys (k), this one fits its question (q) best."
     share = format_percent(weights[key])
     sentence = whole_model_sentence(trace, selection)
     assert sentence.endswith(f" {share} of its attention: {more if better else best}")
     steps = {step.kind: step for step in draw_whole_model(trace, selection).open.cell.steps}
-    assert (steps["rank"].value, steps["weight"].value) == (f"{better + 1} of {QUERY + 1}", share)
+    assert (steps["rank"].value, steps["weight"].value) == (f"{better + 1} of {len(visible)}", share)
     effect = attribution_by_source(trace, QUERY, int(trace["logits"][QUERY].argmax())).effects[1, 2, key]
     name = "for the answer" if effect > 0 else "against the answer"
     assert steps["effect"].name == (name if abs(effect) >= 0.005 else "of little effect on the answer")

@@ -18,6 +18,7 @@ from explorer.tracing.run_service import RunService
 from explorer.views import FULL, STORY_VIEWS, VIEWS
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.browser_api.page_contents import FOLDED
 from explorer.web.shared_constants import HEADING, MARK, OF_B, element_id
 from tests.browser.checkpoints import write_checkpoints
 from tests.exhaustive import first_in_core
@@ -107,6 +108,8 @@ class Page:
             return False
         if field == "shown" and not self.state["b.checkpoint"]:
             return False
+        if field == "depth" and "story" in (value, self.state["depth"]):  # which opens another view
+            return False
         before, new_state = self.state, self.state | change
         if about == "show":
             try:
@@ -127,7 +130,9 @@ class Page:
         own_ids = {name for name in self.contents if name.startswith(element_id(view, ""))}
         if self.state["shown"] != "both":  # B's figures beside A's are in sight then alone
             own_ids = {name for name in own_ids if not name.removesuffix(MARK).removesuffix(HEADING).endswith(OF_B)}
-        visible_ids = own_ids | fresh.keys()
+        hidden_ids = {name + MARK for name, content in fresh.items() if content == FOLDED}
+        hidden_ids |= {name + HEADING for name in own_ids if fresh.get(name) is None}
+        visible_ids = (own_ids - hidden_ids) | fresh.keys()
         current = {name: self.contents.get(name) for name in visible_ids}
         return {name: (current[name], fresh.get(name)) for name in visible_ids if current[name] != fresh.get(name)}
 
