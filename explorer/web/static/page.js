@@ -122,6 +122,7 @@ function placeViews() {
     }
     placeSecondFigures(section, markup);
     for (const [other, element] of sections) element.hidden = other !== name;
+    find(section, ".view-tools").after(find(document, "#changes")); // below what changes the model: no tool moves
   });
   for (const bar of findAll(document, "[role=tablist]")) followTabs(bar);
   for (const menu of findAll(document, ".view-menu")) followMenu(/** @type {HTMLDetailsElement} */ (menu));

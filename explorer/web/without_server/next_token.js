@@ -59,9 +59,9 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
   const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), least = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
   return [
     ["logit", _("logit"), _("The model’s score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
-    before && ["before", _("model,\nunchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
+    before && ["before", _("unchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
       ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(before[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - before[id])) })],
-    ["model", before ? _("model,\nchanged") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
+    ["model", before ? _("changed") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
     repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty:g}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied where they are negative.", { penalty }),
       ({ penalised }) => formatLogit(penalised), ({ logit, penalised }) => (logit === penalised ? _("{logit} stays: the token is not in the text so far", { logit: formatLogit(logit) })
         : _("{logit} {sign} {penalty:g} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],

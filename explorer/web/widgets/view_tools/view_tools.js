@@ -149,7 +149,7 @@ export function whatIfs(element) {
     const isSaidByAnother = ({ ablates, everywhere: [, place] }) => ablates && edits().includes(ablationOf(place));
     const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isSaidByAnother(offer)).length;
     fold.hidden = !offers.length;
-    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
+    say(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
   onState(element, () => { // a lesson begins with it closed
@@ -222,14 +222,14 @@ export function changes(element) {
     });
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     if (of === "edits" && made.length) buttons.push(whatItDid);
-    const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
+    const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
     const told = of === "edits" ? without : _("B is changed: {changes}");
     return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
   }
 
-  /** Keeps the control that was pressed under the pointer. @param {() => void} write */
+  /** Keeps the switch in a figure that was pressed under the pointer. @param {() => void} write */
   function writeAbove(write) {
-    const control = document.activeElement?.closest(".what-ifs, .acts"), before = control?.getBoundingClientRect().top;
+    const control = document.activeElement?.closest(".acts"), before = control?.getBoundingClientRect().top;
     write();
     if (control) scrollBy({ top: control.getBoundingClientRect().top - before, behavior: "instant" });
   }
