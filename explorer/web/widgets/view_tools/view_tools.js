@@ -173,27 +173,37 @@ function listOf({ title, scopes }) {
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
 
-// A slider, or a switch, with its words; and what has it show an amount.
+// A slider with its number, or a switch, with its words; and what has it show an amount.
 function control(offer, isHere) {
   const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } });
-  const title = span("", offer.title), value = make("output");
+  const title = span("", offer.title), number = make("input", { type: "number", step: "any", ariaLabel: offer.title }), kind = make("output");
   const place = (amount) => (offer.log ? Math.log10(amount) : amount);
+  const amountAt = (position) => (offer.log ? +(10 ** position).toPrecision(3) : position);
+  const [least, most] = [offer.minimum, offer.maximum].map(amountAt);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
-  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, value]));
+  [number.min, number.max] = [String(least), String(most)];
+  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, number, kind]));
+  const written = (amount) => String(+amount.toPrecision(4));
   const tell = (amount) => {
-    const told = amount.toLocaleString("en");
-    if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: told });
-    else value.textContent = offer.ablates && amount === 0 ? _("{amount} (ablated)", { amount: told }) : told;
+    number.value = written(amount);
+    say(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
   };
-  input.addEventListener("input", () => {
-    const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
-    const amount = isNear ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
+  const change = (amount) => {
     tell(amount);
     const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const ended = offer.ablates ? [inPlaceOf, ablationOf(inPlaceOf)] : [inPlaceOf];
     const others = edits().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
     putEdits(edit ? addEdit(others, edit) : others);
+  };
+  input.addEventListener("input", () => {
+    const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
+    change(isNear ? offer.default : amountAt(+input.value));
+  });
+  number.addEventListener("change", () => {
+    const amount = number.value === "" ? offer.default : Math.max(least, Math.min(most, +number.value));
+    input.value = String(place(amount));
+    change(written(amount) === written(offer.default) ? offer.default : amount);
   });
   return {
     label,
