@@ -35,7 +35,7 @@ class Case:
         panels = [panel for panel in get_view(view).panels if panel.name == name]
         return get_view(view).is_applicable(self.trace) and any(panel.is_applicable(self.trace) for panel in panels)
 
-    def picture(self, view: str, name: str) -> RenderedFigure | RenderedMap:
+    def figure(self, view: str, name: str) -> RenderedFigure | RenderedMap:
         panel = get_panel(view, name)
         return render_panel(panel, panel.draw(subject(panel, self.trace), self.selection))
 

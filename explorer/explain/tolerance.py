@@ -11,7 +11,7 @@ import numpy as np
 # most 20 of them in float32 (what a head fetches; a linear map 10) and 2.4 in float16 and bfloat16, which add up in
 # float32 and round once. A value that is 1 % too large is off by at least 12,400 in float32, the least of all a score
 # of two vectors almost at right angles; in float16 by at least 1.5, in bfloat16 by 0.2, so that there 1 % can be
-# rounding: 5 % is none in any picture's mark.
+# rounding: 5 % is none in any figure's mark.
 UNITS = {"float32": 512, "float16": 4, "bfloat16": 4}
 # Half a unit in the last place of 1; and the smallest normal number, below which rounding is no longer relative.
 HALF_UNIT = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}

@@ -331,7 +331,7 @@ def _check_figure(figure_id: object, figure_ids: Collection[str]):
     if not isinstance(figure_id, str):
         raise ValueError(f"a figure has a name, got {figure_id!r:.60}")
     if figure_id and figure_ids and figure_id not in figure_ids:
-        raise ValueError(f"there is no picture “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
+        raise ValueError(f"there is no figure “{figure_id}”; there are {', '.join(sorted(figure_ids))}")
 
 
 def _validate_state(state_block: MappingWithLines) -> dict[str, object]:

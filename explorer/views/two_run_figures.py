@@ -312,7 +312,7 @@ def head_table_difference(first: HeadTable, second: HeadTable, comparison: Compa
 
 RunAndSelection = tuple[Trace, Selection]  # a run and its selection
 FIGURES = TwoRunRenderer(share_scale, subtract_figures)
-GRIDS = TwoRunRenderer(lambda picture, other: picture, small_multiples_difference)  # their colour scale is fixed
+GRIDS = TwoRunRenderer(lambda figure, other: figure, small_multiples_difference)  # their colour scale is fixed
 TABLES = TwoRunRenderer(share_table_limits, head_table_difference)
 
 

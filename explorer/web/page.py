@@ -106,7 +106,7 @@ def wire_events(
     setting_events.append(layout.all_tokens.input)
     controls = [*settings, layout.all_tokens]
     gr.on(setting_events, None, controls, None, js=_settings_to_state_script(layout.settings))
-    follow_state = event_script(f"page.controls({list(layout.settings)})")
+    follow_state = event_script(f"page.controlValues({list(layout.settings)})")
     layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
 
 
@@ -138,7 +138,7 @@ def _settings_to_state_script(names: Iterable[str]) -> str:
     The last argument is whether all tokens are kept.
     """
     listed = ", ".join(names)
-    return event_script(f"page.tune({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
+    return event_script(f"page.changeSettings({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
 
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower

@@ -322,11 +322,11 @@ class ClickedPointFields(TypedDict):
 
 
 class InspectionRequest(TypedDict):
-    """A clicked point of a figure, whose element id is `picture`."""
+    """A clicked point of a figure, whose element id is `figure`."""
 
     __pydantic_config__ = STRICT
 
-    picture: str
+    figure: str
     point: ClickedPointFields
 
 

@@ -30,7 +30,7 @@ WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 VIEW, TAB = "view", "tab"  # the open view, and all of one
-# What a tab has besides its pictures.
+# What a tab has besides its figures.
 WORDS, FORMULA, CODE, CHOOSERS, WHAT_IFS = "words", "formula", "code", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
 WALK = "walk"

@@ -170,7 +170,7 @@ def measure_frame_rate(page: Page, seed: int) -> float:
     page.get_by_role("button", name="Run").click()
     page.wait_for_function("!document.querySelector('#strip .generated')")
     page.evaluate(f"({LOAD_MODULES})()")
-    page.evaluate(WITH_MODULES % f"page.tune({{ seed: {seed} }})")
+    page.evaluate(WITH_MODULES % f"page.changeSettings({{ seed: {seed} }})")
     page.wait_for_timeout(1500)
     page.evaluate("() => { window.frames_with_news = []; }")
     page.locator("#generate").click()

@@ -1,7 +1,7 @@
 """A model as large as Llama 3.2 1B, in bfloat16: `python -m tests.benchmarks.large`, on Linux, by hand.
 
 Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does, gives
-the page's first answer about a run, checks the first picture, and then draws every one; of those that wait for a button
+the page's first answer about a run, checks the first figure, and then draws every one; of those that wait for a button
 it works out one piece. Its memory is the most that was resident at once, mapped files included.
 """
 
@@ -145,7 +145,7 @@ def measure(folder: str, num_tokens: int, device: str):
     print_step(f"the mark of {first.name}: {verification.state}")
     for view in views:
         count = sum(map(draw_panel, view.panels))
-        print_step(f"all {count} pictures of {view.name}")
+        print_step(f"all {count} figures of {view.name}")
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(f"most resident at once: {peak_gb:.2f} GB")
     if torch.device(device).type == "cuda":

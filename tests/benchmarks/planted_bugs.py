@@ -319,7 +319,7 @@ BUGS = {
             "ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };\n",
             "ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };\n",
         ),
-        ("(round ? (at + count) % count :", "(round ? at % count :"),
+        ("(round ? (index + count) % count :", "(round ? index % count :"),
     ],
     "explorer/web/test_scripts.py -k colour": [
         ("0.2126 * r + 0.7152 * g + 0.0722 * b", "0.0722 * r + 0.7152 * g + 0.2126 * b"),
@@ -333,7 +333,7 @@ BUGS = {
         ),
     ],
     "explorer/web/test_scripts.py -k pace": [
-        ("if (isBusy()) return wait(SOON_MS);", ""),
+        ("if (isBusy()) return wait(BUSY_RETRY_MS);", ""),
     ],
     "explorer/web/test_scripts.py -k writing": [
         ("if (change.turn < state.turn) return false;", ""),
@@ -417,7 +417,7 @@ BUGS = {
         ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
     ],
     "browser/test_evidence.py": [
-        ("words.hidden ||= !isStill();", "words.hidden ||= isStill();"),
+        ("words.hidden ||= !isCurrent();", "words.hidden ||= isCurrent();"),
     ],
     "browser/test_settings.py": [
         ("if (before && before.id !== value.drawn) {", "if (before && before.id === value.drawn) {"),

@@ -71,7 +71,7 @@ LONGEST_TRANSITION = """(map) => Math.max(...[...map.querySelectorAll("*")].flat
 
 # After a choice, before anything else can happen: the frames by their names, and the parts that are said to be chosen.
 FRAMES_AFTER_CHOICE = """((map, choice) => {
-  if (choice) actions.pick(choice);
+  if (choice) actions.select(choice);
   const frames = [...map.querySelectorAll(".frame")].filter((frame) => frame.checkVisibility());
   const edges = (frame) => ["x", "y", "width", "height"].map((name) => +frame.getAttribute(name));
   return [
@@ -159,15 +159,15 @@ def open_map(visit, checkpoint: str = "gpt-twin", **fields) -> tuple[Person, Loc
 
 def wait_for_map(person: Person) -> Locator:
     """Wait until the map of the open Overview tab is drawn, and scroll it to the middle of the screen."""
-    picture = person.page.locator("#overview-map .map")
-    expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
+    figure = person.page.locator("#overview-map .map")
+    expect(figure).to_have_attribute("data-draws", re.compile(r"\d"))
     person.at_rest()
-    return scroll_into_view(picture)
+    return scroll_into_view(figure)
 
 
-def scroll_into_view(picture: Locator) -> Locator:
-    picture.evaluate("(map) => map.scrollIntoView({ block: 'center' })")
-    return picture
+def scroll_into_view(figure: Locator) -> Locator:
+    figure.evaluate("(map) => map.scrollIntoView({ block: 'center' })")
+    return figure
 
 
 def map_numbers(person: Person) -> tuple[Trace, ForwardPassOverview, list[int]]:

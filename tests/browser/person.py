@@ -27,7 +27,7 @@ RESTORE_STATE = """(state) => {
   for (const button of document.querySelectorAll(`${open}, ${switches}[aria-expanded=false]`)) button.click();
   localStorage.clear();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
-  const { own } = window.modules.history; // what other models wrote, the one that was left among them
+  const { continuationsByModel: own } = window.modules.history; // continuations of other models
   for (const model of Object.keys(own)) delete own[model];
 }"""
 # All columns of the next token's table and all settings, for tests that are not about folding them.

@@ -87,7 +87,7 @@ function controls(skipped, most) {
   return Object.keys(there);
 }
 
-/** What somebody does with a control, and is done; of a picture, where to click. @param {number} chance from 0 to 1 */
+/** What somebody does with a control, and is done; of a figure, where to click. @param {number} chance from 0 to 1 */
 function act(name, chance) {
   const element = there[name], one = (all) => all[Math.min(all.length - 1, Math.floor(chance * all.length))];
   if (!element?.isConnected) return "";

@@ -23,7 +23,7 @@ NOT_COMPARED = ", ".join(
         "#connection, #place",  # of the connection, and of who waits
         "#definition, #next-token .note",  # of what is pointed at
         ".inspection",  # of what was clicked: gone at the next change (widget_contents.js)
-        ".words-here",  # under which of several pictures a term is told that several have
+        ".words-here",  # under which of several figures a term is told that several have
         "#guess output",  # of what was drawn, as long as the prompt is the same
         ".falls",  # what the settings before drew, as long as the place is the same
         ".only-here, .tools label",  # a mode of the controls beside it, and of the bars

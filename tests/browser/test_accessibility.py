@@ -29,7 +29,7 @@ TEXTS = """() => [...document.querySelectorAll(".tabitem :is(.plot .main-svg, .m
   const words = `${text.closest(".block").id}: ${text.textContent}`;
   return [{ words, fill, opacity: fillOpacity * opacity, corners }];
 })"""
-# What stays at the bottom of a small screen covers some of a picture of the whole page.
+# What stays at the bottom of a small screen covers some of a figure of the whole page.
 WITHOUT_TEXTS = """#view :is(.plot, .map) text { opacity: 0 !important; }
 :is(#bar, .act) { visibility: hidden !important; }"""
 # Removes the content of elements; returns a function that restores it.

@@ -121,7 +121,7 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
     cell_texts, page = plot.evaluate(CELL_TEXTS), visible_positions(trace, 27)
-    assert page.start > 0  # plotly counts columns of text from the axis's first, wherever the picture begins
+    assert page.start > 0  # plotly counts columns of text from the axis's first, wherever the figure begins
     likeliest = lens_summaries(trace, page).top[..., 0]  # (depths, positions)
     assert cell_texts == {
         f"{position}, {depth}": shorten_token(trace.vocabulary[token_id], MAX_ROW_CHARS // len(page))
@@ -139,7 +139,7 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
     person.expect_selected(query=20)
 
 
-def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_downloaded(newcomer):
+def test_words_stay_in_their_cells_when_a_figure_is_zoomed_and_are_in_what_is_downloaded(newcomer):
     person = newcomer().open(view="prediction", query=27)
     plot = person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
@@ -176,7 +176,7 @@ def is_written(area: np.ndarray) -> bool:
 
 
 @pytest.mark.exhaustive
-def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
+def test_a_figure_is_saved_with_the_background_of_the_page_s_theme(newcomer):
     """Covers the system's theme, and the other one chosen on the page."""
     person = newcomer(color_scheme="dark").open(view="prediction", query=27)
     plot = person.page.locator("#prediction-parts .plot")
@@ -198,7 +198,7 @@ def test_a_picture_is_saved_with_the_background_of_the_page_s_theme(newcomer):
     assert light[0, 0].min() > 240 and is_written(light[:40])
 
 
-def test_a_click_on_a_cell_leaves_the_picture_under_the_pointer(visitor):
+def test_a_click_on_a_cell_leaves_the_figure_under_the_pointer(visitor):
     """The formula above it has sometimes a line more."""
     person = visitor(depth="formula", query=27, key=26)
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
@@ -234,7 +234,7 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
     person.page.wait_for_function(HAVE_ROOM, arg=plot.element_handle())  # first it is as on a wide screen
 
 
-def test_a_picture_is_changed_where_it_stands(visitor):
+def test_a_figure_is_changed_where_it_stands(visitor):
     """Plotly rebuilds a figure whose settings differ from before, which takes longer."""
     person = visitor(checkpoint="gpt-twin", query=9, unfolded="all")
     row = person.page.locator("#attention-row .plot")

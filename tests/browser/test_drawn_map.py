@@ -34,19 +34,19 @@ from .painted import capture_visible_run, in_both_themes, scale_colours, wait_fo
 )
 def test_every_part_has_its_colour_and_its_words_where_it_stands(visitor, checkpoint, kind):
     # As high as the map of a telephone is, so that nothing of it is out of sight.
-    person, picture = open_map(
+    person, figure = open_map(
         visitor, checkpoint, viewport=DESK if kind is LandscapeLayout else TALL, **SELECTED_FIELDS
     )
     trace, model_overview, _ = map_numbers(person)
     expected = list(expected_boxes(trace, model_overview, 9, kind(trace.config, 6)))
     largest = max(np.abs(model_overview.attribution.heads).max(), np.abs(model_overview.attribution.feed_forward).max())
-    person.evaluate("actions.pick({ layer: 0 })")  # and with it the address
+    person.evaluate("actions.select({ layer: 0 })")  # and with it the address
     person.at_rest()
-    for theme in in_both_themes(person, picture):
-        painted = wait_for_animations(scroll_into_view(picture)).evaluate(
+    for theme in in_both_themes(person, figure):
+        painted = wait_for_animations(scroll_into_view(figure)).evaluate(
             BOXES_AT, [[float(x), float(y)] for (x, y), *_ in expected]
         )
-        assert len({box["item"] for box in painted}) == len(expected) == picture.locator(".part").count() - 6
+        assert len({box["item"] for box in painted}) == len(expected) == figure.locator(".part").count() - 6
         for box, (_, label_start, numbers, colour_value) in zip(painted, expected, strict=True):
             assert box["label"].startswith(label_start), (box, label_start)
             assert all(contains_number(box["label"], float(f"{number:.6g}")) for number in numbers), (box, numbers)
@@ -62,18 +62,18 @@ def test_every_part_has_its_colour_and_its_words_where_it_stands(visitor, checkp
 @pytest.mark.exhaustive
 def test_the_bar_of_colours_is_that_of_the_parts(visitor):
     """Minimum at the left and maximum at the right, as its numbers say."""
-    person, picture = open_map(visitor, **SELECTED_FIELDS)
+    person, figure = open_map(visitor, **SELECTED_FIELDS)
     _, model_overview, _ = map_numbers(person)
     largest = max(np.abs(model_overview.attribution.heads).max(), np.abs(model_overview.attribution.feed_forward).max())
-    person.evaluate("actions.pick({ layer: 0 })")  # and with it the address
+    person.evaluate("actions.select({ layer: 0 })")  # and with it the address
     person.at_rest()
-    for theme in in_both_themes(person, picture):
-        bar = scroll_into_view(picture).locator(".scale").bounding_box()
+    for theme in in_both_themes(person, figure):
+        bar = scroll_into_view(figure).locator(".scale").bounding_box()
         image = Image.open(io.BytesIO(person.page.screenshot(clip=bar))).convert("RGB")
         row = np.asarray(image, float)[image.height // 2]
         shares = (np.arange(len(row)) + 0.5) / len(row)
         assert np.abs(scale_colours(theme.diverging, shares) - row)[2:-2].max() <= 6
-    texts = picture.evaluate(MAP_TEXTS)["free"]
+    texts = figure.evaluate(MAP_TEXTS)["free"]
     ticks = sorted((text for text in texts if text[2] > bar["y"]), key=lambda text: text[1])[-3:]
     assert [tick[0][:1] for tick in ticks] == ["−", "0", "+"]
     assert contains_number(ticks[0][0], -largest) and contains_number(ticks[2][0], largest)
@@ -85,14 +85,14 @@ LINES_OF_PARTS = """(map) => [...map.querySelectorAll(".part")].map((part) =>
 
 
 def test_lines_are_as_thick_as_vectors_are_long(visitor):
-    person, picture = open_map(visitor, query=9)
+    person, figure = open_map(visitor, query=9)
     trace, model_overview, _ = map_numbers(person)
     plan = LandscapeLayout(trace.config)
     longest = max(
         model_overview.stream.max(), model_overview.write_norms.max(), model_overview.token, model_overview.positions
     )
-    lines = [line for line in wait_for_animations(picture).evaluate(MAP_LINES) if not line["arrow"]]
-    written = picture.evaluate(LINES_OF_PARTS)
+    lines = [line for line in wait_for_animations(figure).evaluate(MAP_LINES) if not line["arrow"]]
+    written = figure.evaluate(LINES_OF_PARTS)
     assert max(map(len, written)) > 1
     for heights in written:
         assert heights == sorted(heights), "a part's second line is below its first"
@@ -120,11 +120,11 @@ def test_lines_are_as_thick_as_vectors_are_long(visitor):
 
 
 def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
-    person, picture = open_map(visitor, **SELECTED_FIELDS)
+    person, figure = open_map(visitor, **SELECTED_FIELDS)
     trace, _, order = map_numbers(person)
     chances = next_token_distribution(trace, 9).plain
     left, right = LANDSCAPE_NEXT_TOKENS
-    rows = picture.locator(".part.next_token")
+    rows = figure.locator(".part.next_token")
     assert rows.count() == 6  # the five likeliest, and the chosen rival
     for i, rank in enumerate((1, 2, 3, 4, 5, 7)):
         chance, row = chances[order[rank - 1]], rows.nth(i)
@@ -138,7 +138,7 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
 @pytest.mark.exhaustive
 def test_frames_are_around_what_is_chosen_at_once(visitor):
     """Frames move without waiting for Python."""
-    person, picture = open_map(visitor, **SELECTED_FIELDS)
+    person, figure = open_map(visitor, **SELECTED_FIELDS)
     config = capture_visible_run(person).config
 
     def expect_framed(choice: dict | None, layer: int, head: int, *, listed: int, **rows: int):
@@ -155,6 +155,6 @@ def test_frames_are_around_what_is_chosen_at_once(visitor):
     expect_framed(None, 2, 1, listed=6, target=1, rival=5)
     expect_framed({"layer": 0, "head": 3, "target": 1}, 0, 3, listed=6, target=0, rival=5)
     person.at_rest()
-    with person.redrawn(picture):
+    with person.redrawn(figure):
         expect_framed({"layer": 1, "head": 0, "rival": 0}, 1, 0, listed=6, target=0)
     expect_framed(None, 1, 0, listed=5, target=0)

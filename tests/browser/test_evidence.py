@@ -77,7 +77,7 @@ def test_a_derivation_stays_while_another_figure_is_unfolded_and_until_it_is_clo
     expect(derivation_text).to_be_hidden()
 
 
-def test_every_picture_says_what_vouches_for_it(person):
+def test_every_figure_says_what_vouches_for_it(person):
     mark = person.page.locator("#attention-pattern .evidence-mark")
     expect(mark).to_contain_text("recomputed, largest error")
     expect(mark).to_have_attribute("title", re.compile("attn.pattern from attn.scores"))

@@ -26,10 +26,10 @@ RECORD_VISIBILITY = """new MutationObserver(() => {
     ),
 )
 def test_a_captured_example_is_drawn_at_once(newcomer, seen):
-    view, *pictures = seen
+    view, *figures = seen
     person = newcomer().open(view=view)
     expect(person.strip).to_have_text(FIRST_PROMPT)
-    for drawing in map(person.page.locator, pictures):
+    for drawing in map(person.page.locator, figures):
         expect(drawing).to_be_visible()
         expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(person.prompt).to_have_value(FIRST_PROMPT)
@@ -67,7 +67,7 @@ def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcome
     assert guess.bounding_box() == pytest.approx(before, abs=2)
 
 
-def test_pictures_wait_for_the_library_that_draws_them(newcomer):
+def test_figures_wait_for_the_library_that_draws_them(newcomer):
     person, held = newcomer(), []
     person.page.route("**/plotly.js", lambda route: held.append(route), times=1)
     person.page.goto(f"{person.address}?view=attention", wait_until="commit")

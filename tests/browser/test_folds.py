@@ -239,7 +239,7 @@ def test_a_title_to_unfold_stays_when_it_comes_before_nothing_was_drawn(visitor)
     person = visitor("attention", unfolded="")
     block = person.at_rest().page.locator("#attention-lines")
     expect(block.locator(".unfold")).to_be_visible()
-    give = "window.modules.widget_contents.give('attention-lines', {})"
+    give = "window.modules.widget_contents.setContent('attention-lines', {})"
     person.page.evaluate("; ".join(give.format(content) for content in ("null", "{ folded: true }")))
     person.page.evaluate("window.explorer.settled()")
     expect(block.locator(".unfold")).to_be_visible()

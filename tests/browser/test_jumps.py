@@ -29,7 +29,7 @@ WRITTEN = """() => {
 }"""
 # Figures last painted with other data, or out of sight; without those that are computed on request. Plotly adds
 # decoded arrays to its input, and texts of cells are not part of that input.
-UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
+UNPAINTED = """(figures) => Object.entries(figures).filter(([id, data]) => {
   const plot = document.querySelector(`#${id} .plot`), given = (name, value) => (name[0] === "_" ? undefined : value);
   if (document.querySelector(`#${id} .job button`)) return false;
   const drawn = (trace) => {
@@ -86,12 +86,12 @@ def expect_painted(person, opening):
     state = person.state
     open_view = make_open_view(opening.runs, PageState.parse(state))
     figures = [panel for panel in open_view.panels(newly=True) if panel.kind == "figure" and open_view.has(panel)]
-    pictures = {f"{state['view']}-{panel.name}": figure_payload(open_view.draw(panel)) for panel in figures}
-    pictures = {name: picture[0] for name, picture in pictures.items() if picture}
+    figures = {f"{state['view']}-{panel.name}": figure_payload(open_view.draw(panel)) for panel in figures}
+    figures = {name: figure[0] for name, figure in figures.items() if figure}
     try:
-        person.page.wait_for_function(f"(pictures) => !({UNPAINTED})(pictures)", arg=pictures)
+        person.page.wait_for_function(f"(figures) => !({UNPAINTED})(figures)", arg=figures)
     except TimeoutError:
-        raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
+        raise AssertionError(f"{person.page.evaluate(UNPAINTED, figures)} are not painted as {state} says") from None
     if state["view"] == "overview":
         diagram = open_view.draw(next(panel for panel in FULL[0].panels if panel.kind == "model_map"))
         expected_names = [accessible_name(component.hover_text, component.label) for component in diagram.parts]

@@ -9,29 +9,29 @@ from .drawn_map import LONGEST_TRANSITION, open_map, wait_for_map
 
 
 def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(visitor):
-    person, picture = open_map(visitor)
-    picture.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
-    before = picture.locator(".part").first.get_attribute("aria-label")
-    with person.redrawn(picture):
+    person, figure = open_map(visitor)
+    figure.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
+    before = figure.locator(".part").first.get_attribute("aria-label")
+    with person.redrawn(figure):
         person.chips.nth(3).click()
-    assert picture.locator(".part").first.get_attribute("aria-label") != before
-    assert picture.evaluate("(map) => [...map.querySelectorAll('svg *')].every((node) => node.kept)")
+    assert figure.locator(".part").first.get_attribute("aria-label") != before
+    assert figure.evaluate("(map) => [...map.querySelectorAll('svg *')].every((node) => node.kept)")
 
 
 @pytest.mark.exhaustive
 def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     person = newcomer().open("overview")
-    picture = wait_for_map(person)
-    assert 0 < picture.evaluate(LONGEST_TRANSITION) <= 0.2
+    figure = wait_for_map(person)
+    assert 0 < figure.evaluate(LONGEST_TRANSITION) <= 0.2
     person.page.emulate_media(reduced_motion="reduce")
-    assert picture.evaluate(LONGEST_TRANSITION) == 0
+    assert figure.evaluate(LONGEST_TRANSITION) == 0
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [1440, 620])
 def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
     """Exact to a fraction of a pixel, at every width."""
-    person, picture = open_map(visitor)
+    person, figure = open_map(visitor)
     person.page.set_viewport_size({"width": width, "height": 900})
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
@@ -41,7 +41,7 @@ def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
         "(nodes) => nodes.map((node) => { const { x, width } = node.getBoundingClientRect(); return x + width / 2; })"
     )
     steps = plot.locator(".barlayer .point path").evaluate_all(middles)
-    shapes = picture.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
+    shapes = figure.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
     kinds = shapes.evaluate_all("(nodes) => nodes.map((node) => node.parentElement.classList[1])")
     positions = dict(zip(map(tuple, enumerate(kinds)), shapes.evaluate_all(middles), strict=True))
     wanted = [x for (_, kind), x in positions.items() if kind in ("token", "addition")]

@@ -43,9 +43,9 @@ def get_centre(component: Locator) -> tuple[float, float]:
 
 
 @pytest.mark.exhaustive
-def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_the_map, tooltip):
-    person, picture = page_of_the_map
-    components, whole = picture.locator(".part"), picture.bounding_box()
+def test_every_part_is_told_beside_the_pointer_and_within_the_figure(page_of_the_map, tooltip):
+    person, figure = page_of_the_map
+    components, whole = figure.locator(".part"), figure.bounding_box()
     for i in range(components.count()):
         component = components.nth(i)
         x, y = get_centre(component)
@@ -68,12 +68,12 @@ def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_th
 @pytest.mark.exhaustive
 def test_what_is_told_follows_the_selection(page_of_the_map, tooltip):
     """The hover text changes even if the pointer does not move."""
-    person, picture = page_of_the_map
-    head = picture.locator(".part.head").nth(5)
+    person, figure = page_of_the_map
+    head = figure.locator(".part.head").nth(5)
     person.page.mouse.move(*get_centre(head))
     before = tooltip.text_content()
-    with person.redrawn(picture):
-        person.evaluate("actions.pick({ query: 4 })")
+    with person.redrawn(figure):
+        person.evaluate("actions.select({ query: 4 })")
     assert tooltip.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
 
 
@@ -93,41 +93,41 @@ CLICKS = {
 
 @pytest.mark.exhaustive
 def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_map):
-    person, picture = page_of_the_map
+    person, figure = page_of_the_map
     working = person.page.locator('[data-of="overview-map"]')
     for kind, (i, selects, derivation_text) in CLICKS.items():
-        component = picture.locator(f".part.{kind}").nth(i)
-        person.evaluate("actions.pick({ layer: 0, head: 0, target: 1 })")
+        component = figure.locator(f".part.{kind}").nth(i)
+        person.evaluate("actions.select({ layer: 0, head: 0, target: 1 })")
         person.at_rest()
-        scroll_into_view(picture)
+        scroll_into_view(figure)
         person.page.keyboard.down("Shift")
         person.page.mouse.click(*get_centre(component))
         person.page.keyboard.up("Shift")
         expect(working).to_contain_text(derivation_text)
         expect(person.page.locator(".first-line")).to_be_in_viewport(ratio=1)
         assert person.state["view"] == "overview"
-        scroll_into_view(picture)
+        scroll_into_view(figure)
         person.page.mouse.click(*get_centre(component))
         person.expect_selected(**{"layer": 0, "head": 0, "target": 1} | selects)
         expect(person.page.locator("#overview-map .told")).to_be_hidden() if kind != "next_token" else None
         person.visit("overview", "Whole model")
-        expect(picture).to_be_visible()
+        expect(figure).to_be_visible()
 
 
 def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(visitor):
     person = visitor("overview", layer=0, head=0, query=9, unfolded="all")
-    picture = wait_for_map(person)
+    figure = wait_for_map(person)
     person.page.route("**/gradio_api/queue/**", lambda route: None)
-    person.page.mouse.click(*get_centre(picture.locator(".part.norm").first))
+    person.page.mouse.click(*get_centre(figure.locator(".part.norm").first))
     expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
     person.visit("overview", "Whole model")
-    expect(picture).to_be_visible()
+    expect(figure).to_be_visible()
 
 
 def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(page_of_the_map):
-    person, picture = page_of_the_map
-    assert picture.evaluate(STOPS) == 1
-    reached_by_keys = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS.values())])
+    person, figure = page_of_the_map
+    assert figure.evaluate(STOPS) == 1
+    reached_by_keys = person.page.evaluate(WALKED, [figure.element_handle(), list(ARROWS.values())])
     centres, walked = np.array(reached_by_keys["middles"]), np.array(reached_by_keys["walked"])
     for i, centre in enumerate(centres):
         for key, reached in zip(ARROWS.values(), walked[i], strict=True):
@@ -143,19 +143,19 @@ def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(page_of_the_map):
 
 
 def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, tooltip):
-    person, picture = page_of_the_map
-    picture.locator(".part.token").first.evaluate("(part) => part.focus({ focusVisible: true })")
+    person, figure = page_of_the_map
+    figure.locator(".part.token").first.evaluate("(part) => part.focus({ focusVisible: true })")
     person.page.keyboard.press("Shift+Tab")
     expect(tooltip).to_be_hidden()
     person.page.keyboard.press("Tab")
     keyboard = person.page.keyboard
-    focused = picture.locator(".part:focus")
+    focused = figure.locator(".part:focus")
     for key, name in (("ArrowRight", "embedding + position"), ("ArrowRight", "layer 0: the stream + what attention")):
         keyboard.press(key)
         expect(focused).to_have_attribute("aria-label", re.compile(re.escape(name)))
         assert tooltip.text_content().replace("\n", ", ").startswith(focused.get_attribute("aria-label"))
         expect(tooltip).to_contain_text("Shift+Enter")
-    ring, box = picture.locator(".ring").bounding_box(), focused.locator(".shape").bounding_box()
+    ring, box = figure.locator(".ring").bounding_box(), focused.locator(".shape").bounding_box()
     assert ring["x"] < box["x"] and ring["x"] + ring["width"] > box["x"] + box["width"]
     assert ring["y"] < box["y"] and ring["y"] + ring["height"] > box["y"] + box["height"]
     keyboard.press("Shift+Enter")
@@ -164,7 +164,7 @@ def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, tooltip):
     keyboard.press("Escape")
     expect(focused).to_have_count(0)
     expect(tooltip).to_be_hidden()
-    picture.locator(".part.head").nth(6).evaluate("(part) => part.focus()")
+    figure.locator(".part.head").nth(6).evaluate("(part) => part.focus()")
     keyboard.press("Enter")
     person.expect_selected(view="attention", layer=1, head=2)
 
@@ -172,30 +172,30 @@ def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, tooltip):
 @pytest.mark.exhaustive
 def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
     """The ring contrasts with the page and with the component inside."""
-    person, picture = page_of_the_map
-    head = picture.locator(".part.head").first
+    person, figure = page_of_the_map
+    head = figure.locator(".part.head").first
     person.page.emulate_media(reduced_motion="reduce")
     for _ in range(2):
         head.evaluate("(part) => part.focus({ focusVisible: true })")
-        ring = picture.locator(".ring")
+        ring = figure.locator(".ring")
         expect(ring).to_be_visible()
         colours = ring.evaluate("(ring) => getComputedStyle(ring).stroke"), person.background
         channels = [[float(channel) for channel in re.findall(r"[\d.]+", colour)[:3]] for colour in colours]
         assert contrast(*channels) >= 4.5
-        with person.redrawn(picture):
+        with person.redrawn(figure):
             person.change_theme()
 
 
 @pytest.mark.exhaustive
-def test_the_picture_and_its_parts_say_what_they_are(page_of_the_map):
-    person, picture = page_of_the_map
-    svg = picture.locator("svg")
+def test_the_figure_and_its_parts_say_what_they_are(page_of_the_map):
+    person, figure = page_of_the_map
+    svg = figure.locator("svg")
     expect(svg).to_have_attribute("role", "group")
     expect(svg).to_have_attribute("aria-label", re.compile(r"^Map of 3 layers at “.*”: the stream’s length goes from "))
     expect(svg).to_have_attribute("aria-description", re.compile("Arrow keys .*Enter .*Shift"))
-    components = picture.get_by_role("button")
+    components = figure.get_by_role("button")
     labels = [components.nth(i).get_attribute("aria-label") for i in range(components.count())]
-    assert len(labels) == picture.locator(".part").count() and all(labels)
+    assert len(labels) == figure.locator(".part").count() and all(labels)
     assert len(set(labels)) == len(labels)
 
 
@@ -211,10 +211,10 @@ def touch(person: Person, component: Locator, milliseconds: int):
 @pytest.mark.exhaustive
 def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscreen):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view="overview", layer=0, head=0)
-    picture = person.page.locator("#overview-map .map")
-    expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
+    figure = person.page.locator("#overview-map .map")
+    expect(figure).to_have_attribute("data-draws", re.compile(r"\d"))
     person.at_rest()
-    head = scroll_into_view(picture).locator(".part.head").nth(1)
+    head = scroll_into_view(figure).locator(".part.head").nth(1)
     touch(person, head, 900)
     hover_box, working = (person.page.locator(name) for name in ("#overview-map .told", '[data-of="overview-map"]'))
     expect(working).to_contain_text("what layer 0 head 1 adds")
@@ -223,7 +223,7 @@ def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscre
     box = hover_box.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= TELEPHONE["width"]
     assert person.state["view"] == "overview"
-    scroll_into_view(picture)
+    scroll_into_view(figure)
     person.page.touchscreen.tap(*get_centre(head))
     expect(hover_box).to_be_hidden()
     person.expect_selected(view="attention", layer=0, head=1)

@@ -26,7 +26,7 @@ from .person import ANSWER, Person
 SIZES = ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14))  # layers and heads
 
 
-def show_map(person: Person, picture: Locator, trace: Trace, selection: Selection):
+def show_map(person: Person, figure: Locator, trace: Trace, selection: Selection):
     """Make the page draw the map of any run."""
     payload = figure_payload(draw_model_map(trace, selection))
 
@@ -39,8 +39,8 @@ def show_map(person: Person, picture: Locator, trace: Trace, selection: Selectio
         route.fulfill(response=answer, body="".join(f"{json.dumps(line)}\n" for line in lines))
 
     person.page.route(ANSWER, swap)
-    with person.redrawn(picture):
-        person.evaluate("actions.pick({ query: (page.state.query + 1) % 10 })")
+    with person.redrawn(figure):
+        person.evaluate("actions.select({ query: (page.state.query + 1) % 10 })")
     person.at_rest()
     person.page.unroute(ANSWER)
 
@@ -61,18 +61,18 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
 )
 def test_no_word_lies_on_another_or_on_what_it_is_not_of(visitor, viewport, styles, sizes):
     """Covers kinds of models, and models of many layers."""
-    person, picture = open_map(visitor, viewport=viewport)
+    person, figure = open_map(visitor, viewport=viewport)
     for style in styles:
-        show_map(person, picture, capture_style(style), Selection(query=9, target=8, rival=20))
-        assert_texts_apart(picture)
+        show_map(person, figure, capture_style(style), Selection(query=9, target=8, rival=20))
+        assert_texts_apart(figure)
     for layers, heads in sizes:
         _kept, trace = deep(layers, heads)
-        show_map(person, picture, trace, Selection(query=2))
-        assert_texts_apart(picture)
+        show_map(person, figure, trace, Selection(query=2))
+        assert_texts_apart(figure)
 
 
-def assert_texts_apart(picture: Locator):
-    boxes = picture.evaluate(MAP_TEXTS)
+def assert_texts_apart(figure: Locator):
+    boxes = figure.evaluate(MAP_TEXTS)
     left, top, right, bottom = boxes["sheet"]
     for i, (text, *edges) in enumerate(boxes["texts"]):
         assert edges[0] >= left - 0.5 and edges[1] >= top - 0.5, text

@@ -41,8 +41,8 @@ def wrong(monkeypatch):
     monkeypatch.setattr(ModelLibrary, "trace_model", trace_with_error)
 
 
-def get_badge(person: Person, picture: str) -> Locator:
-    return person.page.locator(f"#{picture} .evidence-mark")
+def get_badge(person: Person, figure: str) -> Locator:
+    return person.page.locator(f"#{figure} .evidence-mark")
 
 
 def contrast_ratio(colours: list[list[int]]) -> float:
@@ -54,17 +54,17 @@ def contrast_ratio(colours: list[list[int]]) -> float:
 
 
 @pytest.mark.parametrize("scheme", first_in_core(["light", "dark"]))
-def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(newcomer, wrong, scheme):
+def test_a_wrong_number_is_warned_of_below_every_figure_that_is_drawn_from_it(newcomer, wrong, scheme):
     text = f"Wrong in the {scheme}"  # of which no answer is kept
     person = newcomer(color_scheme=scheme).open(view="attention", layer=0, text=text)
-    for picture, sign, words in (
+    for figure, sign, words in (
         ("attention-heads", "⚠", f"Wrong numbers: {WRONG} is off by 0.0"),
         ("attention-pattern", "✓", "recomputed, largest error"),
     ):
-        badge = get_badge(person, picture)
+        badge = get_badge(person, figure)
         expect(badge).to_contain_text(words)
         assert sign in badge.evaluate(SIGN)
-        assert contrast_ratio(badge.evaluate(COLOURS)) >= 4.5, (picture, badge.evaluate(COLOURS))
+        assert contrast_ratio(badge.evaluate(COLOURS)) >= 4.5, (figure, badge.evaluate(COLOURS))
     warning, tick = get_badge(person, "attention-heads"), get_badge(person, "attention-pattern")
     assert warning.evaluate("it => parseFloat(getComputedStyle(it).borderTopWidth)") > 0
     assert warning.evaluate(COLOURS)[1] != tick.evaluate(COLOURS)[1]

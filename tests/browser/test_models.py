@@ -162,6 +162,6 @@ def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is
             person.chips.first.click()
         expect(message).to_have_text(FILES_CHANGED)
         expect(person.grid.locator(".head")).to_have_count(3 * 4)
-        person.at_rest()  # the pictures further down are of the same files
+        person.at_rest()  # the figures further down are of the same files
     finally:
         later.unlink()

@@ -80,7 +80,7 @@ def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
     """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn at once."""
     plot = patcher.page.locator("#patching-estimate_positions .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    patcher.evaluate("actions.pick({ query: 1 })")  # from wherever somebody looks
+    patcher.evaluate("actions.select({ query: 1 })")  # from wherever somebody looks
     patcher.at_rest()
     patcher.click_cell(plot, 0, 1)
     patcher.expect_selected(query=2, key=0, layer=1)
@@ -108,7 +108,8 @@ def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(visit
     expect(heads(patcher).locator(".plot")).to_be_hidden()
     pieces.clear()
     time.sleep(1)
-    assert len(pieces) <= 1  # the one that was being done
+    names = [task.job.key[0] for task in pieces if task.job.key[0] != "neurons"]  # which another figure waits for
+    assert len(names) <= 1  # the one that was being done
 
 
 @pytest.mark.exhaustive
@@ -122,7 +123,7 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
     press_patch(person, "positions_denoise", "Patch this into A")
     expect(person.page).to_have_url(re.compile(r"key=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
     person.at_rest()
-    plot.focus()  # the keyboard says as much: A's token is at another place in the picture
+    plot.focus()  # the keyboard says as much: A's token is at another place in the figure
     plot.press("ArrowLeft")
     expect(person.page).to_have_url(re.compile("key=1&"))
     plot.press("Enter")

@@ -52,7 +52,7 @@ def presented_panel(page: Page) -> Locator:
 
 
 @pytest.mark.exhaustive
-def test_a_picture_fills_the_screen_until_it_is_left(visitor):
+def test_a_figure_fills_the_screen_until_it_is_left(visitor):
     person = visitor(viewport=BEAMER)
     page = person.page
     page.locator("#attention-row h2").click()
@@ -131,7 +131,7 @@ def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_
 
 
 @pytest.mark.exhaustive
-def test_a_folded_picture_is_asked_for_once_presented_and_folded_again(visitor):
+def test_a_folded_figure_is_asked_for_once_presented_and_folded_again(visitor):
     person = visitor(unfolded="")
     page = person.page
     page.locator("#strip .chip").nth(1).click()  # a row of tokens is no slide

@@ -10,7 +10,7 @@ from explorer.lessons.example_prompts import EXAMPLES
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-view=${view}]`).click();
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
-  actions.pick({ layer, head: layer });
+  actions.select({ layer, head: layer });
 })(given)"""
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
@@ -206,7 +206,7 @@ def test_several_heads_are_seen_together(person):
 
 
 @pytest.mark.exhaustive
-def test_a_chosen_neuron_is_followed_by_every_picture(person):
+def test_a_chosen_neuron_is_followed_by_every_figure(person):
     person.tab("Feed-forward")
     tokens = person.page.locator("#feed_forward-tokens .plot")
     expect(tokens).to_have_attribute("data-draws", re.compile(r"\d"))

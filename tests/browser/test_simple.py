@@ -234,7 +234,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_every_step_has_a_picture_and_leads_further(newcomer):
+def test_every_step_has_a_figure_and_leads_further(newcomer):
     person = newcomer().open(STORY_VIEWS[0].name)
     for step in STORY_VIEWS:
         person.tab(step.title)

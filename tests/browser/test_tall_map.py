@@ -40,9 +40,9 @@ IS_WHOLE = (
 )
 
 
-def assert_painted(picture: Locator, plan: MapLayout):
+def assert_painted(figure: Locator, plan: MapLayout):
     """Assert that every head, every feed-forward and all single components are where the layout has them."""
-    components = picture.evaluate(PAINTED)
+    components = figure.evaluate(PAINTED)
     expected_boxes = {"embedding of": plan.box(plan.token, plan.beside_stream)}
     expected_boxes["lm_head"] = plan.box(
         (plan.offset_after_blocks("lm_head"), plan.offset_after_blocks("lm_head_end")), plan.lm_head
@@ -66,16 +66,16 @@ def assert_painted(picture: Locator, plan: MapLayout):
 
 
 def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visitor):
-    person, picture = open_map(visitor, viewport=TELEPHONE)
+    person, figure = open_map(visitor, viewport=TELEPHONE)
     config = capture_visible_run(person).config
-    assert_painted(picture, PortraitLayout(config, 5))
-    boxes = {component["label"]: component["box"] for component in picture.evaluate(PAINTED)}
+    assert_painted(figure, PortraitLayout(config, 5))
+    boxes = {component["label"]: component["box"] for component in figure.evaluate(PAINTED)}
     of_layer = [
         [box for label, box in boxes.items() if label.startswith(f"layer {i}")] for i in range(config.num_layers)
     ]
     for above, below in zip(of_layer, of_layer[1:], strict=False):
         assert max(lower for *_, lower in above) <= min(upper for _, upper, *_ in below)
-    widths = picture.evaluate(WIDTHS)
+    widths = figure.evaluate(WIDTHS)
     for all_of_it, visible_size in (widths["map"], widths["page"]):
         assert all_of_it <= visible_size
     assert widths["least"] >= 11 and widths["more"] == ""
@@ -87,7 +87,7 @@ def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visi
 
 @pytest.mark.exhaustive
 def test_on_a_telephone_the_running_sum_is_all_in_sight(visitor):
-    person, _picture = open_map(visitor, viewport=TELEPHONE)
+    person, _figure = open_map(visitor, viewport=TELEPHONE)
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -101,21 +101,21 @@ def test_on_a_telephone_the_running_sum_is_all_in_sight(visitor):
 @pytest.mark.exhaustive
 def test_a_page_that_becomes_wider_has_the_wide_map_and_back(visitor):
     """Selected components stay framed, and no request is sent to Python."""
-    person, picture = open_map(visitor, viewport=TELEPHONE, layer=2, head=1)
+    person, figure = open_map(visitor, viewport=TELEPHONE, layer=2, head=1)
     config, requests = capture_visible_run(person).config, []
     person.page.on("request", lambda request: requests.append(f"{request.url} {request.post_data}"))
     for viewport, kind in ((DESK, LandscapeLayout), (TELEPHONE, PortraitLayout), (DESK, LandscapeLayout)):
-        with person.redrawn(picture):
+        with person.redrawn(figure):
             person.page.set_viewport_size(viewport)
         plan = kind(config, 5)
-        assert_painted(picture, plan)
-        expect(picture.locator("svg")).to_have_attribute("viewBox", "0 0 {:g} {:g}".format(*plan.size))
-        assert_framed(person, picture, plan)
+        assert_painted(figure, plan)
+        expect(figure.locator("svg")).to_have_attribute("viewBox", "0 0 {:g} {:g}".format(*plan.size))
+        assert_framed(person, figure, plan)
     assert [request_text for request_text in requests if "/explorer/" in request_text] == []
 
 
-def assert_framed(person: Person, picture: Locator, plan: MapLayout):
+def assert_framed(person: Person, figure: Locator, plan: MapLayout):
     left, upper, right, lower = plan.head(person.state["layer"], person.state["head"])
-    frame = picture.locator(".frame.head")
+    frame = figure.locator(".frame.head")
     edges = [float(frame.get_attribute(name)) for name in ("x", "y", "width", "height")]
     assert edges == pytest.approx([left, upper, right - left, lower - upper], abs=0.011)

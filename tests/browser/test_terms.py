@@ -131,7 +131,7 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
         name: expected_definition(person, name)
         for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")
     }
-    choose = "actions.pick({ query: given, key: 0, layer: 0 })"
+    choose = "actions.select({ query: given, key: 0, layer: 0 })"
     person.evaluate(choose, 2)
     name = next(
         name for name, definition_text in definitions.items() if expected_definition(person, name) != definition_text

@@ -80,7 +80,7 @@ def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained_page):
 
 
 @pytest.mark.exhaustive
-def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_picture(trained_page):
+def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_figure(trained_page):
     trained_page.page.evaluate("""() => {
       const seen = window.seen = [];
       const look = () => seen.push(document.querySelector("#series output").textContent);
@@ -153,7 +153,7 @@ def test_before_and_after_a_training_step_is_one_click_away(trained_page):
 
 
 @pytest.mark.exhaustive
-def test_a_click_in_pictures_of_b_moves_b(visitor):
+def test_a_click_in_figures_of_b_moves_b(visitor):
     person = visitor("training", checkpoint=checkpoint_name(4), shown="b", **{"b.checkpoint": checkpoint_name(16)})
     plot = person.page.locator("#training-text .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -116,12 +116,12 @@ def test_b_has_another_prompt_in_place_of_its_own(person):
 
 
 @pytest.mark.exhaustive
-def test_pictures_are_never_those_of_what_was_asked_before(person):
+def test_figures_are_never_those_of_what_was_asked_before(person):
     """Covers a choice and a change between two presses of the switch, however quick."""
     compare(person)
     changes = {
-        "head": lambda: person.evaluate("actions.pick({ layer: 1, head: 0 })"),
-        "change of B": lambda: person.evaluate("actions.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
+        "head": lambda: person.evaluate("actions.select({ layer: 1, head: 0 })"),
+        "change of B": lambda: person.evaluate("actions.setInterventions(['blocks.0.attn.z.0*zero'], 'b.edits')"),
     }
     other_choices = {"B": ("A", "A − B"), "A − B": ("A", "B")}
     for change, last in zip(changes.values(), ("B", "A − B"), strict=True):
@@ -135,7 +135,7 @@ def test_pictures_are_never_those_of_what_was_asked_before(person):
 
 
 @pytest.mark.exhaustive
-def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
+def test_figures_that_follow_no_selection_show_the_run_that_is_chosen(person):
     """Thumbnails of heads and their badge are those of the run that the large figure shows."""
     compare(person)
     mark = person.page.locator("#attention-heads .evidence-mark")

@@ -149,7 +149,7 @@ def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor
     scale.first.focus()
     scale.first.fill("0.5")
     expect_changes(person, "blocks.1.attn.z.1*scale*0.5")
-    person.evaluate("actions.setEdits([])")
+    person.evaluate("actions.setInterventions([])")
     expect_changes(person, "")
     expect(scale.first).to_be_focused()
     expect(scale.first).to_have_value("1")

@@ -57,7 +57,7 @@ def test_a_move_ends_what_is_being_written(visitor):
     person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
     # before another token comes
-    person.evaluate("actions.pick({ query: 0 }), actions.makeMove({ kind: 'take', token: 70 })")
+    person.evaluate("actions.select({ query: 0 }), actions.makeMove({ kind: 'take', token: 70 })")
     expect(generated).to_have_count(1)
     person.strip.evaluate(WATCH)
     for tokens in (2, 3):

@@ -45,8 +45,8 @@ def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
         assert named and {name: address[name] for name in named} == {name: [value] for name, value in named.items()}
         sentences.nth(i).click()
         person.expect_selected(**clause.selection_change)
-        picture = person.page.locator(f"#{clause.figure_id} [data-draws]")
-        expect(picture).to_be_in_viewport()
+        figure = person.page.locator(f"#{clause.figure_id} [data-draws]")
+        expect(figure).to_be_in_viewport()
 
 
 def test_an_address_that_asks_is_answered(newcomer):
@@ -81,18 +81,18 @@ def switch_off_where_it_was_pressed(person, panel):
 
 
 @pytest.mark.exhaustive
-def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(visitor):
+def test_a_figure_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(visitor):
     person = visitor("prediction", text="The fox", why="open", target=2)
     link, held = person.page.locator("#why-token .clauses a").first, []
     expect(link).to_be_visible()
-    picture = expected_clauses(person.state)[0].figure_id
+    figure = expected_clauses(person.state)[0].figure_id
     person.at_rest().page.route(ANSWER, lambda route: route.continue_() if held else held.append(route))
     with person.page.expect_request(ANSWER):
         link.click()
-    person.page.locator(f"#{picture}").evaluate(
+    person.page.locator(f"#{figure}").evaluate(
         "({ parentElement }) => { parentElement.style.paddingTop = '3000px'; }",
     )
-    expect(person.page.locator(f"#{picture}")).not_to_be_in_viewport()
+    expect(person.page.locator(f"#{figure}")).not_to_be_in_viewport()
     held[0].continue_()
-    expect(person.page.locator(f"#{picture} [data-draws]")).to_be_in_viewport()
-    person.page.locator(f"#{picture}").evaluate("({ parentElement }) => { parentElement.style.paddingTop = ''; }")
+    expect(person.page.locator(f"#{figure} [data-draws]")).to_be_in_viewport()
+    person.page.locator(f"#{figure}").evaluate("({ parentElement }) => { parentElement.style.paddingTop = ''; }")

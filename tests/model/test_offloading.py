@@ -79,7 +79,7 @@ def test_weights_are_read_where_they_are(both):
 
 
 @pytest.mark.exhaustive
-def test_every_picture_of_it_is_drawn_and_vouched_for(both):
+def test_every_figure_of_it_is_drawn_and_vouched_for(both):
     spread = both[1]
     trace = capture(spread, IDS)
     selection = Selection(layer=1, head=1, query=4, key=2).clamp_to_trace(trace)

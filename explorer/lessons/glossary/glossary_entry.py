@@ -53,6 +53,6 @@ class GlossaryEntry:
         """Return the term's meaning with an example from the run; without it if a result is not computed yet."""
         try:
             example = self.example(context)
-        except ResultNotReadyError:  # its picture has the button
+        except ResultNotReadyError:  # its figure has the button
             example = ""
         return _("{meaning}. {here}", meaning=translate(self.meaning), here=example).rstrip()

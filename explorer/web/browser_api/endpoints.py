@@ -169,15 +169,15 @@ class JobEndpoints:
     def functions(self) -> list[Callable]:
         return [self.begin_job, self.job_progress, self.leave_job]
 
-    def begin_job(self, state: State, picture: str, visitor: str) -> dict[str, Any]:
+    def begin_job(self, state: State, figure: str, visitor: str) -> dict[str, Any]:
         """Start the job that a figure needs, and return its progress (see `progress_payload`).
 
         Raises:
             UserError, CheckpointError: there is no such figure, or the queue is full.
         """
-        check_names(picture, visitor)
+        check_names(figure, visitor)
         open_view = make_open_view(self.runs, PageState.parse(state))
-        job = open_view.pending_job(picture)
+        job = open_view.pending_job(figure)
         return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
     def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
@@ -408,20 +408,20 @@ class BrowserEndpoints:
             self.prefetcher.prefetch_steps(run.checkpoint)
             self.prefetcher.prefetch_next_token(run.checkpoint, self.runs.visible_token_ids(run), run.edits)
 
-    def inspect(self, state: State, picture: str, point: ClickedPointFields) -> str:
+    def inspect(self, state: State, figure: str, point: ClickedPointFields) -> str:
         """Return the derivation of the number at a clicked point of a figure as lines of text; "" if there is none.
 
         Args:
-            picture: element id of the figure.
+            figure: element id of the figure.
             point: coordinates, see `ClickedPoint`; unvalidated.
 
         Raises:
             UserError, CheckpointError: there is no such point or figure.
         """
-        if not isinstance(picture, str):
-            raise UserError(_("a figure has a name, got {got!r:.80}", got=picture))
+        if not isinstance(figure, str):
+            raise UserError(_("a figure has a name, got {got!r:.80}", got=figure))
         open_view = make_open_view(self.runs, PageState.parse(state))
-        return point_derivation_text(open_view, picture, ClickedPoint.parse(point))
+        return point_derivation_text(open_view, figure, ClickedPoint.parse(point))
 
     def next_token_scores(self, state: State) -> dict[str, Any]:
         """Return the scores of the token after the selected one, from which sliders work out probabilities.

@@ -235,7 +235,7 @@ class LessonEndpoints:
         for panel in open_view.view.panels:
             if element_id(open_view.view.name, panel.name) == target and open_view.has(panel):
                 sizes = {"kind": panel.kind, "height": panel.height}
-                return sizes | {"title": translate(panel.title), "picture": figure_payload(open_view.draw(panel))}
+                return sizes | {"title": translate(panel.title), "content": figure_payload(open_view.draw(panel))}
         return None
 
     def walk(self, state: State, name: str) -> dict[str, Any]:

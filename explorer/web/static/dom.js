@@ -1,13 +1,11 @@
 // @ts-check
-// Elements of the page, in HTML and SVG, built of text: what comes from a prompt is never read as markup. How the
-// keyboard and scrolling go about in them, in which colours they are, light or dark, and what the page says besides.
+// Helpers for elements in HTML and SVG, built of text, since a prompt must never be parsed as markup. Also keyboard focus,
+// scrolling, colours and themes, dropdowns, the text of tokens, and notices.
 import { END_OF_TEXT_TOKENS, THEMES } from "./shared_constants.js";
 import { _, ngettext } from "./translations.js";
 
-// Elements, built of text: what comes from a prompt is never read as markup.
-
 /**
- * An element with its own properties, `dataset` among them, and contents.
+ * Create an element with properties, including `dataset`, and children.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, any>} [properties]
@@ -24,50 +22,50 @@ export function make(tag, { dataset, ...properties } = {}, ...contents) {
 /** @param {string} className @param {...(string | Node)} contents */
 export const span = (className, ...contents) => make("span", { className }, ...contents);
 
-/** @param {string} text @param {() => void} act @param {Record<string, any>} [properties] */
-export function button(text, act, properties) {
-  const made = make("button", { type: "button", ...properties }, text);
-  made.addEventListener("click", act);
-  return made;
+/** @param {string} text @param {() => void} onClick @param {Record<string, any>} [properties] */
+export function button(text, onClick, properties) {
+  const element = make("button", { type: "button", ...properties }, text);
+  element.addEventListener("click", onClick);
+  return element;
 }
 
 /**
- * The first element in a box that a selector names.
+ * Return the first element in a box that matches a selector.
  * @param {ParentNode} box
  * @param {string} selector
  * @returns {HTMLElement}
  */
 export const find = (box, selector) => box.querySelector(selector);
 
-/** All of them. @param {ParentNode} box @param {string} selector @returns {HTMLElement[]} */
+/** Return all matching elements. @param {ParentNode} box @param {string} selector @returns {HTMLElement[]} */
 export const findAll = (box, selector) => Array.from(box.querySelectorAll(selector));
 
-/** Writes a text where another stands: what is as before costs the browser nothing. */
-export function say(element, text) {
+/** Set an element's text if it differs, since the browser would lay out an unchanged text again. */
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Counts how often an element has been drawn, as data-draws. */
+/** Count the draws of an element in data-draws. */
 export function countDraw(element) {
   element.dataset.draws = String(+(element.dataset.draws || 0) + 1);
 }
 
 /**
- * Calls `listener` at every event of a target, until the element has left the page.
+ * Call `listener` on each event of a target until the element leaves the page.
  * @param {Element} element
  * @param {EventTarget} target
  * @param {string} type
  * @param {() => void} listener
  */
 export function listenFor(element, target, type, listener) {
-  const wrapped = () => {
+  const handle = () => {
     if (element.isConnected) listener();
-    else target.removeEventListener(type, wrapped);
+    else target.removeEventListener(type, handle);
   };
-  target.addEventListener(type, wrapped);
+  target.addEventListener(type, handle);
 }
 
-// SVG whose nodes stay: only those of their attributes change that have another value.
+// SVG nodes are reused: only attributes that changed are set.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -81,39 +79,38 @@ export function makeSvg(tag, className, ...children) {
 
 /** @param {Element} node @param {Record<string, any>} attributes */
 export function set(node, attributes) {
-  for (const [name, now] of Object.entries(attributes))
-    if (node.getAttribute(name) !== String(now)) node.setAttribute(name, String(now));
+  for (const [name, value] of Object.entries(attributes))
+    if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
 /**
- * As many children as wanted; those that are there stay.
+ * Add or remove children until a group has `count`. Existing ones stay.
  * @param {Element} group
  * @param {number} count
  * @param {() => SVGElement} make
  * @returns {SVGElement[]}
  */
-export function many(group, count, make) {
+export function resizeChildren(group, count, make) {
   while (group.children.length > count) group.lastChild.remove();
   while (group.children.length < count) group.append(make());
   return /** @type {SVGElement[]} */ (Array.from(group.children));
 }
 
-// Keys that work anywhere on the page, but where somebody writes.
+// Keyboard shortcuts, which work everywhere except in text fields.
 
-/** Whether a key belongs to what has the focus: somebody writes there, or a modifier makes it the browser's. @param {KeyboardEvent} event */
-export function isElsewhere({ target, altKey, ctrlKey, metaKey }) {
-  const at = /** @type {Element} */ (target);
+/** Return whether a key belongs to the focused text field, or to the browser because of a modifier. @param {KeyboardEvent} event */
+export function isKeyForFocus({ target, altKey, ctrlKey, metaKey }) {
+  const element = /** @type {Element} */ (target);
   if (altKey || ctrlKey || metaKey) return true;
-  return "closest" in at && Boolean(at.closest("textarea, select, [contenteditable=true], input:not([type=checkbox], [type=radio], [type=button], [type=range])"));
+  return "closest" in element && Boolean(element.closest("textarea, select, [contenteditable=true], input:not([type=checkbox], [type=radio], [type=button], [type=range])"));
 }
 
-// On a telephone, what is chosen seldom is behind a button that says what is chosen (page.css); on a wide screen it is
-// there without one.
+// Rarely used controls are behind a button on a phone. On a wide screen they are visible without it (page.css).
 
-/** A button that opens what page.css says; it says nothing yet. */
+/** Create a fold button without a text. page.css says what it opens. */
 export function foldButton() {
-  const made = button("", () => toggleFold(made), { className: "fold", ariaExpanded: "false" });
-  return made;
+  const fold = button("", () => toggleFold(fold), { className: "fold", ariaExpanded: "false" });
+  return fold;
 }
 
 /** @param {HTMLElement} fold */
@@ -121,105 +118,106 @@ export function toggleFold(fold) {
   fold.ariaExpanded = String(fold.ariaExpanded !== "true");
 }
 
-// The keyboard among items in rows and columns: the Tab key stops at one of them, the arrow keys go on from there.
+// Roving focus among items in rows and columns: the Tab key stops at one item, the arrow keys move on from there.
 
-/** @typedef {{ row: number, column: number }} Place */
+/** @typedef {{ row: number, column: number }} Cell */
 /** @typedef {{ rows: number, columns: number }} Size */
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * Where a key leads; null where it leads nowhere at all, as up and down do in a single row. Home and End lead to the ends
- * of a single row or column. Beyond an end is that end, or the other one where the items go `round`.
+ * Return the cell that a key leads to, or null if it leads nowhere, as up and down in a single row. Home and End lead to the
+ * ends of a single row or column. Beyond an end is that end, or the other one if `round`.
  * @param {string} key
- * @param {Place} from
+ * @param {Cell} from
  * @param {Size} size
- * @returns {Place | null}
+ * @returns {Cell | null}
  */
 export function indexAfterKey(key, { row, column }, { rows, columns }, round = false) {
   const isRow = rows === 1 && columns > 1, isColumn = columns === 1 && rows > 1;
-  const end = { Home: 0, End: Math.max(rows, columns) - 1 }[key];
-  if (end !== undefined) return isRow ? { row, column: end } : isColumn ? { row: end, column } : null;
+  const last = { Home: 0, End: Math.max(rows, columns) - 1 }[key];
+  if (last !== undefined) return isRow ? { row, column: last } : isColumn ? { row: last, column } : null;
   const [down, right] = STEPS[key] ?? [0, 0];
-  const within = (at, count) => (round ? (at + count) % count : Math.max(0, Math.min(count - 1, at)));
-  if (down && rows > 1) return { row: within(row + down, rows), column };
-  if (right && columns > 1) return { row, column: within(column + right, columns) };
+  const clampOrWrap = (index, count) => (round ? (index + count) % count : Math.max(0, Math.min(count - 1, index)));
+  if (down && rows > 1) return { row: clampOrWrap(row + down, rows), column };
+  if (right && columns > 1) return { row, column: clampOrWrap(column + right, columns) };
   return null;
 }
 
 /**
- * Lets the arrow keys, Home and End go about in a box. With Alt, Ctrl or Meta they are the browser's own.
+ * Let the arrow keys, Home and End move the focus in a box. With Alt, Ctrl or Meta they are the browser's own.
  * @param {HTMLElement} box
  * @param {object} items
- * @param {(event: KeyboardEvent) => Place | null} items.at where the keyboard is; null where it is at no item
+ * @param {(event: KeyboardEvent) => Cell | null} items.at focused cell; null if no item has the focus
  * @param {() => Size} items.size
- * @param {(to: Place, from: Place) => void} items.go
- * @param {boolean} [items.round] whether the first item comes after the last
+ * @param {(to: Cell, from: Cell) => void} items.go
+ * @param {boolean} [items.round] whether the first item follows the last
  */
-export function rove(box, { at, size, go, round }) {
+export function addRovingFocus(box, { at, size, go, round }) {
   box.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const from = at(event), to = from && indexAfterKey(event.key, from, size(), round);
-    if (!to) return;
+    const current = at(event), next = current && indexAfterKey(event.key, current, size(), round);
+    if (!next) return;
     event.preventDefault();
-    if (to.row !== from.row || to.column !== from.column) go(to, from);
+    if (next.row !== current.row || next.column !== current.column) go(next, current);
   });
 }
 
 /**
- * Makes one of the items the only stop of the Tab key.
+ * Make one of the items the only tab stop.
  * @param {Iterable<HTMLElement>} items
- * @param {HTMLElement | null} stop
+ * @param {HTMLElement | null} tabStop
  */
-export function setTabStop(items, stop) {
-  for (const item of items) item.tabIndex = item === stop ? 0 : -1;
+export function setTabStop(items, tabStop) {
+  for (const item of items) item.tabIndex = item === tabStop ? 0 : -1;
 }
 
-// The keyboard among boxes anywhere on a plane: an arrow key goes to what is next in its direction.
+// Arrow keys among boxes anywhere on a plane.
 
 /** Left, upper, right and lower edge. @typedef {number[]} Box */
 
-/** The step of an arrow key, to the right and down. @type {Record<string, [number, number]>} */
+/** Direction of each arrow key, to the right and down. @type {Record<string, [number, number]>} */
 export const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** @param {Box} box @returns {[number, number]} */
 export const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upper + lower) / 2];
 
 /**
- * Which box is next to one of them in a direction, by their centres: what lies aside counts double. Itself if none is.
+ * Return the index of the nearest box in a direction, by the centres; sideways distance counts double. Return `from` if
+ * there is none.
  * @param {Box[]} boxes
  * @param {number} from
  * @param {[number, number]} direction
  */
 export function nearestInDirection(boxes, from, [right, down]) {
   const [x, y] = centre(boxes[from]);
-  let nearest = from, least = Infinity;
+  let nearestIndex = from, minDistance = Infinity;
   boxes.forEach((box, i) => {
-    const [dx, dy] = centre(box).map((at, axis) => at - [x, y][axis]);
-    const ahead = dx * right + dy * down, far = ahead + 2 * Math.abs(dx * down + dy * right);
-    if (ahead > 0.5 && far < least) [nearest, least] = [i, far];
+    const [dx, dy] = centre(box).map((coordinate, axis) => coordinate - [x, y][axis]);
+    const ahead = dx * right + dy * down, distance = ahead + 2 * Math.abs(dx * down + dy * right);
+    if (ahead > 0.5 && distance < minDistance) [nearestIndex, minDistance] = [i, distance];
   });
-  return nearest;
+  return nearestIndex;
 }
 
-/** Each makes one item of a toolbar the stop. @type {(() => void)[]} */
+/** Functions that update the tab stop of each toolbar. @type {(() => void)[]} */
 const toolbars = [];
 const IN_POPUP = ":not(.list *, [role=dialog] *, details > :not(summary) *, .what-ifs *)";
 const TOOLS = ["button:not([role=tab], .chip)", "summary", "select", "input:is([type=checkbox], [type=radio])"].map((tool) => tool + IN_POPUP).join();
 
 /**
- * Makes what can be pressed or chosen in a box one stop of the Tab key, in which the left and right keys go on. Boxes to
- * write in keep these keys, and a stop of their own; so does what opens.
+ * Make the buttons and choices in a box one tab stop, in which the left and right keys move. Text fields and popups keep
+ * these keys and tab stops of their own.
  * @param {HTMLElement} box
- * @param {string} [name] of a box that is nothing else yet
+ * @param {string} [name] label for a box without a role
  */
 export function makeToolbar(box, name) {
   if (name) Object.assign(box, { role: "toolbar", ariaLabel: name });
   const tools = () => findAll(box, TOOLS).filter((tool) => tool.offsetWidth && !/** @type {any} */ (tool).disabled);
   /** @type {HTMLElement | null} */
-  let last = null;
-  box.addEventListener("focusin", ({ target }) => { last = /** @type {HTMLElement} */ (target); });
-  rove(box, {
+  let lastFocused = null;
+  box.addEventListener("focusin", ({ target }) => { lastFocused = /** @type {HTMLElement} */ (target); });
+  addRovingFocus(box, {
     at: ({ target }) => {
       const column = tools().indexOf(/** @type {HTMLElement} */ (target));
       return column < 0 ? null : { row: 0, column };
@@ -228,147 +226,147 @@ export function makeToolbar(box, name) {
     go: ({ column }) => tools()[column].focus(),
   });
   toolbars.push(() => {
-    const all = tools();
-    setTabStop(all, all.includes(last) ? last : all[0] ?? null);
+    const enabledTools = tools();
+    setTabStop(enabledTools, enabledTools.includes(lastFocused) ? lastFocused : enabledTools[0] ?? null);
   });
 }
 
-/** Has the toolbars know, before the focus moves, what can be pressed in them by then. */
-export function followTabKey() {
-  document.addEventListener("keydown", ({ key }) => { if (key === "Tab") for (const follow of toolbars) follow(); }, { capture: true });
+/** Update the tab stops of all toolbars before the Tab key moves the focus. */
+export function updateToolbarsOnTab() {
+  document.addEventListener("keydown", ({ key }) => { if (key === "Tab") for (const update of toolbars) update(); }, { capture: true });
 }
 
-// What is larger than its place, and scrolls there.
+// Boxes that scroll sideways.
 
-/** Has the style sheet know what to say of them. @param {string} words */
+/** Give the style sheet its label for boxes that scroll. @param {string} words */
 export const labelSidewaysScroll = (words) => document.documentElement.style.setProperty("--scrolls", JSON.stringify(words));
 
 /**
- * Tells the style sheet, as data-more, on which sides of a box that scrolls sideways there is more to see.
+ * Set data-more, by which the style sheet marks the sides of a box where more can be scrolled into view.
  * @param {HTMLElement} box
  * @param {Element} content
  */
 export function markSidewaysScroll(box, content) {
-  const tell = () => {
+  const updateMarks = () => {
     const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
     const more = [left && "left", right && "right"].filter(Boolean).join(" ");
     if (box.dataset.more === more) return;
     box.dataset.more = more;
     box.closest("[data-widget] > .html-container")?.classList.toggle("scrolls", Boolean(more));
   };
-  box.addEventListener("scroll", tell, { passive: true });
-  const resized = new ResizeObserver(tell);
-  resized.observe(box);
-  resized.observe(content);
+  box.addEventListener("scroll", updateMarks, { passive: true });
+  const observer = new ResizeObserver(updateMarks);
+  observer.observe(box);
+  observer.observe(content);
 }
 
-/** Hides what a widget shows, and the block around it: its place goes to its neighbours. @param {HTMLElement} element @param {boolean} isHidden */
+/** Hide a widget's element and the block around it, so that its neighbours take its room. @param {HTMLElement} element @param {boolean} isHidden */
 export function hide(element, isHidden) {
   element.hidden = isHidden;
   element.closest("[data-widget]")?.classList.toggle("hidden", isHidden);
 }
 
-const FADES = 32; // pixels at the ends of a box that scrolls sideways (page.css)
+const FADE_PX = 32; // width of the fade at both ends of a box that scrolls sideways (page.css)
 
-/** Scrolls a box sideways until what lies at some place of the window is in sight. @param {Element} box @param {{ left: number, right: number }} at */
-export function scrollSidewaysTo(box, at) {
-  const around = box.getBoundingClientRect();
-  box.scrollLeft += Math.max(0, at.right + FADES - around.right) || Math.min(0, at.left - FADES - around.left);
+/** Scroll a box sideways until a target in viewport coordinates is visible. @param {Element} box @param {{ left: number, right: number }} target */
+export function scrollSidewaysTo(box, target) {
+  const boxRect = box.getBoundingClientRect();
+  box.scrollLeft += Math.max(0, target.right + FADE_PX - boxRect.right) || Math.min(0, target.left - FADE_PX - boxRect.left);
 }
 
 /**
- * Lets the keyboard come to a box without buttons as long as there is more in it than is seen, and scroll it.
+ * Make a box without buttons focusable while its content overflows, so that the keyboard can scroll it.
  * @template {HTMLElement} Box
  * @param {Box} box
  * @returns {Box}
  */
 export function focusableWhileScrolling(box) {
-  const follow = () => {
+  const updateTabIndex = () => {
     if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   };
-  new ResizeObserver(follow).observe(box);
-  new MutationObserver(() => requestAnimationFrame(follow)).observe(box, { childList: true, characterData: true, subtree: true });
+  new ResizeObserver(updateTabIndex).observe(box);
+  new MutationObserver(() => requestAnimationFrame(updateTabIndex)).observe(box, { childList: true, characterData: true, subtree: true });
   return box;
 }
 
-// Colours as channels: red, green and blue from 0 to 255.
+// Colours as channels: red, green and blue, 0 to 255.
 
 /** @typedef {number[]} Channels */
 
-/** Channels of "#rrggbb". @param {string} hex @returns {Channels} */
-export const channels = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+/** Parse "#rrggbb". @param {string} hex @returns {Channels} */
+export const parseHexColour = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 /**
- * The colour at a share of the way along a scale, 0 to 1.
- * @param {[number, Channels][]} stops places, the first 0 and the last 1, and their colours
- * @param {number} share
+ * Interpolate a colour scale.
+ * @param {[number, Channels][]} stops positions, from 0 to 1, and their colours
+ * @param {number} share position on the scale, 0 to 1
  * @returns {Channels}
  */
-export function along(stops, share) {
-  const at = Math.max(0, Math.min(1, share)), i = Math.max(1, stops.findIndex(([stop]) => stop >= at));
-  const [[from, first], [to, last]] = [stops[i - 1], stops[i]];
-  return first.map((channel, j) => channel + ((last[j] - channel) * (at - from)) / (to - from));
+export function colourAt(stops, share) {
+  const position = Math.max(0, Math.min(1, share)), i = Math.max(1, stops.findIndex(([tabStop]) => tabStop >= position));
+  const [[from, firstFocus], [to, last]] = [stops[i - 1], stops[i]];
+  return firstFocus.map((channel, j) => channel + ((last[j] - channel) * (position - from)) / (to - from));
 }
 
-/** A scale of 256 colours. @param {string[]} hexes @returns {Channels[]} */
-export function palette(hexes) {
-  const stops = hexes.map((hex, i) => /** @type {[number, Channels]} */ ([i / (hexes.length - 1), channels(hex)]));
-  return Array.from({ length: 256 }, (_nothing, i) => along(stops, i / 255));
+/** Interpolate a scale of 256 colours. @param {string[]} hexes @returns {Channels[]} */
+export function interpolatePalette(hexes) {
+  const stops = hexes.map((hex, i) => /** @type {[number, Channels]} */ ([i / (hexes.length - 1), parseHexColour(hex)]));
+  return Array.from({ length: 256 }, (_nothing, i) => colourAt(stops, i / 255));
 }
 
-/** Relative luminance (WCAG 2.2), 0 to 1. @param {Channels} colour */
+/** Compute the relative luminance (WCAG 2.2), 0 to 1. @param {Channels} colour */
 function luminance(colour) {
   const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** Of black and white the one that is read better on a colour; its contrast is 4.58 or more. @param {Channels} colour */
-export const readableInkOn = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
+/** Return black or white, by the higher contrast with a background. The contrast is at least 4.58. @param {Channels} colour */
+export const readableTextColour = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
 
-// Light or dark: what the visitor chose last, which outlives a reload. `?__theme=` in the address goes first, which Gradio
-// reads, and without either it is the system's.
+// Light and dark theme. `?__theme=` in the URL, which Gradio reads, takes precedence over the stored choice, and that over
+// the system's theme.
 
-const CHOSEN = "explorer:theme"; // its place in the browser's storage
-const changed = new EventTarget();
+const STORAGE_KEY = "explorer:theme";
+const themeEvents = new EventTarget();
 
-/** Colours and Plotly's template of the theme that the page has (style.py). */
+/** Return the current theme's colours and Plotly template (style.py). */
 export const theme = () => THEMES[document.body.classList.contains("dark") ? "dark" : "light"];
 
-/** Calls `listener` when the page takes the other theme, until the widget's element has left the page. */
-export const onTheme = (element, listener) => listenFor(element, changed, "change", listener);
+/** Call `listener` when the theme changes, until the widget's element leaves the page. */
+export const onThemeChange = (element, listener) => listenFor(element, themeEvents, "change", listener);
 
-/** Chooses the other theme. */
+/** Switch to the other theme. */
 export function toggleTheme() {
   const isDark = document.body.classList.toggle("dark"), url = new URL(location.href);
   url.searchParams.delete("__theme");
   history.replaceState(history.state, "", url);
-  remember(CHOSEN, isDark ? "dark" : "light");
+  writeStorage(STORAGE_KEY, isDark ? "dark" : "light");
 }
 
-/** What the browser keeps of this name; null for nothing. @param {string} name */
-export function recall(name) {
-  try { return localStorage.getItem(name); } catch { return null; } // not every frame has a storage
+/** Read an item of localStorage, or null. @param {string} name */
+export function readStorage(name) {
+  try { return localStorage.getItem(name); } catch { return null; } // some frames have no storage
 }
 
-/** Has the browser keep it for the next visit. @param {string} name @param {string} value */
-export function remember(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* for this visit, then */ }
+/** Write an item of localStorage. @param {string} name @param {string} value */
+export function writeStorage(name, value) {
+  try { localStorage.setItem(name, value); } catch { /* without storage it is lost on reload */ }
 }
 
-function applyChosen() {
-  const chosen = recall(CHOSEN);
-  if (chosen && !new URL(location.href).searchParams.has("__theme")) document.body.classList.toggle("dark", chosen === "dark");
+function applyStoredTheme() {
+  const storedTheme = readStorage(STORAGE_KEY);
+  if (storedTheme && !new URL(location.href).searchParams.has("__theme")) document.body.classList.toggle("dark", storedTheme === "dark");
 }
 
-/** Has the page take the theme that was chosen, now and when the system's changes. */
-export function followTheme() {
-  applyChosen();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTimeout(applyChosen)); // Gradio follows it first
-  new MutationObserver(() => changed.dispatchEvent(new Event("change"))).observe(document.body, { attributeFilter: ["class"] });
+/** Apply the stored theme, now and when the system's theme changes. */
+export function watchTheme() {
+  applyStoredTheme();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTimeout(applyStoredTheme)); // after Gradio, which follows the system's theme
+  new MutationObserver(() => themeEvents.dispatchEvent(new Event("change"))).observe(document.body, { attributeFilter: ["class"] });
 }
 
-/** A list below a button closes by Escape and by a click elsewhere. @param {HTMLDetailsElement} menu */
+/** Close a menu on Escape and on a click outside. @param {HTMLDetailsElement} menu */
 export function closeMenu(menu) {
   menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !menu.open) return;
@@ -380,71 +378,69 @@ export function closeMenu(menu) {
 }
 
 /**
- * A list that a button opens. It closes by the button, by Escape, by the header's other buttons and, unless it `stays`,
- * by a click elsewhere.
- * @param {HTMLElement} open the button
+ * Let a button open a list. The button, Escape, the header's other buttons and, unless it `stays`, a click outside close it.
+ * @param {HTMLElement} opener the button
  * @param {HTMLElement} list placed below it, within the window
  * @param {object} options
- * @param {() => any} options.fill makes what the list shows; where it resolves to false, the list stays closed
- * @param {() => HTMLElement | null} options.first what gets the focus
- * @param {(button: DOMRect) => number} [options.left] where the list begins, if there is room
+ * @param {() => any} options.fill fills the list, which stays closed if this resolves to false
+ * @param {() => HTMLElement | null} options.first returns the element to focus
+ * @param {(button: DOMRect) => number} [options.left] preferred left edge
  * @param {() => boolean} [options.stays]
- * @param {boolean} [options.opens] whether the button opens it: one of another list may
+ * @param {boolean} [options.opens] whether the button opens it; false if it opens another list
  */
-export function dropDown(open, list, { fill, first, left = (button) => button.left, stays = () => false, opens = true }) {
+export function dropDown(opener, list, { fill, first: firstFocus, left = (button) => button.left, stays = () => false, opens: isOpenedByButton = true }) {
   async function show() {
     if ((await fill()) === false) return;
-    const button = open.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
+    const button = opener.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
     list.hidden = false;
     Object.assign(list.style, { top: `${top}px`, maxHeight: `calc(100dvh - ${top + 8}px)` });
     list.style.left = `${Math.max(8, Math.min(left(button), document.documentElement.clientWidth - list.offsetWidth - 8))}px`;
-    open.ariaExpanded = "true";
-    first()?.focus({ preventScroll: true });
+    opener.ariaExpanded = "true";
+    firstFocus()?.focus({ preventScroll: true });
   }
   function hide() {
-    if (list.contains(document.activeElement)) open.focus({ preventScroll: true });
+    if (list.contains(document.activeElement)) opener.focus({ preventScroll: true });
     list.hidden = true;
-    open.ariaExpanded = "false";
+    opener.ariaExpanded = "false";
   }
-  if (opens) open.addEventListener("click", () => (list.hidden ? show() : hide()));
+  if (isOpenedByButton) opener.addEventListener("click", () => (list.hidden ? show() : hide()));
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || list.hidden || document.body.classList.contains("presenting")) return; // there it ends the presentation
+    if (event.key !== "Escape" || list.hidden || document.body.classList.contains("presenting")) return; // Escape ends the presentation
     event.stopPropagation();
     hide();
   }, { capture: true });
   document.addEventListener("pointerdown", ({ target }) => {
-    if (list.hidden || !(target instanceof Element) || list.contains(target) || (opens && open.contains(target))) return;
+    if (list.hidden || !(target instanceof Element) || list.contains(target) || (isOpenedByButton && opener.contains(target))) return;
     if (!stays() || target.closest("#header :is(button, summary)")) hide();
   });
   return { show, hide };
 }
 
-// A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
-// exactly the token's.
+// Text of tokens. Invisible characters get a mark from CSS, so that the element's text stays exactly the token's.
 
-/** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
+/** Return whether a token is a part of a multi-byte character, which Python writes as \xNN. @param {string} token */
 export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
 
 const NO_TEXT = "∅"; // as Python writes it
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
 
 /**
- * A token's text in pieces, in their order: each is visible as it is, or one character with the mark that stands for it.
+ * Split a token into visible texts and single invisible characters with their marks.
  * @param {string} token
  * @returns {{ text: string, mark?: string }[]}
  */
-export function pieces(token) {
+export function splitToken(token) {
   if (!token) return [{ text: "", mark: NO_TEXT }];
-  const found = [];
+  const parts = [];
   for (const character of token) {
-    if (INVISIBLE.test(character)) found.push({ text: character, mark: markOf(character) });
-    else if (found.length && !found.at(-1).mark) found.at(-1).text += character;
-    else found.push({ text: character });
+    if (INVISIBLE.test(character)) parts.push({ text: character, mark: markForCharacter(character) });
+    else if (parts.length && !parts.at(-1).mark) parts.at(-1).text += character;
+    else parts.push({ text: character });
   }
-  return found;
+  return parts;
 }
 
-function markOf(character) {
+function markForCharacter(character) {
   if (character === " ") return "·";
   if (character === "\n") return "↵";
   if (character === "\t") return "→";
@@ -453,78 +449,78 @@ function markOf(character) {
   return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-/** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
+/** Render a token's text as nodes. @param {string} token @returns {(string | Node)[]} */
 export function tokenNodes(token) {
   if (END_OF_TEXT_TOKENS.includes(token)) return [make("span", { className: "sign", title: token, dataset: { sign: _("■ end of text") } }, span("heard", token))];
   const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
-  return pieces(token).map(({ text, mark }) =>
+  return splitToken(token).map(({ text, mark }) =>
     (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
 }
 
-const ENDS = new RegExp(`(${END_OF_TEXT_TOKENS.map((token) => token.replace(/[|[\]/]/g, "\\$&")).join("|")})`);
+const END_OF_TEXT_PATTERN = new RegExp(`(${END_OF_TEXT_TOKENS.map((token) => token.replace(/[|[\]/]/g, "\\$&")).join("|")})`);
 
-/** A text of many tokens as nodes of the page. @param {string} text @returns {(string | Node)[]} */
-export const textNodes = (text) => text.split(ENDS).filter(Boolean).flatMap((piece) => (END_OF_TEXT_TOKENS.includes(piece) ? tokenNodes(piece) : [piece]));
+/** Render a text of many tokens as nodes. @param {string} text @returns {(string | Node)[]} */
+export const textNodes = (text) => text.split(END_OF_TEXT_PATTERN).filter(Boolean).flatMap((piece) => (END_OF_TEXT_TOKENS.includes(piece) ? tokenNodes(piece) : [piece]));
 
-/** A probability in percent, as Python's `format_percent` but short; "–" for none. @param {number | null} share */
-export function percent(share) {
+/** Format a probability in percent like Python's `format_percent`, but shorter; "–" for null. @param {number | null} share */
+export function formatPercent(share) {
   if (share === null) return "–";
   if (share >= 0.995 && share < 1) return ">99%";
   if (share >= 0.1 || !share) return `${Math.round(100 * share)}%`;
   return share < 0.0001 ? "<0.01%" : `${(100 * share).toPrecision(2)}%`;
 }
 
-// What is said above all else: that nobody answers, or that writing broke off.
+// Banner at the top of the page, for a lost connection or interrupted generation.
 
 /** @type {HTMLElement} */
 let banner;
 
-/** Puts the banner, which says nothing yet, at the top of the page. */
+/** Add the empty banner to the page. */
 export function placeBanner() {
   banner = make("div", { id: "connection", role: "status" });
   document.body.prepend(banner);
 }
 
 /** @param {string} words */
-export function announce(words) { banner.textContent = words; }
+export function showBanner(words) { banner.textContent = words; }
 
-// What Python tells a person besides what was asked for: sentences that go by themselves, and how many wait.
+// Notices, which disappear by themselves, and the length of the server's queue.
 
-const STAYS_MS = 12_000;
+const NOTICE_DURATION_MS = 12_000;
 /** @type {HTMLElement} */
-let list;
+let noticeList;
 /** @type {HTMLElement} */
-let place;
+let queueStatus;
 
-/** Puts both into the page: the notices at its end, how many wait below the prompt. */
+/** Add the list of notices to the page. */
 export function placeNotices() {
-  list = make("div", { id: "notices", role: "status" });
-  document.body.append(list);
+  noticeList = make("div", { id: "notices", role: "status" });
+  document.body.append(noticeList);
 }
 
-/** Of each kind the last one stays. @param {string} text @param {string} [kind] */
+/** Show a notice in place of the previous one of its kind. @param {string} text @param {string} [kind] */
 export function notify(text, kind = text) {
-  for (const other of list.children) if (/** @type {HTMLElement} */ (other).dataset.kind === kind) other.remove();
+  for (const previous of noticeList.children) if (/** @type {HTMLElement} */ (previous).dataset.kind === kind) previous.remove();
   const notice = make("div", { className: "notice", dataset: { text, kind } }, make("span", {}, text));
   notice.append(button("×", () => notice.remove(), { ariaLabel: _("Close") }));
-  list.append(notice);
-  setTimeout(() => notice.remove(), STAYS_MS);
+  noticeList.append(notice);
+  setTimeout(() => notice.remove(), NOTICE_DURATION_MS);
 }
 
-/** Takes all notices away: they are of what was seen before. */
-export function clearNotices() { list?.replaceChildren(); }
+/** Remove all notices, which belong to an earlier state. */
+export function clearNotices() { noticeList?.replaceChildren(); }
 
-/** How many requests wait, this one among them; null once it does not. @param {number | null} count */
-export function showNumWaiting(count) {
-  if (count === null && !place) return;
-  if (!place) {
-    place = make("div", { id: "place", role: "status" });
-    find(document, "#prompt-row").append(place);
+/** Show how many requests wait, this one included; null removes the text. @param {number | null} count */
+export function showQueueLength(count) {
+  if (count === null && !queueStatus) return;
+  if (!queueStatus) {
+    queueStatus = make("div", { id: "place", role: "status" });
+    find(document, "#prompt-row").append(queueStatus);
   }
-  say(place, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
+  setText(queueStatus, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
 }
 
-/** Has the browser save a text as a file. @param {string} text @param {string} name @param {string} type */
+/** Save a text as a file. @param {string} text @param {string} name @param {string} type */
 export function saveText(text, name, type) {
   const href = URL.createObjectURL(new Blob([text], { type }));
   make("a", { href, download: name }).click();

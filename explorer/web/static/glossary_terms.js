@@ -2,7 +2,7 @@
 // The page's terms of art: found in all that is written, marked, and explained to whoever points at one, moves to it
 // with the key T, or taps it.
 import { call } from "./server_connection.js";
-import { findAll, isElsewhere, make, span } from "./dom.js";
+import { findAll, isKeyForFocus, make, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { onState, state } from "./page_state.js";
 
@@ -84,7 +84,7 @@ export function finder(forms) {
 const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastIndexOf("”", index - 1);
 
 // Where the page's terms of art are marked. Sentences have each once a tab, and so have what is chosen from and the
-// headings of tables, where it is looked for. What marks cannot be in, pictures and buttons, has its words in a line below.
+// headings of tables, where it is looked for. What marks cannot be in, figures and buttons, has its words in a line below.
 
 const SENTENCES = [
   ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark)",
@@ -95,8 +95,8 @@ const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(#sampling
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
 const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
 /** What words are drawn in, or chosen: no mark can be in it. */
-const PICTURES = "#view :is(.plot, .map), .choosers, #strip label";
-const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
+const FIGURES = "#view :is(.plot, .map), .choosers, #strip label";
+const WITH_LINES = `${FIGURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
 const PLACES = [SENTENCES, LABELS, HEADINGS, BUTTONS, WITH_LINES].join();
 
 /**
@@ -174,7 +174,7 @@ function mark(place, findTerms, said, isStop = !place.matches(`${HEADINGS}, ${BU
 const termNode = (name, form, isStop) =>
   make("span", { className: "term", dataset: { term: name }, ...(isStop && { tabIndex: -1 }) }, form);
 
-// The terms of a picture that its tab has not said, in a line below it.
+// The terms of a figure that its tab has not said, in a line below it.
 function list(place, findTerms, said) {
   const found = new Map();
   for (const words of wordsOf(place)) for (const { name, form } of findTerms(words.text)) if (!said.has(name) && !found.has(name)) found.set(name, form);
@@ -243,15 +243,15 @@ export function explainTerms(forms, meanings) {
     else coming = setTimeout(() => follow(term, meanings), REST_MS);
   };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
-  document.addEventListener("pointermove", (event) => { // in a picture are no elements to enter; a term may have come below the pointer
+  document.addEventListener("pointermove", (event) => { // in a figure are no elements to enter; a term may have come below the pointer
     const now = `${event.clientX} ${event.clientY}`;
     if (now === at) return;
     at = now;
-    if (pictureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
+    if (figureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
   });
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") follow(null); });
-  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isElsewhere(event)) goToTerm(event.shiftKey); });
+  document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isKeyForFocus(event)) goToTerm(event.shiftKey); });
   document.addEventListener("scroll", place, { capture: true, passive: true });
   soon();
 }
@@ -269,13 +269,13 @@ function termAt(event, findTerms) {
   const { target, type } = event, heading = type === "focusin" && target.closest?.("th");
   const term = target.closest?.(".term") ?? (heading && heading.querySelector(".term"));
   if (term) return { name: term.dataset.term, element: term, box: () => term.getBoundingClientRect() };
-  const picture = type !== "focusin" && pictureAt(event), found = picture && termIn(picture, event, findTerms);
+  const figure = type !== "focusin" && figureAt(event), found = figure && termIn(figure, event, findTerms);
   if (!found) return null;
   const box = new DOMRect(event.clientX, event.clientY - 8, 0, 20); // at the pointer: what is drawn can be long, and upright
-  return { name: found.name, element: picture, box: () => box };
+  return { name: found.name, element: figure, box: () => box };
 }
 
-const pictureAt = ({ target }) => (target instanceof Element ? target.closest(PICTURES) : null);
+const figureAt = ({ target }) => (target instanceof Element ? target.closest(FIGURES) : null);
 
 // Whether it is what a click on the label that is explained leads to.
 const isControlOfShown = (target) => [...(target.labels ?? [])].some((label) => label.contains(shown?.element));

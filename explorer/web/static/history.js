@@ -1,10 +1,9 @@
 // @ts-check
-// Where the page has been and how it is left: its address, Back and Forward, reloads, links, files, and where each
-// lesson was left.
-import { act, ask, dropUnshownTokens, isWriting, makeMove, pick, setEdits, tune } from "./page_actions.js";
+// Browser history: the URL, Back and Forward, Undo, reloads, links, state files, and the positions in lessons.
+import { runAction, requestUpdate, dropUnshownTokens, isWriting, makeMove, select, setInterventions, changeSettings } from "./page_actions.js";
 import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
-import { figureInSight, pictures, reveal, widgetBlock } from "./widget_contents.js";
-import { announce, find, make, notify, saveText, say } from "./dom.js";
+import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
+import { showBanner, find, make, notify, saveText, setText } from "./dom.js";
 import { saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
@@ -12,183 +11,182 @@ import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
 
 /** @typedef {import("./page_state.js").State} State */
 
-// The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
-// and sliders replace the step they are made at.
+// The URL holds the state. Tabs and runs are entries of the browser's history; clicks and sliders replace the current one.
 
-export const ROOM = "room"; // names in the address the class that this page is in
-export const KEPT_ROOM = "explorer:room"; // place in the tab's storage of the one that it leads
-const SOON_MS = 250;
-const left = new Map(); // run of the history -> the state it was left in
+export const ROOM = "room"; // URL field with the code of the class that this page belongs to
+export const ROOM_STORAGE_KEY = "explorer:room"; // sessionStorage key of the class that this page leads
+const URL_DELAY_MS = 250;
+const statesByRun = new Map(); // run id -> its last state
 let run = 0, timer = null;
 /** @type {State | null} */
-let seen = null;
+let currentState = null;
 
-/** A model's name -> its continuations of a text; it outlives a reload. @type {Record<string, State>} */
-export const own = {};
+/** Model name -> the continuations of its text. Stored in the history, so it survives a reload. @type {Record<string, State>} */
+export const continuationsByModel = {};
 
-const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits", "lesson", "step"]; // what makes another step of the history
-// Steps of one training replace one another, as a slider goes through them.
-const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelName(state[name]) : String(state[name] ?? ""));
-const isOtherRun = (a, b) => OF_RUNS.some((name) => ofRun(a, name) !== ofRun(b, name));
+const RUN_FIELDS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits", "lesson", "step"]; // a change of one of these adds an entry
+// Steps of one training count as one model, since a slider moves through them.
+const runFieldValue = (state, name) => (name.endsWith("checkpoint") ? modelName(state[name]) : String(state[name] ?? ""));
+const isDifferentRun = (a, b) => RUN_FIELDS.some((name) => runFieldValue(a, name) !== runFieldValue(b, name));
 
-/** An address with all of a state in it that differs from the defaults. @param {State} state @param {string} address */
+/** Return a URL with all fields of a state that differ from the defaults. @param {State} state @param {string} address */
 export function urlOfState(state, address) {
   const url = new URL(address);
   for (const [name, value] of Object.entries(state)) {
-    if (name === "lang") continue; // only where somebody chose it, who wrote it there
+    if (name === "lang") continue; // stays as the user chose it
     const text = Array.isArray(value) ? value.join(".") : String(value);
     if (text && text !== String(ADDRESS_DEFAULTS[name])) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
-  for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
+  for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the token ids contain them
   url.searchParams.delete("turn");
   return url;
 }
 
-/** An address as it is passed on: who opens it is in no class. @param {URL} url */
+/** Remove the class from a URL, so that a shared link does not join it. @param {URL} url */
 export function urlWithoutRoom(url) {
   url.searchParams.delete(ROOM);
   return url;
 }
 
-/** Takes up what the browser kept over a reload. @param {(there: State, isSameRun: boolean) => void} goToState where it leads */
+/** Restore what the history kept over a reload, and listen to Back and Forward. @param {(target: State, isSameRun: boolean) => void} goToState */
 export function startHistory(goToState) {
-  // Gradio's panel "Use via API" writes a `view` of its own into the address and forgets the state of the step; it does
-  // not read it again.
+  // Gradio's panel "Use via API" writes a `view` of its own into the URL and clears the entry's state; it does not read
+  // it again.
   window.navigation?.addEventListener("currententrychange", () => history.state === null && writeUrl());
-  Object.assign(own, history.state?.own);
+  Object.assign(continuationsByModel, history.state?.own);
   run = history.state?.run ?? 0;
-  // Going back to a run finds it as it was left, with all that was written since; among its own steps only tabs change.
-  window.addEventListener("popstate", ({ state: step }) => {
-    if (!step?.state) return;
-    if (!seen) return location.reload(); // what is being loaded is of the step that was left
-    left.set(run, seen);
-    const isSameRun = step.run === run;
-    [run, seen] = [step.run, { ...(left.get(step.run) ?? step.state), view: step.state.view }];
+  // Back to another run restores its last state; within a run only the tab changes.
+  window.addEventListener("popstate", ({ state: entryState }) => {
+    if (!entryState?.state) return;
+    if (!currentState) return location.reload(); // the page is still loading the state of the entry that was left
+    statesByRun.set(run, currentState);
+    const isSameRun = entryState.run === run;
+    [run, currentState] = [entryState.run, { ...(statesByRun.get(entryState.run) ?? entryState.state), view: entryState.state.view }];
     writeUrl();
-    goToState(seen, isSameRun);
+    goToState(currentState, isSameRun);
   });
 }
 
-/** Has the address say what is seen, now. */
+/** Write the current state into the URL. */
 export function writeUrl() {
   clearTimeout(timer);
   timer = null;
-  if (seen) history.replaceState(...entry());
+  if (currentState) history.replaceState(...historyEntry());
 }
 
-/** The query of the address as it is, or will be soon. */
-export const latestQuery = () => (timer && seen ? urlOfState(seen, location.href) : location).search;
+/** Return the query of the URL, with changes that are not written yet. */
+export const latestQuery = () => (timer && currentState ? urlOfState(currentState, location.href) : location).search;
 
 /** @returns {[State, string, URL]} */
-const entry = () => [{ run, own, state: seen }, "", urlOfState(seen, location.href)];
+const historyEntry = () => [{ run, own: continuationsByModel, state: currentState }, "", urlOfState(currentState, location.href)];
 
-/** The state is another now. @param {State} state */
+/** Record a new state in the URL and the history. @param {State} state */
 export function recordInHistory(state) {
-  if (!state.checkpoint) return; // nothing has come yet: the step keeps what it had before a reload
-  const before = seen;
-  if (!before || (before.view === state.view && !isOtherRun(before, state))) {
-    timer ??= setTimeout(writeUrl, SOON_MS); // also while tokens come without a pause
-    seen = state;
+  if (!state.checkpoint) return; // after a reload the entry keeps its state until the first response
+  const previous = currentState;
+  if (!previous || (previous.view === state.view && !isDifferentRun(previous, state))) {
+    timer ??= setTimeout(writeUrl, URL_DELAY_MS); // not restarted, so that it also runs while tokens stream in
+    currentState = state;
     return;
   }
-  if (timer) writeUrl(); // each takes the browser some milliseconds
-  if (isOtherRun(before, state)) {
-    left.set(run, before);
+  if (timer) writeUrl(); // only if needed: each write takes the browser milliseconds
+  if (isDifferentRun(previous, state)) {
+    statesByRun.set(run, previous);
     run = Date.now();
   }
-  seen = state;
-  history.pushState(...entry());
+  currentState = state;
+  history.pushState(...historyEntry());
 }
 
-const COPIED_MS = 2000; // that the menu says so
-const COPIED = "copied"; // the kind of notice, of which the last one stays
+const COPIED_MS = 2000;
+const NOTICE_KIND = "copied"; // each such notice replaces the last
 
-/** Closes the menu of what can be copied. @param {HTMLElement} button in it */
-function closeAround(button) {
+/** Close the menu around a button. @param {HTMLElement} button */
+function closeMenuAround(button) {
   const menu = button.closest("details");
   if (!menu) return;
   if (menu.open) find(menu, "summary").focus();
   menu.open = false;
 }
 
-/** Has the menu, or a button outside of it, say that it is copied. @param {HTMLElement} button */
-function tellCopied(button) {
-  const menu = button.closest("details"), told = menu ? find(menu, "summary") : button, before = menu ? _("Share") : _("Copy as Python");
-  told.ariaLive = "polite";
-  say(told, _("Copied"));
-  setTimeout(() => say(told, before), COPIED_MS);
+/** Show "Copied" for a moment on the menu, or on a button outside of it. @param {HTMLElement} button */
+function confirmCopied(button) {
+  const menu = button.closest("details"), label = menu ? find(menu, "summary") : button, oldText = menu ? _("Share") : _("Copy as Python");
+  label.ariaLive = "polite";
+  setText(label, _("Copied"));
+  setTimeout(() => setText(label, oldText), COPIED_MS);
 }
 
-/** Copies the address, and has the menu say so; or shows it to be copied: browsers lend the clipboard to https and
- * localhost alone. What is too long for a link is saved as a file. @param {HTMLElement} button */
+/** Copy the URL. Where there is no clipboard (browsers have it on https and localhost only), show the URL in a prompt. Save a
+ * state that is too long for a link as a file. @param {HTMLElement} button */
 export async function copyLink(button) {
-  closeAround(button);
+  closeMenuAround(button);
   writeUrl();
   const link = urlWithoutRoom(new URL(location.href));
-  link.searchParams.delete("lang"); // who opens it reads their own
-  if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
+  link.searchParams.delete("lang"); // recipients choose their own language
+  if (link.href.length > MAX_LINK_LENGTH) return saveFile(currentState, link.href.length);
   try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
-  tellCopied(button);
-  notify(_("Link copied."), COPIED);
+  confirmCopied(button);
+  notify(_("Link copied."), NOTICE_KIND);
 }
 
-/** Copies a script that shows the figure in sight, and says which; or saves it as a file. @param {HTMLElement} button */
+/** Copy Python code for the current figure, or save it as a file. @param {HTMLElement} button */
 export async function copyPython(button) {
-  closeAround(button);
+  closeMenuAround(button);
   try {
-    const id = figureInSight(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
+    const id = currentFigure(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
-    tellCopied(button);
-    if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), COPIED);
-  } catch (error) { if (error instanceof Refused) announce(error.message); } // where nobody answers, the page says so itself
+    confirmCopied(button);
+    if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), NOTICE_KIND);
+  } catch (error) { if (error instanceof Refused) showBanner(error.message); } // a lost connection has its own banner
 }
 
-/** Saves the numbers of the figure in sight, or else of the first that is drawn, and says which. @param {HTMLElement} button */
+/** Save the numbers of the current figure, or of the first one with numbers. @param {HTMLElement} button */
 export function saveNumbersInSight(button) {
-  closeAround(button);
-  const blocks = [document.getElementById(figureInSight()), ...pictures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
-  if (!plot) return announce(_("No figure with numbers is drawn here."));
+  closeMenuAround(button);
+  const blocks = [document.getElementById(currentFigure()), ...visibleFigures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
+  if (!plot) return showBanner(_("No figure with numbers is drawn here."));
   saveNumbers(plot);
-  notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), COPIED);
+  notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), NOTICE_KIND);
 }
 
-// What is too long for a link: the state as a file, to be saved and opened.
+// State files, for states that are too long for a link.
 
-export const MOST_LINK = 6000; // characters that every mail and chat passes on
-const KIND = "transformerlm-explorer", OWN = ["lang", "turn", "version"]; // of this page alone
+export const MAX_LINK_LENGTH = 6000; // characters that every mail and chat program passes on
+const FILE_KIND = "transformerlm-explorer", UNSAVED_FIELDS = ["lang", "turn", "version"]; // belong to this page only
 
-/** Has the browser save a file that `chooseFile` opens. @param {Record<string, any>} content */
-export const download = (content) => saveText(JSON.stringify({ [KIND]: 1, ...content }), `${KIND}.json`, "application/json");
+/** Save a JSON file that `openFile` reads. @param {Record<string, any>} content */
+export const saveJsonFile = (content) => saveText(JSON.stringify({ [FILE_KIND]: 1, ...content }), `${FILE_KIND}.json`, "application/json");
 
-/** Saves the state as a file, and says so. @param {State} state @param {number} count characters that a link would have */
+/** Save the state as a file and show a message. @param {State} state @param {number} count characters of the link */
 function saveFile(state, count) {
-  download({ state: Object.fromEntries(Object.entries(state).filter(([name]) => !OWN.includes(name))) });
-  const told = _("This is too long for a link ({count} characters), so it was saved as a file. “Open a saved file”, at the page’s end, brings it back.", { count });
-  announce(told);
+  saveJsonFile({ state: Object.fromEntries(Object.entries(state).filter(([name]) => !UNSAVED_FIELDS.includes(name))) });
+  const message = _("This is too long for a link ({count} characters), so it was saved as a file. “Open a saved file”, at the page’s end, brings it back.", { count });
+  showBanner(message);
 }
 
-/** What a file's text holds of ours; nothing where it is another's. @param {string} text @returns {Record<string, any>} */
-function contentIn(text) {
-  let read = null;
-  try { read = JSON.parse(text); } catch { return {}; }
-  return read?.[KIND] ? read : {};
+/** Parse a file's text; {} if this page did not save it. @param {string} text @returns {Record<string, any>} */
+function parseFile(text) {
+  let content = null;
+  try { content = JSON.parse(text); } catch { return {}; }
+  return content?.[FILE_KIND] ? content : {};
 }
 
-/** The state in a file's text; null where it holds none. @param {string} text @returns {State | null} */
+/** Return the state in a file's text, or null. @param {string} text @returns {State | null} */
 export function parseStateFile(text) {
-  const { state } = contentIn(text);
+  const { state } = parseFile(text);
   return state && typeof state === "object" && !Array.isArray(state) ? state : null;
 }
 
-/** Asks for a file, and goes to the state in it, or takes the places. @param {(there: State) => void} goToState @param {(places: any[]) => void} take */
-function chooseFile(goToState, take) {
+/** Ask for a file, then go to its state or take its slides. @param {(target: State) => void} goToState @param {(places: any[]) => void} take */
+function openFile(goToState, take) {
   const input = make("input", { type: "file", accept: "application/json,.json" });
   input.addEventListener("change", async () => {
-    const text = await input.files[0].text(), state = parseStateFile(text), { places } = contentIn(text);
+    const text = await input.files[0].text(), state = parseStateFile(text), { places } = parseFile(text);
     if (Array.isArray(places)) return take(places);
-    if (!state) return announce(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
-    announce("");
+    if (!state) return showBanner(_("This file holds nothing that this page saved: choose one whose name ends in {ending}.", { ending: ".json" }));
+    showBanner("");
     goToState(state);
   });
   input.click();
@@ -196,248 +194,248 @@ function chooseFile(goToState, take) {
 
 // The browser's Back and Forward.
 
-/** Has the state go where the history leads, and the history know every state. */
+/** Connect the state and the browser's history. */
 export function followBrowserHistory() {
   startHistory(goToState);
   onEveryState((now, before) => {
-    const left = modelName(before.checkpoint); // its steps share them
-    if (left && left !== modelName(now.checkpoint)) own[left] = continuationsOf(before);
-    keepFormer(now, before);
-    keepStateBeforeLesson(now, before);
+    const leftModel = modelName(before.checkpoint); // shared by all training steps
+    if (leftModel && leftModel !== modelName(now.checkpoint)) continuationsByModel[leftModel] = continuationsOf(before);
+    recordUndoState(now, before);
+    recordStateBeforeLesson(now, before);
     recordInHistory(now);
   });
 }
 
-// Undo takes back what was done last: a token, a change of the model's computation, or the prompt, which comes back with
-// its answer as it was left; what it leaves is a step of the history, for Back.
+// Undo reverts the last token, intervention or prompt. A reverted prompt comes back with its continuation, and the
+// abandoned one stays in the history for Back.
 
-const MAX_FORMER = 50; // prompts and changes
-const DRAG_MS = 1000; // between two moves of a slider that are one change
-/** The changes of each run -> what else it is made of. @type {Record<"edits" | "b.edits", string[]>} */
-const EDITS_OF = { edits: ["checkpoint", "prompt"], "b.edits": ["b.checkpoint", "b.prompt"] };
-const EDITS = /** @type {("edits" | "b.edits")[]} */ (Object.keys(EDITS_OF));
+const MAX_UNDO_STATES = 50;
+const DRAG_PAUSE_MS = 1000; // slider moves with shorter pauses are one intervention
+/** Interventions field of each run -> fields that identify the run. @type {Record<"edits" | "b.edits", string[]>} */
+const RUN_FIELDS_BY_EDITS = { edits: ["checkpoint", "prompt"], "b.edits": ["b.checkpoint", "b.prompt"] };
+const EDIT_FIELDS = /** @type {("edits" | "b.edits")[]} */ (Object.keys(RUN_FIELDS_BY_EDITS));
 /** @type {State[]} */
-const former = [];
+const undoStates = [];
 let isUndoing = false, editedAt = 0;
 
-const isSame = (names, a, b) => names.every((name) => ofRun(a, name) === ofRun(b, name));
-const kinds = (state) => EDITS.map((name) => String(state[name] ?? "").replace(/\*[-\d.e]+(?=~|$)/g, "")).join(); // without amounts
-/** Whose changes alone differ. @param {State} a @param {State} b */
-const changedEdits = (a, b) => EDITS.filter((of) => isSame(["lesson", "step", ...EDITS_OF[of]], a, b) && !isSame([of], a, b));
+const isSame = (names, a, b) => names.every((name) => runFieldValue(a, name) === runFieldValue(b, name));
+const editKinds = (state) => EDIT_FIELDS.map((name) => String(state[name] ?? "").replace(/\*[-\d.e]+(?=~|$)/g, "")).join(); // without strengths
+/** Return the interventions fields that differ between two states of the same run. @param {State} a @param {State} b */
+const changedEdits = (a, b) => EDIT_FIELDS.filter((field) => isSame(["lesson", "step", ...RUN_FIELDS_BY_EDITS[field]], a, b) && !isSame([field], a, b));
 
 /** @param {State} now @param {State} before */
-function keepFormer(now, before) {
+function recordUndoState(now, before) {
   if (isUndoing || !before.checkpoint) return;
   const isEdit = changedEdits(now, before).length > 0;
   if (!isEdit && (before.lesson || now.lesson || isSame(["prompt"], now, before))) return;
-  const isDrag = isEdit && kinds(now) === kinds(before) && performance.now() - editedAt < DRAG_MS;
+  const isDrag = isEdit && editKinds(now) === editKinds(before) && performance.now() - editedAt < DRAG_PAUSE_MS;
   if (isEdit) editedAt = performance.now();
   if (isDrag) return;
-  former.push(before);
-  if (former.length > MAX_FORMER) former.shift();
+  undoStates.push(before);
+  if (undoStates.length > MAX_UNDO_STATES) undoStates.shift();
 }
 
-/** What `undo` takes back: the last token, the last change of the model, or the last one of the prompt; null for nothing. @returns {"token" | "edit" | "prompt" | null} */
+/** Return what `undo` reverts; null for nothing. @returns {"token" | "edit" | "prompt" | null} */
 export function lastAction() {
-  while (former.length && isSame(["prompt", "lesson"], former.at(-1), state) && !changedEdits(former.at(-1), state).length) former.pop(); // of another model
-  const there = former.at(-1);
-  if (there && changedEdits(there, state).length && (!state.generated?.length || isSame(["generated"], there, state))) return "edit";
+  while (undoStates.length && isSame(["prompt", "lesson"], undoStates.at(-1), state) && !changedEdits(undoStates.at(-1), state).length) undoStates.pop(); // of another model
+  const target = undoStates.at(-1);
+  if (target && changedEdits(target, state).length && (!state.generated?.length || isSame(["generated"], target, state))) return "edit";
   if (state.generated?.length) return "token";
-  return there && !there.lesson && !state.lesson && !isSame(["prompt"], there, state) ? "prompt" : null;
+  return target && !target.lesson && !state.lesson && !isSame(["prompt"], target, state) ? "prompt" : null;
 }
 
-/** Takes back what was done last. */
+/** Revert the last token, intervention or prompt. */
 export function undo() {
   const action = lastAction();
   if (action === "token" || !action) return void makeMove({ kind: "undo" });
-  const { view, depth } = state, there = former.pop();
+  const { view, depth } = state, target = undoStates.pop();
   isUndoing = true;
-  if (action === "prompt") goToState({ ...there, view, depth }, false);
-  else for (const of of changedEdits(there, state)) setEdits(there[of] ? there[of].split("~") : [], of);
+  if (action === "prompt") goToState({ ...target, view, depth }, false);
+  else for (const field of changedEdits(target, state)) setInterventions(target[field] ? target[field].split("~") : [], field);
   isUndoing = false;
 }
 
-/** Opens a file that the page saved. @param {(places: any[]) => void} take gets places, where it holds those */
-export const openStateFile = (take) => chooseFile((there) => goToState(there, false), take);
+/** Open a file that the page saved. @param {(places: any[]) => void} take gets the slides of a file with slides */
+export const openStateFile = (take) => openFile((saved) => goToState(saved, false), take);
 
-/** Goes to a state. @param {import("./page_state.js").State} there @param {boolean} isSameRun whether it is of the run that is seen */
-export function goToState(there, isSameRun) {
-  if (isSameRun) setState({ view: there.view });
+/** Go to a state. @param {import("./page_state.js").State} target @param {boolean} isSameRun whether its run is the current one */
+export function goToState(target, isSameRun) {
+  if (isSameRun) setState({ view: target.view });
   else {
     if (isWriting()) bus.halt();
     dropUnshownTokens();
-    setState({ ...there, turn: state.turn + 2 });
+    setState({ ...target, turn: state.turn + 2 });
   }
-  if (isSameRun) ask("show");
-  else act({ kind: "follow" });
+  if (isSameRun) requestUpdate("show");
+  else runAction({ kind: "follow" });
 }
 
 /** @param {import("./page_state.js").State} state */
 const continuationsOf = ({ prompt, dropped, generated, branches, began, chat }) => ({ prompt, dropped, generated, branches, began, chat });
 
-// What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address
-// that is loaded has not.
+// sessionStorage: whether generation was interrupted, the typed prompt that was not run, and the query of the last URL.
 
-const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted", QUERY = "explorer:query"; // their places in the tab's storage
+const TYPED_KEY = "explorer:typed", INTERRUPTED_KEY = "explorer:interrupted", QUERY_KEY = "explorer:query";
 let isStreaming = false, isInterrupted = false, isReloaded = false;
 
-function tellInterrupted() {
+function showInterrupted() {
   isInterrupted = true;
-  announce(_("Writing was interrupted: press Generate to go on."));
+  showBanner(_("Writing was interrupted: press Generate to go on."));
 }
 
-/** Says what the page before this one left unfinished, and keeps what this one will. */
+/** Tell the user if the reloaded page was interrupted, and store what a reload of this page needs. */
 export function watchReloads() {
   const [opened] = performance.getEntriesByType("navigation");
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
-  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellInterrupted();
-  sessionStorage.removeItem(INTERRUPTED);
-  const query = isReloaded && sessionStorage.getItem(QUERY);
+  if (isReloaded && sessionStorage.getItem(INTERRUPTED_KEY)) showInterrupted();
+  sessionStorage.removeItem(INTERRUPTED_KEY);
+  const query = isReloaded && sessionStorage.getItem(QUERY_KEY);
   if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
-  sessionStorage.removeItem(QUERY);
-  onServerReturn(() => { if (isStreaming) tellInterrupted(); });
+  sessionStorage.removeItem(QUERY_KEY);
+  onServerReturn(() => { if (isStreaming) showInterrupted(); });
   window.addEventListener("pagehide", () => {
-    if (isStreaming || isInterrupted) sessionStorage.setItem(INTERRUPTED, "true");
-    sessionStorage.setItem(QUERY, latestQuery()); // a reload goes to the address as it was when it began
+    if (isStreaming || isInterrupted) sessionStorage.setItem(INTERRUPTED_KEY, "true");
+    sessionStorage.setItem(QUERY_KEY, latestQuery()); // otherwise a reload uses the URL of the time when it began
   });
   document.addEventListener("input", ({ target }) => {
     const box = /** @type {HTMLTextAreaElement} */ (target);
-    if (box.closest("#prompt")) sessionStorage.setItem(TYPED, box.value);
+    if (box.closest("#prompt")) sessionStorage.setItem(TYPED_KEY, box.value);
   });
 }
 
-/** Whether tokens are coming; where they stop by themselves, it is told. @param {boolean} now */
+/** Record whether tokens are streaming in, to report an interruption. @param {boolean} now */
 export function setWriting(now) {
   isStreaming = now;
   isInterrupted = false;
-  if (!isServerLost) announce("");
+  if (!isServerLost) showBanner("");
 }
 
-/** What is in the prompt's box has been run. */
-export function forgetTypedPrompt() { sessionStorage.removeItem(TYPED); }
+/** Forget the typed prompt once it has run. */
+export function forgetTypedPrompt() { sessionStorage.removeItem(TYPED_KEY); }
 
-/** What the prompt's box begins with: what was typed before a reload, or else what has been run. @param {string} ran */
-export function initialPrompt(ran) {
-  const typed = isReloaded && sessionStorage.getItem(TYPED);
+/** Return the first text of the prompt box: typed before a reload, or else the prompt that ran. @param {string} runText */
+export function initialPrompt(runText) {
+  const typed = isReloaded && sessionStorage.getItem(TYPED_KEY);
   if (!isReloaded) forgetTypedPrompt();
-  return typed || ran;
+  return typed || runText;
 }
 
-// Links to other places of the page: a click goes there at once, and what browsers do with links works, too.
+// Links within the page: a click changes the state at once, while the browser's own actions on links work too.
 
 /**
+ * Create a link.
  * @param {string} words
- * @param {import("./page_state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
- * @param {string} [picture] element id of what is to come into sight
+ * @param {import("./page_state.js").State} change of the selection, with `edits` if the interventions change
+ * @param {string} [figure] element id of a figure to scroll to
  */
-export function linkTo(words, look, picture) {
+export function makeLink(words, change, figure) {
   const link = make("a", {}, words);
-  const lead = () => { link.href = urlWithoutRoom(urlOfState({ ...state, ...look }, location.href)).href; };
-  lead();
-  for (const type of ["pointerenter", "focus"]) link.addEventListener(type, lead); // what else is chosen is another by then
+  const updateHref = () => { link.href = urlWithoutRoom(urlOfState({ ...state, ...change }, location.href)).href; };
+  updateHref();
+  for (const type of ["pointerenter", "focus"]) link.addEventListener(type, updateHref); // other fields may have changed
   link.addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens the URL in another tab or window
     event.preventDefault();
-    const { edits, ...selection } = look;
-    if (edits) setEdits(edits.split("~"));
-    pick(selection);
-    if (picture) reveal(picture);
+    const { edits, ...selection } = change;
+    if (edits) setInterventions(edits.split("~"));
+    select(selection);
+    if (figure) scrollToFigure(figure);
   });
   return link;
 }
 
-// Going about in a lesson: its step and the visitor's reply are the state's; where each lesson was left, with the replies
-// given, the browser keeps, so that nobody needs an account.
+// Lessons. Step and reply are fields of the state; the browser stores the last step and the replies of each lesson, so that
+// nobody needs an account.
 
-const KEPT = "explorer:lessons"; // its place in the browser's storage
+const LESSONS_KEY = "explorer:lessons";
 
-const told = new EventTarget();
+const lessonEvents = new EventTarget();
 /** @type {Record<string, any> | null} */
 let step = null;
 
-/** The step that Python told last; null outside of a lesson. */
+/** Return the latest step from Python; null outside of a lesson. */
 export const shownLessonStep = () => (state.lesson ? step : null);
 
-/** Has whoever follows the lesson know what Python told of a step. @param {Record<string, any>} now */
+/** Set the lesson step from Python and notify the listeners. @param {Record<string, any>} now */
 export function notifyLessonStep(now) {
   step = now;
-  told.dispatchEvent(new Event("told"));
+  lessonEvents.dispatchEvent(new Event("told"));
 }
 
-/** Calls `listener` with every step that Python tells, or tells anew. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
-export const onLessonStep = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
+/** Call `listener` with each new or updated step. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
+export const onLessonStep = (listener, signal) => lessonEvents.addEventListener("told", () => listener(step), { signal });
 
-/** Where a lesson was left: the step, each step's reply, and whether its end was reached. @typedef {{ step: number, replies: Record<string, string>, isDone?: boolean }} Left */
+/** Position in a lesson: last step, reply of each step, and whether the lesson was finished. @typedef {{ step: number, replies: Record<string, string>, isDone?: boolean }} LessonPosition */
 
-/** All that were begun, by their names. @returns {Record<string, Left>} */
+/** Return the positions of all lessons that were begun, by name. @returns {Record<string, LessonPosition>} */
 export function lessonPositions() {
-  try { return JSON.parse(localStorage.getItem(KEPT)) ?? {}; } catch { return {}; } // not every frame has a storage
+  try { return JSON.parse(localStorage.getItem(LESSONS_KEY)) ?? {}; } catch { return {}; } // some frames have no storage
 }
 
-/** Has the browser keep where the visitor is. */
-export function keepLessonPositions() {
+/** Store the position in the lesson when it changes. */
+export function storeLessonPositions() {
   onEveryState((now, before) => {
     if (!now.lesson || ["lesson", "step", "reply"].every((name) => now[name] === before[name])) return;
-    const all = lessonPositions(), one = (all[now.lesson] ??= { step: 1, replies: {} });
-    one.step = now.step;
-    const reply = storedReply(now.step, now.reply);
-    if (reply) one.replies[now.step] = now.reply;
-    try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* for this visit, then */ }
+    const positions = lessonPositions(), position = (positions[now.lesson] ??= { step: 1, replies: {} });
+    position.step = now.step;
+    const reply = replyAtStep(now.step, now.reply);
+    if (reply) position.replies[now.step] = now.reply;
+    try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* without storage it is lost on reload */ }
   });
 }
 
-/** The reply to a step; null where what is given is none to it. @param {number} step @param {string | undefined} reply */
-export const storedReply = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.slice(`${step}:`.length) : null);
+/** Parse a reply field; null if it belongs to another step. @param {number} step @param {string | undefined} reply */
+export const replyAtStep = (step, reply) => (reply?.startsWith(`${step}:`) ? reply.slice(`${step}:`.length) : null);
 
 /**
- * Goes to a step of a lesson, with the reply that was given there before.
+ * Go to a step of a lesson, with the stored reply.
  * @param {string} lesson
  * @param {number} step
- * @param {string} [checkpoint] taken in the place of a model that is not here
+ * @param {string} [checkpoint] replaces a model that is not available
  */
 export function goToStep(lesson, step, checkpoint) {
   const reply = lessonPositions()[lesson]?.replies[step] ?? "";
   makeMove({ kind: "lesson", lesson, step, reply, ...(checkpoint ? { checkpoint } : {}) });
 }
 
-/** Replies to the step's question. @param {string} reply */
-export const sendReply = (reply) => tune({ reply: `${state.step}:${reply}` });
+/** Reply to the step's question. @param {string} reply */
+export const sendReply = (reply) => changeSettings({ reply: `${state.step}:${reply}` });
 
-/** Asks for the truth without a reply. */
+/** Request the answer without a reply. */
 export const showAnswer = () => sendReply("?");
 
-/** Forgets the reply, so that the question is asked again. */
+/** Forget the step's reply, so that its question is open again. */
 export function forgetReply() {
-  const all = lessonPositions();
-  delete all[state.lesson]?.replies[state.step];
-  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* it is asked again in this visit */ }
-  tune({ reply: "" });
+  const positions = lessonPositions();
+  delete positions[state.lesson]?.replies[state.step];
+  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* without storage it is only open in this visit */ }
+  changeSettings({ reply: "" });
 }
 
-/** Forgets all replies: whoever leads a class has tried the questions before, and asks them anew. */
+/** Forget all replies: a teacher who tried the questions begins again with the class. */
 export function forgetReplies() {
-  const all = lessonPositions();
-  for (const position of Object.values(all)) position.replies = {};
-  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* not every frame has a storage */ }
-  if (state.reply) tune({ reply: "" });
+  const positions = lessonPositions();
+  for (const position of Object.values(positions)) position.replies = {};
+  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* some frames have no storage */ }
+  if (state.reply) changeSettings({ reply: "" });
 }
 
-/** Has the browser keep that the lesson is done; it begins at its first step again. */
+/** Store that the lesson is finished. It begins at its first step again. */
 export function finishLesson() {
-  const all = lessonPositions();
-  all[state.lesson] = { replies: {}, ...all[state.lesson], step: 1, isDone: true };
-  try { localStorage.setItem(KEPT, JSON.stringify(all)); } catch { /* not every frame has a storage */ }
+  const positions = lessonPositions();
+  positions[state.lesson] = { replies: {}, ...positions[state.lesson], step: 1, isDone: true };
+  try { localStorage.setItem(LESSONS_KEY, JSON.stringify(positions)); } catch { /* some frames have no storage */ }
 }
 
-/** What a lesson was begun from. @type {State | null} */
+/** State in which the lesson was opened. @type {State | null} */
 let beforeLesson = null;
 
 /** @param {State} now @param {State} before */
-function keepStateBeforeLesson(now, before) {
+function recordStateBeforeLesson(now, before) {
   if (now.lesson && !before.lesson) beforeLesson = before.checkpoint ? before : null;
 }
 
-/** Leaves the lesson, for the text and the view it was begun in; opened by a link, it leaves its own. */
+/** Leave the lesson for the state in which it was opened; a lesson opened by a link keeps its own run. */
 export function leaveLesson() {
   if (beforeLesson) goToState(beforeLesson, false);
   else setState({ lesson: "", step: 0, reply: "" });

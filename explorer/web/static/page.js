@@ -1,17 +1,17 @@
 // @ts-check
 // The page from the beginning: its views and widgets start here, and what Gradio's own events call, whose scripts
 // (page.py) are in no module.
-import { act, enableRequests, isBusy, isWriting, makeMove, pick, runExample, setGenerating, stop } from "./page_actions.js";
+import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, setGenerating, stopWriting } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
-import { whenAllDrawn, onContent, reportBroken, watchViewedFigures } from "./widget_contents.js";
-import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, followTabKey, followTheme, isElsewhere, make, makeToolbar, labelSidewaysScroll, recall, remember, rove, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, keepLessonPositions, KEPT_ROOM, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
+import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
+import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { bus, applyDepth, onEveryState, onState, ready, setState, initialView, state } from "./page_state.js";
 
-export { beginWriting, controls, runPrompt, tune } from "./page_actions.js";
+export { beginWriting, controlValues, runPrompt, changeSettings } from "./page_actions.js";
 export { state } from "./page_state.js";
 
 // The one place for a view: what an answer brings of one stays, hidden while another is open. And the tabs, by pointer and
@@ -40,7 +40,7 @@ async function startBy(block) {
   const { widget, module } = block.dataset, name = widget.replace(/_(.)/g, (_all, letter) => letter.toUpperCase());
   try { (await import(`../widgets/${module}.js`))[name](find(block, ".html-container")); } catch (error) {
     if (error instanceof TypeError && /module/.test(error.message)) dispatchEvent(new CustomEvent("explorer:missing", { detail: `${module}.js` }));
-    reportBroken(error);
+    reportFailure(error);
   }
   block.dataset.mounted = "";
 }
@@ -59,7 +59,7 @@ function loadLater() {
     /** @type {HTMLElement} */ (target).click();
   });
   document.addEventListener("keydown", async (event) => {
-    const block = !isElsewhere(event) && findAll(document, LAZY).find(({ dataset }) => dataset.lazy === event.key.toLowerCase());
+    const block = !isKeyForFocus(event) && findAll(document, LAZY).find(({ dataset }) => dataset.lazy === event.key.toLowerCase());
     if (!block) return;
     await need(block.dataset.module);
     event.target.dispatchEvent(new KeyboardEvent(event.type, event));
@@ -70,7 +70,7 @@ function loadLater() {
 /** Opens the search, or the list of keys, by a key that nobody else has. @param {KeyboardEvent} event */
 async function openByKey(event) {
   const isSearch = (event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k";
-  if (!isSearch && (isElsewhere(event) || !["/", "?"].includes(event.key))) return;
+  if (!isSearch && (isKeyForFocus(event) || !["/", "?"].includes(event.key))) return;
   if (find(document, "body.presenting, #sheet, #walk .walk:not([hidden]), #keys[open]")) return;
   event.preventDefault();
   const stopTyping = collectTyping();
@@ -150,7 +150,7 @@ function followMenu(menu) {
     if (!item) return;
     menu.open = false;
     summary.focus();
-    if (item.dataset.view !== state.view) pick({ view: item.dataset.view });
+    if (item.dataset.view !== state.view) select({ view: item.dataset.view });
   });
   const follow = () => {
     const chosen = items.find(({ dataset }) => dataset.view === state.view);
@@ -167,9 +167,9 @@ function followTabs(bar) {
   const tabs = findAll(bar, "[role=tab]"), chosen = () => tabs.find(({ dataset }) => dataset.view === state.view) ?? tabs[0];
   bar.addEventListener("click", ({ target }) => {
     const tab = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[role=tab]"));
-    if (tab && tab.dataset.view !== state.view) pick({ view: tab.dataset.view });
+    if (tab && tab.dataset.view !== state.view) select({ view: tab.dataset.view });
   });
-  rove(bar, {
+  addRovingFocus(bar, {
     at: ({ target }) => {
       const column = tabs.indexOf(/** @type {HTMLElement} */ (target));
       return column < 0 ? null : { row: 0, column };
@@ -278,12 +278,12 @@ export async function build() {
   followPanel();
   makeToolbar(find(document, "#header > .html-container > div"), _("the page"));
   makeToolbar(find(document, "#navigation"));
-  followTabKey();
+  updateToolbarsOnTab();
   document.addEventListener("keydown", openByKey);
   document.addEventListener("keydown", undoByKey);
   document.body.classList.add("built");
   enableRequests();
-  const load = () => act({ kind: "load", query });
+  const load = () => runAction({ kind: "load", query });
   onServerReturn(() => { if (!state.checkpoint) load(); });
   load();
 }
@@ -293,13 +293,13 @@ export const wrote = () => setGenerating(false);
 
 /** Whether the address names a class's room, or this tab leads one. */
 function isInRoom() {
-  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(KEPT_ROOM) !== null; } catch { return false; } // not every frame has a storage
+  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(ROOM_STORAGE_KEY) !== null; } catch { return false; } // not every frame has a storage
 }
 
 /** Slides from a file go to the list of saved ones. @param {any[]} slides */
 async function takeSlides(slides) {
   await need("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).bring(slides);
+  (await import("../widgets/teaching/presentation_pages.js")).receiveSlides(slides);
 }
 
 async function presentPage() {
@@ -345,10 +345,10 @@ function followSwitch(button) {
   const show = (isOpen) => { button.ariaExpanded = String(isOpen); document.body.classList.toggle(`${shows}-open`, isOpen); };
   button.addEventListener("click", () => {
     show(button.ariaExpanded === "false");
-    remember(kept, String(button.ariaExpanded));
+    writeStorage(kept, String(button.ariaExpanded));
     if (button.ariaExpanded === "true") find(document, OPENED[shows] ?? "#none")?.scrollIntoView({ block: "nearest" }); // what opens may be out of sight
   });
-  show(recall(kept) === "true");
+  show(readStorage(kept) === "true");
 }
 
 /** Has the panel beside the figures go with the page until its end is in sight, and back until its top is. */
@@ -375,7 +375,7 @@ window.explorer = Object.freeze({
     const unknown = Object.keys(change).filter((name) => !SELECTABLE.includes(name));
     if (unknown.length) throw new TypeError(`unknown: ${unknown.join(", ")}; select takes ${SELECTABLE.join(", ")}`);
     await settled();
-    pick(change);
+    select(change);
     bus.sync();
     return settled();
   },
@@ -387,13 +387,13 @@ function settled() { return whenAllDrawn(() => isBusy() || isWriting() || isPlot
 
 addBaseElement();
 if (initialView().view !== STORY_TABS[0]) fetchPlotly();
-followTheme(); // before anything is drawn
+watchTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();
 labelSidewaysScroll(_("scrolls sideways"));
 applyDepth();
-keepLessonPositions();
-watchViewedFigures();
+storeLessonPositions();
+trackCurrentFigure();
 placeBanner();
 placeNotices();
 placeSkip();
@@ -406,7 +406,7 @@ onEveryState(({ checkpoint }) => document.body.classList.toggle("loaded", Boolea
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {
   const button = /** @type {Element} */ (target).closest("#stop, #undo, #step");
-  if (button?.id === "stop") stop();
+  if (button?.id === "stop") stopWriting();
   if (button?.id === "undo") undo();
   if (button?.id === "step") makeMove({ kind: "step" });
 });

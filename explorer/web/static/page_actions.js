@@ -1,487 +1,486 @@
 // @ts-check
-// From what a person does to the answer: choices and moves change the state at once, then Python is asked for what
-// follows, one question at a time; what it writes is shown token by token.
-import { button, findAll, make, notify, showNumWaiting } from "./dom.js";
+// User actions: they change the state at once, then request from Python what depends on it, one request at a time.
+// Generated text is shown token by token.
+import { button, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
 import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
-import { finishAnswer, give, outdate, questions } from "./widget_contents.js";
-import { forgetTypedPrompt, own, initialPrompt, setWriting } from "./history.js";
+import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
+import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
 import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
-// Tokens come faster than eyes and browsers follow: they are shown one after another, and each for as long, the next when
-// what follows from the one before is drawn.
+// Tokens arrive faster than one can read and a browser can draw. They are shown one by one at an even pace, each once the
+// figures of the previous one are drawn.
 
-const MS_A_TOKEN = 1000 / 18, SOON_MS = 5;
+const TOKEN_INTERVAL_MS = 1000 / 18, BUSY_RETRY_MS = 5;
 
 /**
- * @param {(count: number, isLast: boolean) => void} show shows the first `count` of the tokens
- * @param {() => any} isBusy whether the one before is still to be drawn
+ * @param {(count: number, isLast: boolean) => void} show shows the first `count` tokens
+ * @param {() => any} isBusy whether the previous token is still to be drawn
  */
-export function paced(show, isBusy) {
-  let written = null, shown = 0, due = 0, timer = null;
+export function makeTokenPlayer(show, isBusy) {
+  let received = null, visibleCount = 0, dueTime = 0, timer = null;
 
-  function advance() {
-    if (isBusy()) return wait(SOON_MS);
+  function showDueTokens() {
+    if (isBusy()) return wait(BUSY_RETRY_MS);
     timer = null;
-    const now = performance.now(), before = shown;
-    for (; shown < written.count && due <= now; due += MS_A_TOKEN) shown++; // a page that was busy catches up
-    if (shown > before) show(shown, written.complete && shown === written.count);
-    if (written && shown < written.count) wait(due - performance.now());
+    const now = performance.now(), previousCount = visibleCount;
+    for (; visibleCount < received.count && dueTime <= now; dueTime += TOKEN_INTERVAL_MS) visibleCount++; // catches up after a busy time
+    if (visibleCount > previousCount) show(visibleCount, received.complete && visibleCount === received.count);
+    if (received && visibleCount < received.count) wait(dueTime - performance.now());
   }
-  function wait(ms) { timer = setTimeout(advance, ms); }
+  function wait(ms) { timer = setTimeout(showDueTokens, ms); }
 
   return {
-    /** So many tokens are written, those before among them; whether they are all. */
+    /** Play the first `count` generated tokens. `complete` says whether no more follow. */
     play(count, complete) {
-      written = { count, complete };
+      received = { count, complete };
       if (timer !== null) return;
-      due = Math.max(due, performance.now());
-      advance();
+      dueTime = Math.max(dueTime, performance.now());
+      showDueTokens();
     },
-    /** What was not shown yet never is. Says whether there was any, or more to come. */
+    /** Drop the tokens that are not visible yet. Return whether any were, or more were to come. */
     drop() {
-      const playing = written !== null && !(written.complete && shown === written.count);
+      const wasPlaying = received !== null && !(received.complete && visibleCount === received.count);
       clearTimeout(timer);
-      [written, shown, due, timer] = [null, 0, 0, null];
-      return playing;
+      [received, visibleCount, dueTime, timer] = [null, 0, 0, null];
+      return wasPlaying;
     },
   };
 }
 
-// Gradio's own controls follow the state where it changed by itself.
+// Gradio's own controls follow changes of the state that they did not make.
 
 /** @type {string | null} */
-let prompt = null; // that its box is to show
+let pendingPrompt = null; // text for the prompt box at the next update
 let isFirst = true;
 
-/** Has the controls follow. @param {string | null | undefined} [text] for the prompt's box, if that is another */
+/** Update the controls. @param {string | null | undefined} [text] for the prompt box */
 export function syncControls(text) {
   if (typeof text === "string") {
-    prompt = isFirst ? initialPrompt(text) : text;
+    pendingPrompt = isFirst ? initialPrompt(text) : text;
     isFirst = false;
   }
   bus?.sync();
 }
 
-/** What Gradio's prompt, settings and box "all" show; of the prompt undefined for what it shows already. @param {string[]} names of the settings */
-export function controls(names) {
-  const text = prompt ?? undefined;
-  prompt = null;
-  return [text, ...names.map((name) => (name === "top_k" ? topKSlider() : state[name])), state.top_k === 0];
+/** Return the values of Gradio's prompt, settings and box "all". An undefined prompt leaves its box as it is. @param {string[]} names of the settings */
+export function controlValues(names) {
+  const text = pendingPrompt ?? undefined;
+  pendingPrompt = null;
+  return [text, ...names.map((name) => (name === "top_k" ? topKUpdate() : state[name])), state.top_k === 0];
 }
 
-// The slider of top-k: 0, which keeps all, is a box of its own. A number that is larger than the slider reaches can be
-// typed: the slider then stands at its end.
+// Top-k slider. 0, which keeps all tokens, has a checkbox of its own. For a typed number above its range the slider stands
+// at its end.
 
-const MAX_TOP_K = 100; // that the slider reaches (layout.py)
-let limit = ADDRESS_DEFAULTS.top_k; // where it stands while all are kept
+const MAX_TOP_K = 100; // end of the slider (layout.py)
+let sliderTopK = ADDRESS_DEFAULTS.top_k; // value of the slider while all tokens are kept
 
-/** As Gradio's own server would say it. */
-function topKSlider() {
-  limit = state.top_k || limit;
-  return { __type__: "update", value: limit, interactive: state.top_k !== 0 };
+/** Return an update as Gradio's server would send it. */
+function topKUpdate() {
+  sliderTopK = state.top_k || sliderTopK;
+  return { __type__: "update", value: sliderTopK, interactive: state.top_k !== 0 };
 }
 
-// Text as it is written: while tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
-// all pictures do.
+// Generated text. While tokens stream in, only the prediction follows; once they stop, for any reason, all figures do.
 
-const LOOK_MS = 2000; // between two looks whether the server is still there
-const QUIET_MS = 300; // without another token until it is taken that they stopped coming
-let written = null; // what Python has written so far, of which the first tokens are shown
-let silence = null, looking = null;
-let isMaking = false, isComing = false; // whether Python writes; whether tokens of it are still to be shown
-let isHeard = false; // whether anything of it has come
-const pace = paced(showTokens, () => isAsking() || isServerLost);
+const CONNECTION_CHECK_MS = 2000; // interval between two checks of the connection
+const PAUSE_MS = 300; // tokens count as stopped after this time without another
+let generatedUpdate = null; // latest update of the generation; its first tokens are visible
+let pauseTimer = null, connectionTimer = null;
+let isGenerating = false, hasUnshownTokens = false; // whether Python generates; whether tokens are not visible yet
+let hasReceivedUpdate = false; // whether this generation has sent anything
+const tokenPlayer = makeTokenPlayer(showTokens, () => isAsking() || isServerLost);
 
-/** Whether something is being written, which can be stopped. */
-export const isWriting = () => isMaking || isComing;
+/** Return whether text is being generated or shown, which can be stopped. */
+export const isWriting = () => isGenerating || hasUnshownTokens;
 
-/** Python begins to write, or has ended. @param {boolean} now */
+/** Set whether Python generates text. @param {boolean} now */
 export function setGenerating(now) {
-  isMaking = now;
-  clearInterval(looking);
-  isHeard = false;
-  if (now) looking = setInterval(() => { // what Gradio streams says nothing where it breaks off
+  isGenerating = now;
+  clearInterval(connectionTimer);
+  hasReceivedUpdate = false;
+  if (now) connectionTimer = setInterval(() => { // Gradio's stream does not report a broken connection
     look();
-    // Gradio 6.31 closes its stream once nothing more is due, and does not open it for what is asked before it has read so.
-    if (!isHeard && !isServerLost) bus?.wake();
-  }, LOOK_MS);
+    // Gradio 6.31 closes its stream once nothing is due, and does not reopen it for a request made before it has read that.
+    if (!hasReceivedUpdate && !isServerLost) bus?.wake();
+  }, CONNECTION_CHECK_MS);
   deferStateListeners();
   notifyStateListeners();
 }
 
 /** @param {boolean} now */
-function setComing(now) {
-  isComing = now;
+function setHasUnshownTokens(now) {
+  hasUnshownTokens = now;
   setWriting(now);
 }
 
-/** The change that shows the first `count` tokens of what is written. */
-export function changeTo({ change, steps }, count) {
+/** Return the change of the state that shows the first `count` tokens of an update. */
+export function changeUpTo({ change, steps }, count) {
   const generated = change.generated.slice(0, change.generated.length - steps.length + count), query = steps[count - 1];
   return { ...change, generated, query, key: Math.max(0, query - 1) };
 }
 
 function showTokens(count, isLast) {
-  clearTimeout(silence);
-  setState(changeTo(written, count), false); // what is said of a new token is as it is drawn
-  setComing(!isLast);
-  ask(isLast ? "show" : "token");
-  if (!isLast && count === written.steps.length) silence = setTimeout(() => ask("show"), QUIET_MS);
+  clearTimeout(pauseTimer);
+  setState(changeUpTo(generatedUpdate, count), false); // listeners follow once the token is drawn
+  setHasUnshownTokens(!isLast);
+  requestUpdate(isLast ? "show" : "token");
+  if (!isLast && count === generatedUpdate.steps.length) pauseTimer = setTimeout(() => requestUpdate("show"), PAUSE_MS);
 }
 
 /**
- * Python's change of the state while it writes, and what to ask then.
+ * Apply Python's update of the state during generation, and request what depends on it.
  * @param {object} update
  * @param {import("./page_state.js").State} [update.change]
- * @param {string} [update.ask]
- * @param {number[]} [update.steps] the place of each token that was written: they are shown one by one
+ * @param {string} [update.ask] scope of the request
+ * @param {number[]} [update.steps] position of each generated token; they are shown one by one
  * @param {string[]} [update.notices]
  */
-export function merge({ change, ask: question, steps, notices }) {
-  isHeard = true;
+export function applyUpdate({ change, ask: request, steps, notices }) {
+  hasReceivedUpdate = true;
   notices?.forEach((notice) => notify(notice));
   if (!change || !applyChange(change, Boolean(steps))) return;
   if ("seed" in change) syncControls();
-  if (!steps) return ask(question);
-  written = { change, steps };
-  pace.play(steps.length, question === "show");
+  if (!steps) return requestUpdate(request);
+  generatedUpdate = { change, steps };
+  tokenPlayer.play(steps.length, request === "show");
 }
 
 /**
- * Python's change of the state is made, or is only known of where tokens of it are still to be shown.
+ * Apply Python's change of the state. While tokens of it are not visible yet, only record that it began.
  * @param {import("./page_state.js").State} change
  * @param {boolean} [isComing]
  * @returns {boolean} whether it still applies
  */
 function applyChange(change, isComing = false) {
-  if (change.turn < state.turn) return false; // of what has been stopped since
-  if (change.turn > state.turn) pace.drop();
-  if (state.prompt && change.prompt) { // or else the page has just been loaded, and what was before is still told
-    setComing(isComing);
+  if (change.turn < state.turn) return false; // from a turn that was stopped
+  if (change.turn > state.turn) tokenPlayer.drop();
+  if (state.prompt && change.prompt) { // otherwise the page has just loaded, and keeps the banner of the page before
+    setHasUnshownTokens(isComing);
     if (String(change.prompt) !== String(state.prompt)) forgetTypedPrompt();
   }
-  clearTimeout(silence);
+  clearTimeout(pauseTimer);
   if (!isComing) setState(change, false);
   return true;
 }
 
-/** What is being written ends, and its writer is told. */
-function halt() {
+/** Stop generating, on the server too. */
+function haltGeneration() {
   if (isWriting()) bus?.halt();
-  stop();
+  stopWriting();
 }
 
-/** What is being written ends with what is seen: all that is on its way comes too late. */
-export function stop() {
+/** Stop generating at the visible tokens. Later updates of this turn are ignored. */
+export function stopWriting() {
   if (!state.checkpoint) return;
-  const playing = pace.drop();
-  clearTimeout(silence);
+  const wasPlaying = tokenPlayer.drop();
+  clearTimeout(pauseTimer);
   setGenerating(false);
-  setComing(false);
+  setHasUnshownTokens(false);
   setState({ turn: state.turn + 2 });
-  if (playing) ask("show");
+  if (wasPlaying) requestUpdate("show");
 }
 
-/** What was written and not shown yet never is, and nothing more is written. */
+/** Drop the tokens that are not visible yet, and stop generating. */
 export function dropUnshownTokens() {
-  pace.drop();
-  clearTimeout(silence);
+  tokenPlayer.drop();
+  clearTimeout(pauseTimer);
   setGenerating(false);
-  setComing(false);
+  setHasUnshownTokens(false);
 }
 
-// The page's one way to ask Python. One question at a time, about the state as it then is, so that no answer is overtaken
-// by an older one; actions, such as running a prompt, are done one after another. An answer comes in parts, those in sight
-// first; what is left of it is not waited for once something newer is asked.
+// Requests to Python. Only one is open at a time, about the current state, so that no response overtakes a newer one.
+// Actions, such as running a prompt, run one after another. A response comes in parts, visible figures first; the rest is
+// dropped once a newer request waits.
 
-/** What is done to the state (actions/page_actions.py). @typedef {{ kind: string } & Record<string, any>} Action */
+/** Action that changes the state on the server (actions/page_actions.py). @typedef {{ kind: string } & Record<string, any>} Action */
 
-let wanted = -1; // the most important question since the last was sent, by its place in ABOUT
+let pendingScope = -1; // index in ABOUT of the widest scope requested since the last was sent; -1 for none
 /** @type {{ action: Action, resolve: (isDone: boolean) => void, isWanted: () => boolean }[]} */
-const actions = []; // of which the first is being done
-/** @type {{ picture: string, point: Record<string, any>, tell: (words: string) => void } | null} */
-let clicked = null; // a point that the next question is about, too
-let done = Promise.resolve(); // all of them
+const actions = []; // the first one is running
+/** @type {{ figure: string, point: Record<string, any>, tell: (words: string) => void } | null} */
+let clickedPoint = null; // clicked point that the next request includes
+let allActions = Promise.resolve();
 /** @type {{ hasBegun: boolean, abort: () => void } | null} */
-let waiting = null; // for an answer
-let version = ""; // of the model's files that what is on show was computed with
+let openRequest = null;
+let modelVersion = ""; // version of the model's files behind the visible figures
 let isReady = false;
 
-/** From now on there are widgets to show what was asked before. */
+/** Send the pending requests, now that widgets can show the responses. */
 export function enableRequests() {
   isReady = true;
-  askAll();
+  sendPending();
 }
 
-/** @param {string} question of `ABOUT` */
-export function ask(question) {
-  wanted = Math.max(wanted, ABOUT.indexOf(question));
-  queueMicrotask(outdate(question, state.view)); // once it is asked, which nothing is to hold up
-  askAll();
+/** Request what depends on a change of the state. @param {string} scope one of `ABOUT` */
+export function requestUpdate(scope) {
+  pendingScope = Math.max(pendingScope, ABOUT.indexOf(scope));
+  queueMicrotask(staleMarker(scope, state.view)); // after sending, which it must not delay
+  sendPending();
 }
 
 /**
- * Has Python do something to the state, and answer with all that follows.
+ * Let Python change the state by an action, and update everything that depends on it.
  * @param {Action} action
- * @param {() => boolean} [isWanted] whether it is still to be done, asked when its turn comes
+ * @param {() => boolean} [isWanted] checked when its turn comes
  * @returns {Promise<boolean>} whether it was done
  */
-export function act(action, isWanted = () => true) {
-  const acted = /** @type {Promise<boolean>} */ (new Promise((resolve) => { actions.push({ action, resolve, isWanted }); }));
-  done = done.then(() => acted).then(() => {});
-  askAll();
-  return acted;
+export function runAction(action, isWanted = () => true) {
+  const result = /** @type {Promise<boolean>} */ (new Promise((resolve) => { actions.push({ action, resolve, isWanted }); }));
+  allActions = allActions.then(() => result).then(() => {});
+  sendPending();
+  return result;
 }
 
 /**
- * How the number at a clicked point comes about: asked with what the click chooses, which is to be chosen next.
- * @param {string} picture
+ * Request the derivation of the number at a clicked point, together with what the click selects right after this call.
+ * @param {string} figure
  * @param {Record<string, any>} point
- * @returns {Promise<string>} "" where nobody tells
+ * @returns {Promise<string>} "" if there is none
  */
-export function inspect(picture, point) {
-  clicked?.tell("");
-  const told = /** @type {Promise<string>} */ (new Promise((tell) => { clicked = { picture, point, tell }; }));
-  queueMicrotask(() => { if (clicked) ask("tune"); }); // or else it chooses nothing
-  return told;
+export function inspect(figure, point) {
+  clickedPoint?.tell("");
+  const derivation = /** @type {Promise<string>} */ (new Promise((tell) => { clickedPoint = { figure, point, tell }; }));
+  queueMicrotask(() => { if (clickedPoint) requestUpdate("tune"); }); // the click selected nothing
+  return derivation;
 }
 
-/** Resolved once every action is done. */
-export const actionsDone = () => done;
+/** Return a promise that resolves once all actions are done. */
+export const actionsDone = () => allActions;
 
-/** Whether an answer is on its way. */
-export const isAsking = () => waiting !== null;
+/** Return whether a request is open. */
+export const isAsking = () => openRequest !== null;
 
-/** Whether anything is to be asked, or on its way. */
-export const isBusy = () => isAsking() || actions.length > 0 || tuning !== null;
+/** Return whether a request is open or pending. */
+export const isBusy = () => isAsking() || actions.length > 0 || settingsTimer !== null;
 
-onServerReturn(() => { if (state.checkpoint) ask("show"); });
+onServerReturn(() => { if (state.checkpoint) requestUpdate("show"); });
 
-async function askAll() {
-  if (waiting?.hasBegun) waiting.abort();
-  if (waiting || !isReady) return;
-  while (!isServerLost && (actions.length || (wanted >= 0 && state.checkpoint))) {
+async function sendPending() {
+  if (openRequest?.hasBegun) openRequest.abort();
+  if (openRequest || !isReady) return;
+  while (!isServerLost && (actions.length || (pendingScope >= 0 && state.checkpoint))) {
     const next = actions[0];
-    if (next && !next.isWanted()) end(false);
-    else if (next) end(await answered(ABOUT.length - 1, next.action));
-    else await answered(wanted);
+    if (next && !next.isWanted()) endAction(false);
+    else if (next) endAction(await sendRequest(ABOUT.length - 1, next.action));
+    else await sendRequest(pendingScope);
   }
-  while (isServerLost && actions.length) end(false);
+  while (isServerLost && actions.length) endAction(false);
 }
 
-/** The first action has ended. @param {boolean} isDone */
-const end = (isDone) => actions.shift().resolve(isDone);
+/** End the first action. @param {boolean} isDone */
+const endAction = (isDone) => actions.shift().resolve(isDone);
 
-/** Asks, and shows what comes. @param {number} about by its place in ABOUT @param {Action} [action] @returns {Promise<boolean>} whether the action was done */
-async function answered(about, action) {
-  const unwanted = new AbortController(), before = wanted, { tell, ...inspected } = clicked ?? {};
-  let isDone = !action, isWhole = false, number = questions;
-  const isNewer = () => wanted >= 0 || actions.length > (action ? 1 : 0);
-  clearTimeout(tuning);
-  tuning = null;
-  waiting = { hasBegun: false, abort: () => unwanted.abort() };
+/** Send a request and show its response. @param {number} scope index in ABOUT @param {Action} [action] @returns {Promise<boolean>} whether the action was done */
+async function sendRequest(scope, action) {
+  const abortController = new AbortController(), previousScope = pendingScope, { tell, ...inspected } = clickedPoint ?? {};
+  let isDone = !action, isComplete = false, number = requestCount;
+  const isNewer = () => pendingScope >= 0 || actions.length > (action ? 1 : 0);
+  clearTimeout(settingsTimer);
+  settingsTimer = null;
+  openRequest = { hasBegun: false, abort: () => abortController.abort() };
   setBusy(true);
-  wanted = -1;
-  clicked = null;
+  pendingScope = -1;
+  clickedPoint = null;
   try {
-    for await (const line of answerLines({ about: ABOUT[about], state: { ...state, version }, ...(action && { action }), ...(tell && { inspect: inspected }) }, unwanted.signal)) {
-      showNumWaiting(line.waiting ?? null);
+    for await (const line of answerLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
+      showQueueLength(line.waiting ?? null);
       line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
       if (line.change && isDone) {
-        outdate("show", state.view)();
-        number = questions;
+        staleMarker("show", state.view)();
+        number = requestCount;
         syncControls(line.prompt);
       }
       if ("inspection" in line) tell?.(line.inspection);
       if (!line.contents || !isDone) continue;
-      waiting.hasBegun = true;
-      version = line.version ?? version;
-      for (const [id, content] of Object.entries(line.contents)) give(id, content, number);
+      openRequest.hasBegun = true;
+      modelVersion = line.version ?? modelVersion;
+      for (const [id, content] of Object.entries(line.contents)) setContent(id, content, number);
       notifyStateListeners();
       if (isNewer()) break;
     }
-    isWhole = !isNewer();
+    isComplete = !isNewer();
   } catch (error) {
-    isWhole = error.name !== "AbortError";
-    if (error instanceof Refused) give(PROBLEM, error.message);
+    isComplete = error.name !== "AbortError";
+    if (error instanceof Refused) setContent(PROBLEM, error.message);
   }
   tell?.("");
-  showNumWaiting(null);
+  showQueueLength(null);
   if (!isDone) {
-    wanted = Math.max(wanted, before);
-    deferStateListeners(); // what was chosen is not so
+    pendingScope = Math.max(pendingScope, previousScope);
+    deferStateListeners(); // the controls return to the unchanged state
     notifyStateListeners();
-  } else if (!isWhole) wanted = Math.max(wanted, about); // its rest is asked for with what is newer
-  else finishAnswer();
-  waiting = null;
+  } else if (!isComplete) pendingScope = Math.max(pendingScope, scope); // the next request includes the rest
+  else finishResponse();
+  openRequest = null;
   setBusy(false);
   return isDone;
 }
 
-function setBusy(is) { document.querySelector("#view")?.setAttribute("aria-busy", is); }
+function setBusy(value) { document.querySelector("#view")?.setAttribute("aria-busy", value); }
 
-// What a person chooses: it is shown at once, then Python is asked for what follows from it.
+// Choices: they change the page at once, then request what depends on them.
 
-/** Something of the selection, in another tab perhaps. @param {import("./page_state.js").State} change */
-export function pick(change) {
-  if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
-  const before = state.view, mode = depthOfView(before), view = change.view ?? before;
+/** Change the selection, and perhaps the tab. @param {import("./page_state.js").State} change */
+export function select(change) {
+  if (!state.checkpoint) return; // the first run brings a selection
+  const previousView = state.view, mode = depthOfView(previousView), view = change.view ?? previousView;
   setState(change);
-  if (view === before && depthOfView(view) === mode) return ask("pick");
+  if (view === previousView && depthOfView(view) === mode) return requestUpdate("pick");
   goToTop();
   requestView(mode);
 }
 
-/** A button to the story's step after a view; null after the last. @param {string} view */
+/** Create the button to the story's step after a view; null after the last. @param {string} view */
 export function nextStepButton(view) {
   const tabs = findAll(document, "#steps [data-view]"), next = tabs[tabs.findIndex(({ dataset }) => dataset.view === view) + 1];
-  return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => pick({ view: next.dataset.view }), { className: "next-step" }) : null;
+  return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => select({ view: next.dataset.view }), { className: "next-step" }) : null;
 }
 
-/** What is shown next is seen from the top of the page. */
+/** Scroll to the top of the page. */
 export const goToTop = () => scrollTo({ top: 0, behavior: "instant" });
 
-/** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
- * another that stands around the tabs. @param {string} mode "story" or "numbers", of the tab that was open */
+/** Request the state's tab. The story shows one run and the other depths two, so a change between them also updates what
+ * stands around the tabs. @param {string} mode "story" or "numbers", depth of the tab that was open */
 export function requestView(mode) {
-  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return act({ kind: "example_pair" });
-  ask(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
+  if (COMPARING.includes(state.view) && !state["b.checkpoint"]) return runAction({ kind: "example_pair" });
+  requestUpdate(state["b.checkpoint"] && mode !== depthOfView(state.view) ? "show" : "view");
 }
 
-/** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
-export function show(shown) {
-  setState({ shown });
-  ask("view");
+/** Choose which of two runs all figures show, including those without a selection. @param {string} runs */
+export function showRuns(runs) {
+  setState({ shown: runs });
+  requestUpdate("view");
 }
 
-/** Settings that the next token's distribution follows. Of a box that is empty, as while another number is typed, what it
- * had is kept; of one for whole numbers what is before the point. @param {import("./page_state.js").State} change */
-export function tune(change) {
-  const told = Object.entries(change).filter(([_name, value]) => value !== null);
-  const read = told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
-  const others = read.filter(([name, value]) => state[name] !== value); // a slider that is left says its value again
-  if (!others.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens what is left in the box
-  const keptAll = state.top_k === 0;
-  setState(Object.fromEntries(others));
-  limit = state.top_k || limit;
-  if (keptAll !== (state.top_k === 0)) syncControls();
-  if (!isTunedHere(Object.fromEntries(others))) return ask("tune");
-  clearTimeout(tuning);
-  tuning = setTimeout(() => ask("tune"), TUNED_MS);
+/** Change settings of the next token's distribution. An empty box, as while a number is typed, keeps the old value. Whole
+ * numbers are truncated. @param {import("./page_state.js").State} change */
+export function changeSettings(change) {
+  const filled = Object.entries(change).filter(([_name, value]) => value !== null);
+  const values = filled.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
+  const changed = values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
+  if (!changed.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens the number left in the box
+  const hadAllTokens = state.top_k === 0;
+  setState(Object.fromEntries(changed));
+  sliderTopK = state.top_k || sliderTopK;
+  if (hadAllTokens !== (state.top_k === 0)) syncControls();
+  if (!drawPreview(Object.fromEntries(changed))) return requestUpdate("tune");
+  clearTimeout(settingsTimer);
+  settingsTimer = setTimeout(() => requestUpdate("tune"), PREVIEWED_DELAY_MS);
 }
 
-const TUNED_MS = 150; // from the last move of a slider that the page follows by itself until Python is asked for the rest
-let tuning = null;
+const PREVIEWED_DELAY_MS = 150; // delay from the last move of a slider with a local preview to the request
+let settingsTimer = null;
 /** @type {(change: import("./page_state.js").State) => boolean} */
-let isTunedHere = () => false;
+let drawPreview = () => false;
 
-/** Has `draw` show what it can of other settings by itself; it says whether it did. @param {(change: import("./page_state.js").State) => boolean} draw */
-export function setLocalPreview(draw) { isTunedHere = draw; }
+/** Set the function that draws a preview of changed settings in the browser. It returns whether it could. @param {(change: import("./page_state.js").State) => boolean} draw */
+export function setLocalPreview(draw) { drawPreview = draw; }
 
 /**
- * Another step of the training of the run's model, or of the second run's. All steps share a tokenizer, so text, selection
- * and continuations go along.
+ * Choose another training step of the run's model, or of the second run's. All steps share a tokenizer, so text, selection
+ * and continuations stay.
  * @param {string} checkpoint
- * @param {"checkpoint" | "b.checkpoint"} [of]
+ * @param {"checkpoint" | "b.checkpoint"} [field]
  */
-export function chooseStep(checkpoint, of = "checkpoint") {
-  if (state[of] === checkpoint) return;
-  halt(); // what is being written would bring the step before back
-  setState({ [of]: checkpoint });
-  ask("show");
+export function chooseCheckpoint(checkpoint, field = "checkpoint") {
+  if (state[field] === checkpoint) return;
+  haltGeneration(); // later tokens would bring the old step back
+  setState({ [field]: checkpoint });
+  requestUpdate("show");
 }
 
-/** @typedef {"edits" | "b.edits"} Edits which run's: the run's or the second one's */
+/** State field with the interventions of the run or of the second one. @typedef {"edits" | "b.edits"} Edits */
 
-/** The changes to a model's computation, as texts (explorer/interventions). @param {Edits} [of] @returns {string[]} */
-export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
+/** Return a run's interventions as texts (explorer/interventions). @param {Edits} [run] @returns {string[]} */
+export const interventions = (run = "edits") => (state[run] ? state[run].split("~") : []);
 
 /**
- * Other changes to it. What is being written under the ones before ends.
- * @param {string[]} changed
- * @param {Edits} [of]
- * @param {import("./page_state.js").State} [change] of the selection with them
+ * Set a run's interventions, and stop generating under the old ones.
+ * @param {string[]} texts
+ * @param {Edits} [run]
+ * @param {import("./page_state.js").State} [change] of the selection
  */
-export function setEdits(changed, of = "edits", change = {}) {
-  halt();
-  tellChances();
-  setState({ ...change, [of]: changed.join("~") });
-  ask("show");
+export function setInterventions(texts, run = "edits", change = {}) {
+  haltGeneration();
+  showProbabilityChange();
+  setState({ ...change, [run]: texts.join("~") });
+  requestUpdate("show");
 }
 
 /**
- * One change more; none where it is there already.
- * @param {string} edit
- * @param {{ of: Edits, adds: boolean }} how `adds`: beside all others, and not in place of those of its kind
+ * Add an intervention, or remove it if it is there.
+ * @param {string} text
+ * @param {{ of: Edits, adds: boolean }} how `adds`: keep others of its kind
  * @param {import("./page_state.js").State} [change]
  */
-export function toggleEdit(edit, { of, adds }, change) {
-  const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
-  const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
-  setEdits(before.includes(edit) ? others : addEdit(others, edit), of, change);
+export function toggleIntervention(text, { of: run, adds }, change) {
+  const current = interventions(run), kind = text.slice(text.lastIndexOf("*"));
+  const others = current.filter((other) => (adds ? other !== text : !other.endsWith(kind)));
+  setInterventions(current.includes(text) ? others : addIntervention(others, text), run, change);
 }
 
-/** The layer and the head of an edit that ablates one head everywhere; null of another. @param {string} edit */
+/** Parse an intervention that ablates one head at all positions into layer and head; null for any other. @param {string} edit */
 export function ablatedHead(edit) {
   const [, layer, head] = /^blocks\.(\d+)\.attn\.z\.(\d+)\*zero$/.exec(edit) ?? [];
   return head ? { layer, head } : null;
 }
 
-let chances = ""; // of the token that was likeliest, before the changes and now
+let probabilityChange = ""; // probability of the most likely token before and after the interventions
 
-/** Has every line of `switchedOff` say what the changes did. @param {string} [told] */
-export function tellChances(told = "") {
-  chances = told;
-  for (const part of findAll(document, ".switched-off .chances")) part.textContent = chancesOf(part.dataset.of);
+/** Show in each ablation note how the probability changed. @param {string} [text] */
+export function showProbabilityChange(text = "") {
+  probabilityChange = text;
+  for (const element of findAll(document, ".switched-off .chances")) element.textContent = probabilityText(element.dataset.of);
 }
 
-const chancesOf = (of) => (chances && of === "edits" && edits().length === 1 ? `: ${chances}` : ".");
+const probabilityText = (run) => (probabilityChange && run === "edits" && interventions().length === 1 ? `: ${probabilityChange}` : ".");
 
-/** What stands where a head was switched off: that it is, what that did, and the way back. @param {string} edit @param {Edits} of @param {{ layer: string, head: string }} where */
-export function switchedOff(edit, of, where) {
-  const told = make("span", { className: "chances", dataset: { of } }, chancesOf(of));
-  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", where), told), " ",
-    button(_("Put it back"), () => setEdits(edits(of).filter((other) => other !== edit), of), { className: "plain" }));
+/** Create the note that a head is ablated, with the probability's change and a button to restore it. @param {string} text @param {Edits} run @param {{ layer: string, head: string }} where */
+export function makeAblationNote(text, run, where) {
+  const probability = make("span", { className: "chances", dataset: { of: run } }, probabilityText(run));
+  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", where), probability), " ",
+    button(_("Put it back"), () => setInterventions(interventions(run).filter((other) => other !== text), run), { className: "plain" }));
 }
 
-/** The button that switches a head off, and in its place, once it is off, that it is and the way back. */
-export function headSwitch() {
-  let edit = "", of = /** @type {Edits} */ ("edits"), written = "";
-  const press = button(_("Switch this head off"), () => toggleEdit(edit, { of, adds: true }), { className: "plain" }), line = make("span");
+/** Create the button that ablates a head. The ablation note takes its place while the head is off. */
+export function makeHeadSwitch() {
+  let ablationText = "", currentRun = /** @type {Edits} */ ("edits"), visibleNote = "";
+  const switchButton = button(_("Switch this head off"), () => toggleIntervention(ablationText, { of: currentRun, adds: true }), { className: "plain" }), line = make("span");
   return {
-    nodes: [press, line],
+    nodes: [switchButton, line],
     /** @param {{ layer: number, head: number }} where @param {string} ablation @param {Edits} run */
     show({ layer, head }, ablation, run) {
-      [edit, of] = [ablation, run];
-      const isOff = edits(of).includes(edit), now = isOff ? `${of} ${edit}` : "", hadFocus = document.activeElement === press || line.contains(document.activeElement);
-      if (now !== written) line.replaceChildren(...(isOff ? [switchedOff(edit, of, { layer: String(layer), head: String(head) })] : []));
-      press.hidden = isOff;
-      if (hadFocus && now !== written) (line.querySelector("button") ?? press).focus({ preventScroll: true });
-      written = now;
+      [ablationText, currentRun] = [ablation, run];
+      const isOff = interventions(currentRun).includes(ablationText), note = isOff ? `${currentRun} ${ablationText}` : "", hadFocus = document.activeElement === switchButton || line.contains(document.activeElement);
+      if (note !== visibleNote) line.replaceChildren(...(isOff ? [makeAblationNote(ablationText, currentRun, { layer: String(layer), head: String(head) })] : []));
+      switchButton.hidden = isOff;
+      if (hadFocus && note !== visibleNote) (line.querySelector("button") ?? switchButton).focus({ preventScroll: true });
+      visibleNote = note;
     },
   };
 }
 
-/** A change beside others, and in the place of one of the same part: the person is told of it. @param {string[]} others @param {string} edit */
-export function addEdit(others, edit) {
+/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} others @param {string} text */
+export function addIntervention(others, text) {
   const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;
-  const replaced = others.filter((other) => changedPart(other) === changedPart(edit));
-  for (const text of replaced) {
+  const replaced = others.filter((other) => changedPart(other) === changedPart(text));
+  for (const replacedText of replaced) {
     /** @type {HTMLElement | null} */
-    const button = document.querySelector(`#changes [data-edit="${CSS.escape(text)}"]`);
-    if (text !== edit) notify(_("Replaced: {change}. One part has one change at a time.", { change: button?.dataset.words ?? text }));
+    const chip = document.querySelector(`#changes [data-edit="${CSS.escape(replacedText)}"]`);
+    if (replacedText !== text) notify(_("Replaced: {change}. One part has one change at a time.", { change: chip?.dataset.words ?? replacedText }));
   }
-  return [...others.filter((other) => !replaced.includes(other)), edit];
+  return [...others.filter((other) => !replaced.includes(other)), text];
 }
 
-// What a person has Python do: run a prompt, change the model, move among the continuations, of a text's beginning and of a
-// second run (actions/page_actions.py).
+// Moves: actions that run a prompt, change the model, or move among continuations, text beginnings and second runs
+// (actions/page_actions.py).
 
 /**
- * Among the continuations, of the text's beginning, or of a second run.
+ * Move among the continuations, the text's beginnings, the second runs, or a lesson's steps.
  * @typedef {{ kind: "undo" | "step" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
  *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
@@ -490,61 +489,61 @@ export function addEdit(others, edit) {
  *   | { kind: "place", words: Record<string, string> }} Move
  */
 
-const told = new EventTarget();
+const moveEvents = new EventTarget();
 
-/** What is being written ends; what is being done is, with what it leads to. */
-const haltWriting = () => { if (isWriting()) halt(); };
+/** Stop generating. Running actions go on. */
+const haltWriting = () => { if (isWriting()) haltGeneration(); };
 
-/** Calls `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
-export const onMove = (listener, signal) => told.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
+/** Call `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
+export const onMove = (listener, signal) => moveEvents.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
 
-/** Makes a move, after those before it. What is being written stops. @param {Move} move */
+/** Make a move after the pending ones, and stop generating. @param {Move} move */
 export async function makeMove(move) {
   haltWriting();
   if (["compare", "pair", "place"].includes(move.kind)) goToTop();
-  const isMade = await act(move, () => move.kind !== "undo" || state.generated.length > 0);
-  told.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
+  const isMade = await runAction(move, () => move.kind !== "undo" || state.generated.length > 0);
+  moveEvents.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
 }
 
-/** Runs a prompt, with the model that there is by then. @param {string} text @param {boolean} [isOffered] and not in its box yet */
+/** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet */
 export function runPrompt(text, isOffered = false) {
   haltWriting();
   if (isOffered) syncControls(text);
-  act({ kind: "prompt", text });
+  runAction({ kind: "prompt", text });
 }
 
-/** Runs a conversation, as the model's chat template writes it. @param {{ role: string, content: string }[]} messages */
+/** Run a conversation in the model's chat template. @param {{ role: string, content: string }[]} messages */
 export function runChat(messages) {
   haltWriting();
-  act({ kind: "chat", messages });
+  runAction({ kind: "chat", messages });
 }
 
-/** Runs an example, with that model too. @param {string} text */
+/** Run an example with its model. @param {string} text */
 export function runExample(text) {
   haltWriting();
   syncControls(text);
-  act({ kind: "example", text });
+  runAction({ kind: "example", text });
 }
 
-/** Runs the same prompt with another model, which may have been here before. @param {string} checkpoint */
+/** Run the same prompt with another model, with the continuations that it had here before. @param {string} checkpoint */
 export function changeModel(checkpoint) {
   haltWriting();
   const { value: text } = /** @type {HTMLTextAreaElement} */ (document.querySelector("#prompt textarea"));
-  act({ kind: "model", text, checkpoint, own: own[modelName(checkpoint)] ?? null });
+  runAction({ kind: "model", text, checkpoint, own: continuationsByModel[modelName(checkpoint)] ?? null });
 }
 
-/** The state that what is to be written begins with: what is seen, and before anything is what will be. The buttons
- * themselves have Gradio cancel what the others began: `halt` could cancel what now begins. */
+/** Wait for pending actions, and return the state that generation begins with. Gradio's buttons cancel an earlier
+ * generation themselves; `haltGeneration` could cancel the one that begins. */
 export async function beginWriting() {
   await actionsDone();
-  stop();
+  stopWriting();
   setGenerating(true);
   return state;
 }
 
-// What Gradio's generation writes: changes of the state.
+// Updates from Gradio's generation.
 
 /** @param {import("./page_state.js").Gradio} gradio */
 export function connectUpdate({ props, watch }) {
-  watch("value", () => { if (props.value) merge(props.value); });
+  watch("value", () => { if (props.value) applyUpdate(props.value); });
 }

@@ -119,7 +119,7 @@ function chosen() {
   try { return localStorage.getItem(CHOSEN); } catch { return null; } // not every frame has a storage
 }
 
-// Of two runs, which token of the one stands for which of the other. The state names tokens of A; in pictures of B they are
+// Of two runs, which token of the one stands for which of the other. The state names tokens of A; in figures of B they are
 // its partners.
 
 /** @typedef {{ partners: (number | null)[], back: (number | null)[] }} Two */
@@ -158,19 +158,19 @@ function nearest(positions, position) {
 /** Of a position in A the one in B. @param {number} position @returns {number} */
 export const positionInB = (position) => (two ? nearest(two.partners, position) : position);
 
-/** @param {string} [of] the run that a picture's tokens are of: "b", or another word for A */
+/** @param {string} [of] the run that a figure's tokens are of: "b", or another word for A */
 const isB = (of = state.shown) => two && of === "b";
 
-/** The run that a picture shows, or "difference". @param {Element} element */
+/** The run that a figure shows, or "difference". @param {Element} element */
 export const shownRun = (element) => (state.shown !== "both" ? state.shown : element.closest(".of-b") ? "b" : "a");
 
-/** Which checkpoint of the state is that of the run that a picture shows; of a difference it is A's. @param {Element} element */
+/** Which checkpoint of the state is that of the run that a figure shows; of a difference it is A's. @param {Element} element */
 export const checkpointOfShownRun = (element) => (isB(shownRun(element)) ? "b.checkpoint" : "checkpoint");
 
 /**
- * A change of the selection as the state has it, of one that was made in a picture.
+ * A change of the selection as the state has it, of one that was made in a figure.
  * @param {Record<string, any>} change
- * @param {string} [of] the run that the picture's tokens are of
+ * @param {string} [of] the run that the figure's tokens are of
  */
 export function changeInA(change, of) {
   if (!isB(of)) return change;
@@ -182,7 +182,7 @@ export function changeInA(change, of) {
 /** The same of a token of B, wherever it was chosen. @param {number} position @returns {number} */
 export const positionFromB = (position) => (two ? nearest(two.back, position) : position);
 
-/** The state as a picture shows it. @param {string} [of] the run that its tokens are of @returns {State} */
+/** The state as a figure shows it. @param {string} [of] the run that its tokens are of @returns {State} */
 export const seen = (of) => (isB(of) ? { ...state, query: positionInB(state.query), key: positionInB(state.key) } : state);
 
 // The state in Gradio: the value of an invisible component, which generation starts from, and whose events have Gradio's

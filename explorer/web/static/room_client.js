@@ -1,9 +1,9 @@
 // @ts-check
 // A class in one room: this page leads it, or is in it and follows; replies count among those of the class.
-import { ask, requestView } from "./page_actions.js";
+import { requestUpdate, requestView } from "./page_actions.js";
 import { Refused } from "./server_connection.js";
-import { button, find, make, say } from "./dom.js";
-import { forgetReplies, goToState, KEPT_ROOM, lessonPositions, storedReply, ROOM, urlWithoutRoom } from "./history.js";
+import { button, find, make, setText } from "./dom.js";
+import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
 import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
@@ -102,12 +102,12 @@ export function linkOf(code, address) {
 
 /** @returns {Partial<Room>} */
 function kept() {
-  try { return JSON.parse(sessionStorage.getItem(KEPT_ROOM)) ?? {}; } catch { return {}; } // not every frame has a storage
+  try { return JSON.parse(sessionStorage.getItem(ROOM_STORAGE_KEY)) ?? {}; } catch { return {}; } // not every frame has a storage
 }
 function keep() {
   try {
-    if (!room) return sessionStorage.removeItem(KEPT_ROOM);
-    sessionStorage.setItem(KEPT_ROOM, JSON.stringify(Object.fromEntries(OF_TAB.map((name) => [name, room[name]]))));
+    if (!room) return sessionStorage.removeItem(ROOM_STORAGE_KEY);
+    sessionStorage.setItem(ROOM_STORAGE_KEY, JSON.stringify(Object.fromEntries(OF_TAB.map((name) => [name, room[name]]))));
   } catch { /* until the page is left, then */ }
 }
 
@@ -191,7 +191,7 @@ export function changeTo(theirs, mine) {
   return Object.fromEntries(Object.entries(theirs).filter(isOther));
 }
 
-/** What a change asks for: another run, another tab or picture, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
+/** What a change asks for: another run, another tab or figure, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
 export function changeScope(change) {
   const names = Object.keys(change);
   if (names.some((name) => OF_RUN.includes(name) || name.startsWith("b."))) return "run";
@@ -211,7 +211,7 @@ export function followTeacher(theirs) {
   setState(change);
   if (SETTINGS.some((name) => name in change)) bus.sync();
   if (kind === "view") requestView(mode);
-  else ask(kind);
+  else requestUpdate(kind);
 }
 
 // The class is told where this page is, which leads it: at once, and then now and then.
@@ -321,7 +321,7 @@ function hear({ tag, state: shown, ...news }) {
 /** The reply to the step's question counts among those of the class. */
 function tellReply() {
   if (!room.lesson || state.lesson !== room.lesson) return;
-  const { lesson, step } = state, given = storedReply(step, state.reply), reply = given && given !== SHOWN_ANYWAY ? given : null;
+  const { lesson, step } = state, given = replyAtStep(step, state.reply), reply = given && given !== SHOWN_ANYWAY ? given : null;
   if ((replied.get(step) ?? null) === reply) return;
   replied.set(step, reply);
   askRoom("reply", { ...who(), lesson, step, reply }).catch((error) => {
@@ -345,8 +345,8 @@ export function placeRoomLine() {
     line.classList.toggle("over", !isIn);
     document.body.classList.toggle("in-room", isIn);
     [turn.hidden, leave.hidden, hide.hidden] = [!isIn || !room.isHeard || !room.leads, !isIn, isIn];
-    say(words, isIn ? saidOf(room) : endOf(ended));
-    if (isIn) say(turn, room.follows ? _("Let go") : _("Follow again"));
+    setText(words, isIn ? saidOf(room) : endOf(ended));
+    if (isIn) setText(turn, room.follows ? _("Let go") : _("Follow again"));
   });
 }
 

@@ -1,6 +1,6 @@
 // @ts-check
 // The way to Python: what the page asks it, and what the page does and says while nobody answers.
-import { announce } from "./dom.js";
+import { showBanner } from "./dom.js";
 import { _ } from "./translations.js";
 
 // Who asks: a name made up when the page was opened.
@@ -109,12 +109,12 @@ function lose() {
   inFlight.abort();
   inFlight = new AbortController();
   document.body.classList.add("disconnected");
-  announce(_("The server does not answer. The page updates itself once it does."));
+  showBanner(_("The server does not answer. The page updates itself once it does."));
   const looking = setInterval(() => (isServerLost ? look() : clearInterval(looking)), EVERY);
 }
 function regain() {
   isServerLost = false;
   document.body.classList.remove("disconnected");
-  announce("");
+  showBanner("");
   returned.dispatchEvent(new Event("return"));
 }

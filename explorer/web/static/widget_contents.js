@@ -1,154 +1,153 @@
 // @ts-check
-// What Python gives the widgets to show, by their elements' ids: when it is drawn, what is marked as old until it is,
-// and what stands in a picture's place or below it.
-import { ask, inspect } from "./page_actions.js";
+// Contents of the widgets: receives them from Python, queues their drawing, marks stale figures, and shows what stands
+// beside a figure: a job's progress, its verification, the derivation of a clicked number.
+import { requestUpdate, inspect } from "./page_actions.js";
 import { call, Refused, visitor } from "./server_connection.js";
-import { button, countDraw, find, findAll, hide, make, say, span } from "./dom.js";
+import { button, countDraw, find, findAll, hide, make, setText, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./page_state.js";
 
-// Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
-// comes at once, as to dim all of them takes a fifth of a click's time.
+// A request marks the figures that it updates as stale until a response redraws them. The mark is delayed, since dimming
+// all figures takes a fifth of a click's time and most responses are faster than that.
 
-const AT_ONCE = 300; // milliseconds
+const STALE_DELAY_MS = 300;
 
-/** How many questions there were: the number of the last. */
-export let questions = 0;
+/** Number of the latest request. */
+export let requestCount = 0;
 /** @type {Set<HTMLElement>} */
-const old = new Set();
-let query = null; // that the last question was about
-const UNDRAWN = "#view > :not([hidden]) .panels > .block:not([data-drawn])"; // not once yet: those below are hidden until then, as it would move them
+const staleBlocks = new Set();
+let lastQuery = null; // query position of the latest request
+const UNDRAWN_BLOCKS = "#view > :not([hidden]) .panels > .block:not([data-drawn])"; // never drawn so far; CSS hides the blocks below them, which would shift otherwise
 
 /**
- * Selectors of what is old once a question is asked: each begins with an id, so that a browser need not look for it in all
- * that the other tabs have.
- * @param {string} question
+ * Return the selectors of the blocks that a request updates. Each begins with an id, so that the browser does not search
+ * the other tabs.
+ * @param {string} kind of the request
  * @param {string} view the open tab
  */
-export function outdatedSelectors(question, view) {
-  const pictures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
-  const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [pictures, ...rest, `#${ADVICE}`];
-  const old = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${pictures}:not(.once)`, ...rest], view: [pictures, ...rest], show: all }[question];
-  return [`#${NEXT_TOKEN}`, ...old];
+export function staleSelectors(kind, view) {
+  const figures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
+  const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [figures, ...rest, `#${ADVICE}`];
+  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[kind];
+  return [`#${NEXT_TOKEN}`, ...updated];
 }
 
-/** A question is asked. Gives what marks what is old. @returns {() => void} */
-export function outdate(question, view) {
-  const number = ++questions, before = query;
-  query = state.query;
-  return () => mark(number, question, view, before);
+/** Count a request. Return a function that marks the blocks that it updates as stale. @returns {() => void} */
+export function staleMarker(kind, view) {
+  const number = ++requestCount, previousQuery = lastQuery;
+  lastQuery = state.query;
+  return () => markBlocksStale(number, kind, view, previousQuery);
 }
 
-// What is behind says of which position it is, where that is another by now: while text is written it stays so for long.
-function mark(number, question, view, before) {
-  for (const block of outdatedSelectors(question, view).flatMap((selector) => findAll(document, selector))) {
+// A stale figure states its query position where another is selected by now: during generation it stays stale for long.
+function markBlocksStale(number, kind, view, previousQuery) {
+  for (const block of staleSelectors(kind, view).flatMap((selector) => findAll(document, selector))) {
     block.dataset.asked = String(number);
-    const isInTab = block.id.startsWith(`${view}-`); // what stands around the tabs names its token itself
-    if (isInTab && !block.dataset.oldSince && before !== null && before !== state.query) block.dataset.asOf = _("as of position {position}", { position: before });
+    const isInTab = block.id.startsWith(`${view}-`); // blocks outside the tabs name their token themselves
+    if (isInTab && !block.dataset.oldSince && previousQuery !== null && previousQuery !== state.query) block.dataset.asOf = _("as of position {position}", { position: previousQuery });
     block.dataset.oldSince ??= String(number);
-    old.add(block);
+    staleBlocks.add(block);
   }
   setTimeout(() => {
-    for (const block of old)
+    for (const block of staleBlocks)
       if (+block.dataset.oldSince <= number) block.classList.add("stale");
-  }, AT_ONCE);
+  }, STALE_DELAY_MS);
 }
 
-/** Whether a picture of the open tab that is not hidden, or the next token, is still to be drawn as it was last asked for. */
-export const hasOutdatedFigures = () => [...old, ...findAll(document, UNDRAWN)].some((block) => block.checkVisibility());
+/** Return whether a visible figure of the open tab, or the next token, is stale or not drawn yet. */
+export const hasStaleFigures = () => [...staleBlocks, ...findAll(document, UNDRAWN_BLOCKS)].some((block) => block.checkVisibility());
 
-/** Resolved two frames after everything is drawn that the page asked for. @param {() => boolean} isAsking */
+/** Resolve two frames after all requested contents are drawn. @param {() => boolean} isAsking */
 export async function whenAllDrawn(isAsking) {
   for (let calm = 0; calm < 2;) {
-    await frame();
-    calm = isAsking() || isDrawing || hasOutdatedFigures() || unasked.size ? 0 : calm + 1;
+    await nextFrame();
+    calm = isAsking() || isDrawing || hasStaleFigures() || automaticJobs.size ? 0 : calm + 1;
   }
 }
 
-/** What a block shows has been drawn, as a question's answer has it. @param {HTMLElement | null} block @param {number} number */
-export function renew(block, number) {
+/** Remove the stale mark of a block that shows a response. @param {HTMLElement | null} block @param {number} number of the request */
+export function markFresh(block, number) {
   if (!(+block?.dataset.asked <= number)) return;
-  old.delete(block);
+  staleBlocks.delete(block);
   delete block.dataset.oldSince;
   delete block.dataset.asOf;
   block.classList.remove("stale");
 }
 
-// What Python gives the widgets to show, by their elements' ids. A widget that starts later gets
-// what came before.
+// Contents from Python by element id. They are stored, so that a widget that starts later gets the latest one.
 
 const contents = {}, receivers = {};
 
 /**
- * Has the widget with an id show a content. One that fails leaves the others as they should be.
+ * Store a content and show it in its widget. An error in one widget does not affect the others.
  * @param {string} id
  * @param {any} content
- * @param {number} [number] of the question that it answers
+ * @param {number} [number] of the request that it belongs to
  */
-export async function give(id, content, number) {
+export async function setContent(id, content, number) {
   contents[id] = content;
-  if (!receivers[id] || await isTargetVisible(id)) renew(document.getElementById(id), number);
+  if (!receivers[id] || await showContent(id)) markFresh(document.getElementById(id), number);
 }
 
-async function isTargetVisible(id) {
+async function showContent(id) {
   try { await receivers[id](contents[id]); } catch (error) {
-    reportBroken(error);
+    reportFailure(error);
     return false;
-  } finally { setDrawn(document.getElementById(id)); }
+  } finally { markDrawn(document.getElementById(id)); }
   return true;
 }
 
-function setDrawn(block) {
+function markDrawn(block) {
   block?.toggleAttribute("data-drawn", true);
-  if (!findAll(document, UNDRAWN).some((undrawn) => undrawn.checkVisibility())) find(document, "#view > :not([hidden])")?.toggleAttribute("data-drawn", true);
+  if (!findAll(document, UNDRAWN_BLOCKS).some((undrawn) => undrawn.checkVisibility())) find(document, "#view > :not([hidden])")?.toggleAttribute("data-drawn", true);
 }
 
-/** An answer is whole: panels of the open view that it has nothing for, as while a lesson covers them, are not waited for. */
-export function finishAnswer() {
-  for (const block of findAll(document, UNDRAWN)) if (!(block.id in contents)) setDrawn(block);
+/** Mark panels as drawn that got no content in a complete response, for example while a lesson covers them. */
+export function finishResponse() {
+  for (const block of findAll(document, UNDRAWN_BLOCKS)) if (!(block.id in contents)) markDrawn(block);
 }
 
 /**
- * Calls `show` with every content that Python gives the widget of an element, beginning with the last one.
+ * Call `show` with each content of a widget, beginning with the latest one.
  * @param {Element} element
- * @param {(content: any) => any} show it is drawn once that resolves
- * @param {string} [part] the end of the id, where a widget has several
+ * @param {(content: any) => any} show resolves once the content is drawn
+ * @param {string} [idSuffix] end of the id, for a widget with several contents
  */
-export function onContent(element, show, part = "") {
-  const id = (widgetBlock(element) ?? element).id + part;
+export function onContent(element, show, idSuffix = "") {
+  const id = (widgetBlock(element) ?? element).id + idSuffix;
   receivers[id] = show;
-  if (id in contents) isTargetVisible(id);
+  if (id in contents) showContent(id);
 }
 
-/** The element around a widget's. @param {Element} element @returns {HTMLElement} */
+/** Return the block around a widget's element. @param {Element} element @returns {HTMLElement} */
 export const widgetBlock = (element) => element.closest("[data-widget]");
 
 /**
- * Something of the page failed.
+ * Log an error and show a message.
  * @param {unknown} error
- * @param {string} [told]
+ * @param {string} [message]
  */
-export function reportBroken(error, told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
+export function reportFailure(error, message = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
   console.error(error);
-  give(PROBLEM, told);
+  setContent(PROBLEM, message);
 }
 
-// Figures are drawn from the top of the page down, as many a frame as there is time for of those in sight, and one of the
-// others: the first is seen before the last is drawn.
+// Figures are drawn from the top of the page to the bottom. A frame draws as many visible figures as its budget allows, or
+// one that is out of sight, so that the first figure appears before the last is drawn.
 
 /** @type {{ element: Element, draw: () => any, resolve: () => void }[]} */
 const queue = [];
-const BUDGET = 30; // milliseconds of drawing after which what is drawn is shown first
+const FRAME_BUDGET_MS = 30;
 let isDrawing = false;
 
 /**
- * Draws in its turn.
- * @param {Element} element where
+ * Queue the drawing of an element.
+ * @param {Element} element
  * @param {() => any} draw
- * @returns {Promise<void>} resolved once it is drawn, or failed to be
+ * @returns {Promise<void>} resolves once it is drawn or has failed
  */
-export function drawInTurn(element, draw) {
+export function queueDraw(element, draw) {
   return new Promise((resolve) => {
     queue.push({ element, draw, resolve });
     if (!isDrawing) drawAll();
@@ -157,114 +156,113 @@ export function drawInTurn(element, draw) {
 
 async function drawAll() {
   isDrawing = true;
-  await null; // what came with the first one is then here, too
-  let began = performance.now();
+  await null; // let all callers of this task join the queue
+  let frameStart = performance.now();
   while (queue.length) {
-    const { draw, resolve } = queue.sort((a, b) => (precedes(a.element, b.element) ? -1 : 1)).shift();
-    try { await draw(); } catch (error) { reportBroken(error); }
+    const { draw, resolve } = queue.sort((a, b) => (comesBefore(a.element, b.element) ? -1 : 1)).shift();
+    try { await draw(); } catch (error) { reportFailure(error); }
     resolve();
-    if (performance.now() - began < BUDGET && queue.some(({ element }) => isInSight(element))) continue;
-    await frame();
-    began = performance.now();
+    if (performance.now() - frameStart < FRAME_BUDGET_MS && queue.some(({ element }) => isInViewport(element))) continue;
+    await nextFrame();
+    frameStart = performance.now();
   }
   isDrawing = false;
 }
 
-function isInSight(element) {
+function isInViewport(element) {
   const { top, bottom, height } = element.getBoundingClientRect();
   return height > 0 && top < innerHeight && bottom > 0;
 }
 
-const precedes = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;
+const comesBefore = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;
 
-// A hidden page has no frames.
-const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 100); });
+// The timeout is for hidden pages, which have no animation frames.
+const nextFrame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 100); });
 
-// Bringing a picture into sight.
+// Scrolling to a figure.
 
-const SCROLLS = ["wheel", "touchmove", "keydown", "pointerdown"]; // what a visitor scrolls with
+const SCROLL_EVENTS = ["wheel", "touchmove", "keydown", "pointerdown"]; // events of a user's own scrolling
 
-/** Scrolls to a picture once it is drawn; its tab may be about to open. @param {string} id of its element */
-export function reveal(id) {
-  unfold(id);
-  const picture = find(document, `#${id} [data-draws]`);
-  if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
-  intoView(id);
-  const leftAlone = new AbortController(), { signal } = leftAlone;
-  for (const event of SCROLLS) window.addEventListener(event, () => leftAlone.abort(), { signal, passive: true });
-  const again = () => {
-    if (!signal.aborted) intoView(id);
-    leftAlone.abort();
+/** Scroll to a figure once it is drawn, even if its tab is still opening. @param {string} id of its element */
+export function scrollToFigure(id) {
+  unfoldFigure(id);
+  const figure = find(document, `#${id} [data-draws]`);
+  if (!figure?.clientWidth) return requestAnimationFrame(() => scrollToFigure(id));
+  scrollIntoNearestView(id);
+  const userScroll = new AbortController(), { signal } = userScroll;
+  for (const event of SCROLL_EVENTS) window.addEventListener(event, () => userScroll.abort(), { signal, passive: true });
+  const scrollAgain = () => {
+    if (!signal.aborted) scrollIntoNearestView(id);
+    userScroll.abort();
   };
-  requestAnimationFrame(() => whenDrawn(again)); // what a question makes old is marked once that is on its way
+  requestAnimationFrame(() => whenFresh(scrollAgain)); // a request marks figures as stale after it is sent
 }
 
 /** @param {string} id */
-function intoView(id) {
-  const { matches: still } = matchMedia("(prefers-reduced-motion: reduce)");
-  find(document, `#${id}`).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
+function scrollIntoNearestView(id) {
+  const { matches: reducesMotion } = matchMedia("(prefers-reduced-motion: reduce)");
+  find(document, `#${id}`).scrollIntoView({ block: "nearest", behavior: reducesMotion ? "auto" : "smooth" });
 }
 
-// Pictures above it that are still to come may push it out of sight.
+// Wait for the figures above it, which may push it out of the viewport.
 /** @param {() => void} act */
-function whenDrawn(act) {
-  if (hasOutdatedFigures()) requestAnimationFrame(() => whenDrawn(act)); else act();
+function whenFresh(act) {
+  if (hasStaleFigures()) requestAnimationFrame(() => whenFresh(act)); else act();
 }
 
-// Which picture was looked at last: the one that was clicked, or had the keyboard.
+// The current figure: the last one that was clicked or focused.
 
-const PICTURE = "#view .panels > .block, #next-token";
-let last = "", lastView = "";
+const FIGURE_SELECTOR = "#view .panels > .block, #next-token";
+let lastFigure = "", lastView = "";
 
-/** The pictures that the open tab shows now, folded ones too. */
-export const pictures = () => findAll(document, "#view .panels > .block").filter((picture) => picture.checkVisibility() && picture.querySelector("[data-draws], .unfold"));
+/** Return the figures of the open tab, folded ones included. */
+export const visibleFigures = () => findAll(document, "#view .panels > .block").filter((figure) => figure.checkVisibility() && figure.querySelector("[data-draws], .unfold"));
 
-/** The element id of the picture that a visitor looks at: the last one clicked, or else the first in sight. */
-export function figureInSight() {
-  const all = pictures(), ids = all.map(({ id }) => id);
-  if (ids.includes(last) || (last === NEXT_TOKEN && lastView === state.view)) return last;
-  const inSight = all.find((picture) => picture.getBoundingClientRect().bottom > innerHeight / 4);
-  return (inSight ?? all[0])?.id ?? "";
+/** Return the element id of the last clicked figure, or else of the first one in the viewport. */
+export function currentFigure() {
+  const visible = visibleFigures(), ids = visible.map(({ id }) => id);
+  if (ids.includes(lastFigure) || (lastFigure === NEXT_TOKEN && lastView === state.view)) return lastFigure;
+  const firstInViewport = visible.find((figure) => figure.getBoundingClientRect().bottom > innerHeight / 4);
+  return (firstInViewport ?? visible[0])?.id ?? "";
 }
 
-/** Has the page remember what is looked at. */
-export function watchViewedFigures() {
+/** Record the figure that is clicked or focused. */
+export function trackCurrentFigure() {
   for (const kind of ["pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => {
-      const picture = /** @type {Element} */ (target).closest?.(PICTURE);
-      if (picture) [last, lastView] = [picture.id, state.view];
+      const figure = /** @type {Element} */ (target).closest?.(FIGURE_SELECTOR);
+      if (figure) [lastFigure, lastView] = [figure.id, state.view];
     });
 }
 
-// Pictures that wait for what takes long: a button that has it worked out, how far that is, and a button that ends it. What
-// several pictures wait for is one job, by its name.
+// Jobs: long computations that figures wait for. A figure shows a button that starts its job, the progress, and a button
+// that cancels it. Figures that wait for one job share it by its name.
 
 /** @typedef {{ name: string, seconds: number }} Job */
-/** @typedef {"begin_job" | "begin_opening" | "begin_check"} Begins of a function that begins a job */
+/** Name of the endpoint that starts a job. @typedef {"begin_job" | "begin_opening" | "begin_check"} JobEndpoint */
 /** @typedef {{ state: string, done: number, of: number, seconds: number, error: string }} Progress */
-/** @typedef {{ progress: Progress }} Attempt at a job: one that was left is not the one that is begun after it */
+/** One run of a job; a job that is restarted gets a new one. @typedef {{ progress: Progress }} Attempt */
 
-const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
-const UNASKED_S = 10; // what takes less is worked out without a button
+const MIN_POLL_MS = 200, MAX_POLL_MS = 2000; // interval between two polls of the progress
+const MAX_AUTOMATIC_S = 10; // shorter jobs start without a button
 
-/** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
-const shown = new Map();
-/** Name of a job that is being worked out -> how far it is. @type {Map<string, Attempt>} */
-const running = new Map();
-/** Names of jobs that began without a button and are being worked out. @type {Set<string>} */
-const unasked = new Set();
-/** Names of jobs that were cancelled or failed: they begin at a button alone. @type {Set<string>} */
-const ended = new Set();
-/** That Python knows of all that was left: it would take what is begun again before for left, too. @type {Promise<unknown>} */
-let leaving = Promise.resolve();
+/** Job name -> functions that show its progress in the figures that wait for it. @type {Map<string, Set<(progress: Progress | null) => void>>} */
+const progressListeners = new Map();
+/** Job name -> its running attempt. @type {Map<string, Attempt>} */
+const runningJobs = new Map();
+/** Names of running jobs that started without a button. @type {Set<string>} */
+const automaticJobs = new Set();
+/** Names of cancelled and failed jobs: only a button restarts them. @type {Set<string>} */
+const endedJobs = new Set();
+/** Pending cancellations. A job must not restart before them, or Python would cancel the new one. @type {Promise<unknown>} */
+let cancellations = Promise.resolve();
 
 /**
- * Shows in a picture's widget what it waits for. Gives the function to call with that, or with null where it waits for
- * nothing.
+ * Return a function that shows the job which a figure waits for, or removes it for null.
  * @param {HTMLElement} element
  * @returns {(job: Job | null) => void}
  */
-function jobsIn(element) {
+function makeJobStatus(element) {
   const box = find(element, ".job"), { id } = widgetBlock(element);
   /** @type {Job | null} */
   let job = null;
@@ -272,30 +270,30 @@ function jobsIn(element) {
 
   /** @param {Progress | null} progress */
   function show(progress) {
-    if (progress?.state === "done") return; // the picture comes
+    if (progress?.state === "done") return; // the figure replaces it
     element.classList.toggle("coming", Boolean(progress && isJobRunning(progress)));
     if (progress && isJobRunning(progress)) return showProgress(progress);
-    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), start);
-    box.replaceChildren(press, span("error", progress?.error ?? ""));
+    const startButton = button(_("work it out (about {time})", { time: formatDuration(job.seconds) }), start);
+    box.replaceChildren(startButton, span("error", progress?.error ?? ""));
   }
-  const start = () => begin(job, ["begin_job", [state, id, visitor]], () => ask("view"));
-  function showProgress({ state: stands, done, of, seconds }) {
+  const start = () => startJob(job, ["begin_job", [state, id, visitor]], () => requestUpdate("view"));
+  function showProgress({ state: status, done, of, seconds }) {
     const bar = find(box, "progress") ?? make("progress", { ariaLabel: _("worked out") }), words = find(box, ".left") ?? span("left");
     Object.assign(bar, of ? { max: of, value: done } : {});
-    words.textContent = stands === "waiting" && !done ? _("waiting for its turn: about {time}", { time: duration(seconds) })
-      : _("{done} of {of}, about {time} left", { done, of, time: duration(seconds) });
-    if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => { ended.add(job.name); leave(job.name); }));
+    words.textContent = status === "waiting" && !done ? _("waiting for its turn: about {time}", { time: formatDuration(seconds) })
+      : _("{done} of {of}, about {time} left", { done, of, time: formatDuration(seconds) });
+    if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => { endedJobs.add(job.name); cancelJob(job.name); }));
   }
 
-  onState(element, () => { if (job && view !== state.view) drop(); }); // nobody looks any more
-  function drop() {
-    const pictures = shown.get(job.name);
-    pictures?.delete(show);
-    if (!pictures?.size) shown.delete(job.name), leave(job.name);
+  onState(element, () => { if (job && view !== state.view) stopWaiting(); }); // the view is closed
+  function stopWaiting() {
+    const listeners = progressListeners.get(job.name);
+    listeners?.delete(show);
+    if (!listeners?.size) progressListeners.delete(job.name), cancelJob(job.name);
   }
 
   return (next) => {
-    if (job && job.name !== next?.name) drop();
+    if (job && job.name !== next?.name) stopWaiting();
     job = next;
     view = state.view;
     box.hidden = !job;
@@ -303,92 +301,93 @@ function jobsIn(element) {
       element.classList.remove("coming");
       return box.replaceChildren();
     }
-    if (!shown.has(job.name)) shown.set(job.name, new Set());
-    shown.get(job.name).add(show);
-    if (job.seconds > 0 && job.seconds < UNASKED_S && !ended.has(job.name)) {
-      unasked.add(job.name);
+    if (!progressListeners.has(job.name)) progressListeners.set(job.name, new Set());
+    progressListeners.get(job.name).add(show);
+    if (job.seconds > 0 && job.seconds < MAX_AUTOMATIC_S && !endedJobs.has(job.name)) {
+      automaticJobs.add(job.name);
       start();
     }
-    else show(running.get(job.name)?.progress ?? null);
+    else show(runningJobs.get(job.name)?.progress ?? null);
   };
 }
 
-/** @param {string} name @param {Progress | null} progress null where nobody works it out */
-function tell(name, progress) {
-  for (const show of shown.get(name) ?? []) show(progress);
+/** @param {string} name @param {Progress | null} progress null if the job does not run */
+function notifyListeners(name, progress) {
+  for (const show of progressListeners.get(name) ?? []) show(progress);
 }
 
 /**
- * Has a job begun, and tells how far it is until it ends.
+ * Start a job and report its progress until it ends.
  * @param {string} name
- * @param {[Begins, any[]]} first what asks for it
+ * @param {[JobEndpoint, any[]]} startCall endpoint and arguments
  * @param {(progress: Progress | null) => void} show
- * @param {() => void} then is called once it is done
+ * @param {() => void} onDone
  */
-export function followJob(name, first, show, then) {
-  shown.set(name, (shown.get(name) ?? new Set()).add(show));
-  return begin({ name, seconds: 0 }, first, then);
+export function followJob(name, startCall, show, onDone) {
+  progressListeners.set(name, (progressListeners.get(name) ?? new Set()).add(show));
+  return startJob({ name, seconds: 0 }, startCall, onDone);
 }
 
-// Until it is worked out, fails, or is no longer wanted.
-/** @param {Job} job @param {[Begins, any[]]} first @param {() => void} then */
-async function begin({ name, seconds }, first, then) {
-  if (running.has(name)) return;
+// Poll the job until it is done, fails, or is cancelled.
+/** @param {Job} job @param {[JobEndpoint, any[]]} startCall @param {() => void} onDone */
+async function startJob({ name, seconds }, startCall, onDone) {
+  if (runningJobs.has(name)) return;
   /** @type {Attempt} */
   const attempt = { progress: { state: "waiting", done: 0, of: 0, seconds, error: "" } };
-  const isWanted = () => running.get(name) === attempt;
-  running.set(name, attempt);
-  tell(name, attempt.progress);
-  await leaving;
-  if (isWanted()) attempt.progress = await answered(...first);
+  const isWanted = () => runningJobs.get(name) === attempt;
+  runningJobs.set(name, attempt);
+  notifyListeners(name, attempt.progress);
+  await cancellations;
+  if (isWanted()) attempt.progress = await fetchProgress(...startCall);
   while (isWanted() && isJobRunning(attempt.progress)) {
-    tell(name, attempt.progress);
-    await pause(attempt.progress.seconds);
-    if (isWanted()) attempt.progress = await answered("job_progress", [visitor, name]);
+    notifyListeners(name, attempt.progress);
+    await waitBeforePoll(attempt.progress.seconds);
+    if (isWanted()) attempt.progress = await fetchProgress("job_progress", [visitor, name]);
   }
   if (!isWanted()) return;
-  running.delete(name);
-  unasked.delete(name);
-  tell(name, attempt.progress);
-  if (attempt.progress.state === "done") then(); else ended.add(name);
+  runningJobs.delete(name);
+  automaticJobs.delete(name);
+  notifyListeners(name, attempt.progress);
+  if (attempt.progress.state === "done") onDone(); else endedJobs.add(name);
 }
 
 /** @param {Progress} progress */
 export const isJobRunning = (progress) => progress.state === "waiting" || progress.state === "working";
 
-/** @param {Begins | "job_progress"} name @param {any[]} given @returns {Promise<Progress>} */
-async function answered(name, given) {
-  try { return await call(name, given); }
+/** @param {JobEndpoint | "job_progress"} name @param {any[]} args @returns {Promise<Progress>} */
+async function fetchProgress(name, args) {
+  try { return await call(name, args); }
   catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof Refused ? error.message : "" }; }
 }
 
-/** Nobody waits for a job any more. @param {string} name */
-export function leave(name) {
-  if (!running.delete(name)) return;
-  unasked.delete(name);
-  tell(name, null);
-  const told = call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
-  leaving = Promise.all([leaving, told]);
+/** Cancel a job that no figure waits for. @param {string} name */
+export function cancelJob(name) {
+  if (!runningJobs.delete(name)) return;
+  automaticJobs.delete(name);
+  notifyListeners(name, null);
+  const cancellation = call("leave_job", [visitor, name]).catch(() => {}); // on failure it ends by itself, as nobody polls it
+  cancellations = Promise.all([cancellations, cancellation]);
 }
 
-/** The time until the next look: a tenth of what is left. @param {number} seconds */
-const pause = (seconds) => new Promise((resolve) => { setTimeout(resolve, Math.min(Math.max(seconds * 100, SOONEST), LATEST)); });
+/** Wait for a tenth of the remaining time. @param {number} seconds that remain */
+const waitBeforePoll = (seconds) => new Promise((resolve) => { setTimeout(resolve, Math.min(Math.max(seconds * 100, MIN_POLL_MS), MAX_POLL_MS)); });
 
-/** A time in words. @param {number} seconds */
-export function duration(seconds) {
+/** Format a time in words. @param {number} seconds */
+export function formatDuration(seconds) {
   if (seconds >= 90) return _("{minutes} min", { minutes: Math.round(seconds / 60) });
   return _("{seconds} s", { seconds: Math.max(1, Math.round(seconds)) });
 }
 
-// Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
+// Below a figure: the verification of its numbers, and the derivation of the clicked one.
 
-const BESIDE = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields that no derivation depends on
+const UNRELATED_FIELDS = ["unfolded", "find", "guess", "why", "stand_ins"]; // fields of the state that no derivation depends on
 
-/** @typedef {{ label: () => string, act: () => void }} PointAction a button beside a derivation, which stays when it is pressed */
+/** Button beside a derivation, which stays open when it is pressed. @typedef {{ label: () => string, act: () => void }} PointAction */
 
 /**
- * Shows both in a picture's widget. Gives the function to call with a clicked point (clicked_point.py), before the click
- * changes the state, and with what can be done with it; its answer stays until what it is about changes, or it is closed.
+ * Show verification and derivation in a figure's widget. Return a function that shows the derivation of a clicked point
+ * (clicked_point.py) and a button for it. Call it before the click changes the state. The derivation stays until the
+ * values that it depends on change, or the user closes it.
  * @param {Element} element
  * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}
  */
@@ -398,115 +397,115 @@ export function showEvidence(element) {
     words.scrollIntoView({ block: "nearest" });
     find(words, ".close").focus({ preventScroll: true });
   }, { className: "first-line" });
-  let about = null;
-  onContent(element, (found) => {
-    mark.dataset.state = found?.state ?? "";
-    say(mark, found?.words ?? ""); // or else the terms marked in it would be lost
-    mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
+  let derivedState = null;
+  onContent(element, (verification) => {
+    mark.dataset.state = verification?.state ?? "";
+    setText(mark, verification?.words ?? ""); // an unchanged text keeps its marked glossary terms
+    mark.title = [verification?.words, verification?.details].filter(Boolean).join(" · ");
   }, MARK);
   const heading = find(element, "h2");
-  if (heading) onContent(element, (title) => say(find(heading, ".unfold") ?? heading, title), HEADING);
-  const isStill = () => about && Object.keys({ ...about, ...state }).every((name) => BESIDE.includes(name) || about[name] === state[name]);
-  onState(element, () => { words.hidden ||= !isStill(); });
+  if (heading) onContent(element, (title) => setText(find(heading, ".unfold") ?? heading, title), HEADING);
+  const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
+  onState(element, () => { words.hidden ||= !isCurrent(); });
   /** @param {PointAction} action */
   function actionButton({ label, act }) {
-    const press = button(label(), () => {
+    const actionPress = button(label(), () => {
       act();
-      about = state;
+      derivedState = state;
       words.hidden = false;
-      press.textContent = label();
+      actionPress.textContent = label();
     });
-    return press;
+    return actionPress;
   }
   return async (point, action = null) => {
-    queueMicrotask(() => { about = state; });
+    queueMicrotask(() => { derivedState = state; });
     const text = await inspect(id, point);
-    if (!isStill()) return;
+    if (!isCurrent()) return;
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.dataset.of = id;
     placeBelowRow(words, firstLine, element);
-    say(firstLine, text.split("\n")[0]);
+    setText(firstLine, text.split("\n")[0]);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
     words.hidden = !text;
   };
 }
 
-/** Has words take the whole row below a figure, with their first line, which sticks to the window's lower edge, before them. */
+/** Place a derivation below the figure's whole row, after its first line, which sticks to the viewport's lower edge. */
 function placeBelowRow(words, firstLine, element) {
   const block = widgetBlock(element), { parentElement, offsetTop } = block;
-  for (const line of findAll(document, ".first-line")) line.remove(); // of the latest derivation alone
+  for (const line of findAll(document, ".first-line")) line.remove(); // only the latest derivation has one
   if (block.classList.contains("presented")) return element.append(words);
-  const others = /** @type {HTMLElement[]} */ (Array.from(parentElement?.children ?? []));
-  others.findLast((other) => other === block || (other.classList.contains("block") && other.offsetWidth && other.offsetTop === offsetTop))?.after(firstLine, words);
+  const siblings = /** @type {HTMLElement[]} */ (Array.from(parentElement?.children ?? []));
+  siblings.findLast((sibling) => sibling === block || (sibling.classList.contains("block") && sibling.offsetWidth && sibling.offsetTop === offsetTop))?.after(firstLine, words);
 }
 
-// Figures below a view's first ones are drawn once their title is pressed.
+// Lower figures of a view are folded, and drawn once their title is pressed.
 
-/** Has a figure's title fold it. Gives the function to call with whether it is folded. @param {HTMLElement} element */
-function foldIn(element) {
+/** Let a figure's title fold it. Return a function that sets whether it is folded. @param {HTMLElement} element */
+function makeFoldable(element) {
   const block = widgetBlock(element), title = find(element, "h2");
   /** @type {HTMLButtonElement | null} */
-  let press = null;
+  let foldButton = null;
   return (isFolded) => {
     block.classList.toggle("folded", isFolded);
-    if (!press && (isFolded || state.unfolded?.split("~").includes(block.id))) {
-      press = button(title.textContent ?? "", () => toggleFigure(block.id), { className: "unfold" });
-      title.replaceChildren(press);
+    if (!foldButton && (isFolded || state.unfolded?.split("~").includes(block.id))) {
+      foldButton = button(title.textContent ?? "", () => toggleFigure(block.id), { className: "unfold" });
+      title.replaceChildren(foldButton);
     }
-    if (press) press.ariaExpanded = String(!isFolded);
-    block.classList.toggle("unfolded", Boolean(press) && !isFolded);
+    if (foldButton) foldButton.ariaExpanded = String(!isFolded);
+    block.classList.toggle("unfolded", Boolean(foldButton) && !isFolded);
   };
 }
 
-/** Unfolds or folds a figure. @param {string} id of its element */
+/** Fold or unfold a figure. @param {string} id of its element */
 function toggleFigure(id) {
-  const before = state.unfolded ? state.unfolded.split("~") : [];
-  const all = before[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((press) => widgetBlock(press).id) : before;
-  setState({ unfolded: (all.includes(id) ? all.filter((other) => other !== id) : [...all, id]).join("~") });
-  ask("view");
+  const previousIds = state.unfolded ? state.unfolded.split("~") : [];
+  const unfoldedIds = previousIds[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((unfoldButton) => widgetBlock(unfoldButton).id) : previousIds;
+  setState({ unfolded: (unfoldedIds.includes(id) ? unfoldedIds.filter((unfoldedId) => unfoldedId !== id) : [...unfoldedIds, id]).join("~") });
+  requestUpdate("view");
 }
 
-/** Has a figure drawn, if it is folded and was not asked for yet. @param {string} id of its element */
-export function unfold(id) {
-  const asked = state.unfolded?.split("~") ?? [];
-  if (!asked.includes("all") && !asked.includes(id) && find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id);
+/** Unfold a figure that is folded and not requested yet. @param {string} id of its element */
+export function unfoldFigure(id) {
+  const unfoldedIds = state.unfolded?.split("~") ?? [];
+  if (!unfoldedIds.includes("all") && !unfoldedIds.includes(id) && find(document, `#${id}`)?.classList.contains("folded")) toggleFigure(id);
 }
 
-/** Has the figures folded that were before. @param {string} unfolded as the state had them */
+/** Restore the folds of an earlier state. @param {string} unfolded field of that state */
 export function restoreFolds(unfolded) {
   if ((state.unfolded ?? "") === unfolded) return;
   setState({ unfolded });
-  ask("view");
+  requestUpdate("view");
 }
 
-// What a picture's widget is given: a picture, or in its place a sentence that says why there is none.
+// Content of a figure's widget: a figure, or a message that says why there is none.
 
 /**
- * Calls `show` with every picture that Python gives the widget of an element, and shows every sentence itself.
+ * Call `show` with each figure of a widget. Messages are shown here.
  * @param {HTMLElement} element
- * @param {HTMLElement} drawing what is hidden behind a sentence
- * @param {(picture: any) => any} show it is drawn once that resolves
+ * @param {HTMLElement} drawing hidden while a message stands in its place
+ * @param {(figure: any) => any} show resolves once the figure is drawn
  */
 export function onFigureContent(element, drawing, show) {
-  const words = find(element, ".instead"), follow = jobsIn(element), fold = foldIn(element);
-  function appear() {
+  const message = find(element, ".instead"), showJob = makeJobStatus(element), setFolded = makeFoldable(element);
+  function showWidget() {
     hide(element, false);
     element.closest(".tabitem")?.classList.remove("without-figures");
   }
   onContent(element, (content) => {
     const instead = content?.instead ?? "", isFolded = Boolean(content?.folded);
-    fold(isFolded);
+    setFolded(isFolded);
     if (isFolded) {
-      follow(null);
-      for (const part of [drawing, words]) part.hidden = true;
-      return appear();
+      showJob(null);
+      for (const part of [drawing, message]) part.hidden = true;
+      return showWidget();
     }
-    follow(content?.job ?? null);
-    words.hidden = !instead;
+    showJob(content?.job ?? null);
+    message.hidden = !instead;
     drawing.hidden = Boolean(instead);
-    say(words, instead);
+    setText(message, instead);
     if (!instead) return show(content);
-    appear();
+    showWidget();
     countDraw(drawing);
   });
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-# In a picture's place why there is none, and how to have it; below it what vouches for its numbers, and how the one
+# In a figure's place why there is none, and how to have it; below it what vouches for its numbers, and how the one
 # that was clicked comes about (widget_contents.js).
 EVIDENCE = (
     '<p class="instead" hidden></p><div class="job" role="status" hidden></div>'

@@ -3,7 +3,7 @@
 import { windowStart } from "../static/in_browser/generation.js";
 import { uniformDraw } from "../static/in_browser/sampling.js";
 import { _, ngettext } from "../static/translations.js";
-import { announce } from "../static/dom.js";
+import { showBanner } from "../static/dom.js";
 import { describe } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations/calculations.js";
@@ -26,9 +26,9 @@ const models = new Map();
 /** A model, fetched once; the page says how much of it has come. @param {string} checkpoint @returns {Promise<Model>} */
 export function openModel(checkpoint) {
   if (!models.has(checkpoint)) {
-    const tell = ({ bytes, total }) => announce(_("The model is being fetched: {done} of {all} MB", { done: (bytes / 1e6).toFixed(1), all: (total / 1e6).toFixed(1) }));
+    const tell = ({ bytes, total }) => showBanner(_("The model is being fetched: {done} of {all} MB", { done: (bytes / 1e6).toFixed(1), all: (total / 1e6).toFixed(1) }));
     const opening = ask("model", { checkpoint }, { tell });
-    opening.catch(() => models.delete(checkpoint)).finally(() => announce(""));
+    opening.catch(() => models.delete(checkpoint)).finally(() => showBanner(""));
     models.set(checkpoint, opening);
   }
   return models.get(checkpoint);
@@ -61,9 +61,9 @@ export async function openRun(state, isTraced = true) {
   };
 }
 
-/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ picture: string, point: any }} inspected */
-export async function derivationOf(state, { picture, point }) {
-  return derivationText(await derivePoint(await openRun(state), picture, point), state.depth);
+/** How the number at a point of a figure is worked out, as lines of text; "" for none. @param {State} state @param {{ figure: string, point: any }} inspected */
+export async function derivationOf(state, { figure, point }) {
+  return derivationText(await derivePoint(await openRun(state), figure, point), state.depth);
 }
 
 /** The contents in stages, those that are quick first.

@@ -1,9 +1,9 @@
 // @ts-check
 // Starts the page without a server: the controls that are Gradio's on the served page are plain ones here.
 import { connectState } from "../static/page_state.js";
-import { controls, merge } from "../static/page_actions.js";
+import { controlValues, applyUpdate } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
-import { PLOTLY } from "../static/plotly_figures.js";
+import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { write } from "./actions.js";
 import { language } from "../static/translations.js";
@@ -19,7 +19,7 @@ let writing = new AbortController();
 
 /** The controls follow the state. */
 function follow() {
-  const [text, ...values] = controls(NAMES);
+  const [text, ...values] = controlValues(NAMES);
   if (text !== undefined) prompt.value = text;
   all.checked = values.pop();
   NAMES.forEach((name, i) => {
@@ -30,10 +30,10 @@ function follow() {
 
 for (const name of NAMES) for (const box of boxesOf(name)) box.addEventListener("input", () => {
   for (const other of boxesOf(name)) if (other !== box) other.value = box.value;
-  page.tune({ [name]: name === "stop_strings" ? box.value : box.value === "" ? null : inRange(name, +box.value) });
+  page.changeSettings({ [name]: name === "stop_strings" ? box.value : box.value === "" ? null : inRange(name, +box.value) });
 });
 const inRange = (name, value) => Math.max(RANGES[name][0], Math.min(RANGES[name][1], value));
-all.addEventListener("input", () => { page.tune({ top_k: all.checked ? 0 : +boxesOf("top_k")[0].value }); follow(); });
+all.addEventListener("input", () => { page.changeSettings({ top_k: all.checked ? 0 : +boxesOf("top_k")[0].value }); follow(); });
 
 const run = () => page.runPrompt(prompt.value);
 find(document, "#run").addEventListener("click", run);
@@ -48,7 +48,7 @@ async function begin(change) {
   halt();
   const { signal } = writing = new AbortController(), before = change(await page.beginWriting());
   try {
-    await write(before, before, (update) => { if (!signal.aborted) merge({ ...update, change: { ...update.change, seed: before.seed } }); }, signal);
+    await write(before, before, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: before.seed } }); }, signal);
   } catch (error) {
     if (!(error instanceof ToldError)) throw error;
     notify(error.message);
@@ -72,6 +72,6 @@ async function keepFiles() {
   await /** @type {any} */ (window).explorer.settled(); // by then all was fetched that the page needs
   await Promise.all([import("./lessons/lesson.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // and now what it may
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
-  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY, ...files, ...await ask("fetchedFiles", null)]);
+  active.postMessage([location.href.split(/[?#]/)[0], PLOTLY_SCRIPT_URL, ...files, ...await ask("fetchedFiles", null)]);
 }
 if (navigator.serviceWorker) keepFiles().catch(() => {}); // without it the page needs the network, and works as well

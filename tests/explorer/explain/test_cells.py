@@ -152,7 +152,7 @@ def long_trace() -> Iterator[Trace]:
 @pytest.mark.parametrize(
     "place", [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}], ids=["end", "middle"]
 )
-def test_a_picture_of_a_part_answers_for_that_part(long_trace, name, place):
+def test_a_figure_of_a_part_answers_for_that_part(long_trace, name, place):
     selection = Selection().replace(tap="logits", lens="target", **place).clamp_to_trace(long_trace)
     check_cells(name, long_trace, selection, PANELS[name][1].draw(subject(PANELS[name][1], long_trace), selection))
 
@@ -168,7 +168,7 @@ def test_every_heatmap_answers_a_click(name):
     assert PANELS[name][1].inspect
 
 
-def test_a_small_picture_answers_for_its_own_head(trace):
+def test_a_small_figure_answers_for_its_own_head(trace):
     _, panel = PANELS["attention-heads"]
     derivation = panel.inspect(subject(panel, trace), Selection(), ClickedPoint(3, 7, layer=1, head=2))
     assert derivation.value == trace["blocks.1.attn.pattern"][2, 7, 3]

@@ -29,7 +29,7 @@ NO_NUMBER = (
 )  # told where there is none
 
 
-def test_every_picture_of_numbers_explains_them():
+def test_every_figure_of_numbers_explains_them():
     assert {name for name, (_, panel) in PANELS.items() if not panel.inspect} == UNEXPLAINED
     for _, panel in PANELS.values():
         assert bool(panel.inspect) is not bool(panel.no_inspection)
@@ -68,8 +68,8 @@ def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
                 yield clicked, next(q for q in figure_after.points() if is_same_point(element, q, figure, figure_after))
 
 
-def has_cells(picture: RenderedFigure | RenderedMap) -> bool:
-    return any(part.get("type") == "heatmap" for part in picture.parts)
+def has_cells(figure: RenderedFigure | RenderedMap) -> bool:
+    return any(part.get("type") == "heatmap" for part in figure.parts)
 
 
 def explains_points(name: str) -> bool:
@@ -82,7 +82,7 @@ def explains_points(name: str) -> bool:
 
 
 POINTED_AT = list(filter(explains_points, PANELS))
-each_picture_and_style = partial(
+each_figure_and_style = partial(
     each_panel_and_style, condition=lambda view, panel: f"{view.name}-{panel.name}" in POINTED_AT
 )
 
@@ -132,7 +132,7 @@ def check(name: str, trace: Trace) -> int:
     return count
 
 
-@each_picture_and_style(every=3)
+@each_figure_and_style(every=3)
 def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
     has_none = name.startswith("patching")  # between a run and itself; of two prompts: views/patching/test_view.py
     assert bool(check(name, capture_panel_run(name, style, length))) is not has_none
@@ -144,20 +144,20 @@ def test_so_it_is_of_a_single_token(name):
     check(name, capture_first_applicable_run(name, length=1))
 
 
-@each_picture_and_style(run=lambda name, style: capture_edited_style(style), every=6)
+@each_figure_and_style(run=lambda name, style: capture_edited_style(style), every=6)
 @pytest.mark.exhaustive
 def test_so_it_is_in_a_changed_run(name, style, length):
     check(name, capture_edited_style(style))
 
 
 @pytest.mark.exhaustive
-@each_picture_and_style(every=6)
+@each_figure_and_style(every=6)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     check(name, capture_stream_edited_style(style, length))
     check(name, capture_all_kinds_edited_style(style, length))
 
 
-@each_picture_and_style(every=3)
+@each_figure_and_style(every=3)
 def test_a_point_that_is_not_there_is_refused(name, style, length):
     trace, panel = capture_panel_run(name, style, length), PANELS[name][1]
     selection = selections(name, trace)[0]

@@ -72,7 +72,7 @@ WRONG = {  # mistake -> (file, reported line, part of the message)
     ),
     "no text": (lesson_text(state=STATE.replace("text", "find")), STATE_LINE, "“text” is missing"),
     "no such change": (lesson_text(state=STATE.replace("key: 7", "edits: x*zero")), STATE_LINE + 5, ""),
-    "no such picture": (lesson_text(CHOICE.replace("attention-pattern", "a-map")), STATE_LINE + 15, "“a-map”"),
+    "no such figure": (lesson_text(CHOICE.replace("attention-pattern", "a-map")), STATE_LINE + 15, "“a-map”"),
     "a question of no kind": (lesson_text("\n```ask\nguess: x\n```\n"), STATE_LINE + 9, "of one kind"),
     "one option": (lesson_text("\n```ask\nchoice: x\noptions: []\n```\n"), STATE_LINE + 9, "2 to 6"),
     "an option that says not when": (

@@ -133,7 +133,7 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
 
 
 @pytest.mark.exhaustive
-def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
+def test_every_figure_of_one_layer_reads_no_table_whole(large, monkeypatch):
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
     trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []

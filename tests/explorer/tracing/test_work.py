@@ -51,7 +51,7 @@ def test_nothing_more_is_computed_for_who_is_gone(library):
     assert work.tokens == len(state["prompt"])
 
 
-def test_a_tree_that_is_too_large_is_told_beside_the_pictures(library):
+def test_a_tree_that_is_too_large_is_told_beside_the_figures(library):
     endpoints = BrowserEndpoints(RunService(library))
     state = PageStateBuilder(endpoints.runs).create_run("rope", "a tree of many branches").as_dict() | {
         "view": "attention",

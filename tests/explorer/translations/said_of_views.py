@@ -103,22 +103,22 @@ def view_texts(page: Page) -> Iterator[tuple[str, str]]:
                 yield from ((f"{name} {panel.name}", text) for text in (mark.words, mark.details, *texts))
 
 
-def figure_texts(picture: Any) -> Iterator[str]:
-    if isinstance(picture, HeadHeatmaps):
-        yield picture.alt
-    elif isinstance(picture, HeadTable):
-        yield picture.alt
-        yield from (text for column in picture.columns for text in (column.label, column.description))
-    elif isinstance(picture, ModelMap):
-        yield picture.alt
-        yield from (text for part in picture.parts for text in (part.hover_text, part.label))
-        yield from (word.text for sheet in picture.sheets for word in sheet.labels)
-    elif isinstance(picture, WholeModelFigure):
-        yield picture.alt
-        yield from (term.label for term in picture.terms)
-        yield from (step.name for step in (picture.open.cell.steps if picture.open and picture.open.cell else ()))
+def figure_texts(figure: Any) -> Iterator[str]:
+    if isinstance(figure, HeadHeatmaps):
+        yield figure.alt
+    elif isinstance(figure, HeadTable):
+        yield figure.alt
+        yield from (text for column in figure.columns for text in (column.label, column.description))
+    elif isinstance(figure, ModelMap):
+        yield figure.alt
+        yield from (text for part in figure.parts for text in (part.hover_text, part.label))
+        yield from (word.text for sheet in figure.sheets for word in sheet.labels)
+    elif isinstance(figure, WholeModelFigure):
+        yield figure.alt
+        yield from (term.label for term in figure.terms)
+        yield from (step.name for step in (figure.open.cell.steps if figure.open and figure.open.cell else ()))
     else:
-        yield from json_texts(json.loads(picture.to_json()))
+        yield from json_texts(json.loads(figure.to_json()))
 
 
 def json_texts(content: Any, is_read: bool = False) -> Iterator[str]:

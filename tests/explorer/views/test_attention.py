@@ -30,7 +30,7 @@ def test_all_heads_are_the_captured_patterns(trace):
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
-def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
+def test_the_figure_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
     cell_values = np.asarray(only(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
     below = np.tri(len(trace), dtype=bool)
@@ -75,7 +75,7 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
 
 
 @pytest.mark.parametrize("factor", [3, -2])
-def test_weights_of_a_changed_run_are_all_in_the_picture(tiny_lm, factor):
+def test_weights_of_a_changed_run_are_all_in_the_figure(tiny_lm, factor):
     weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
     figure = attention.query_weight_bars(weights, 1, 2, 3)
     low, high = figure.layout.yaxis.range
@@ -132,7 +132,7 @@ def test_a_panel_shows_what_is_chosen(trace):
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_the_large_picture_shows_what_is_asked_for(trace, kind):
+def test_the_large_figure_shows_what_is_asked_for(trace, kind):
     heatmap = only(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
     assert_allclose(np.asarray(heatmap.z, dtype=float)[below], displayed_pattern(trace, 1, 2, kind)[below])

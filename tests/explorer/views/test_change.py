@@ -27,7 +27,7 @@ def edited_trace(edited_trace_of, style):
     return edited_trace_of(style)
 
 
-def test_the_picture_has_the_change_of_every_weight_on_a_scale_around_zero(edited_trace):
+def test_the_figure_has_the_change_of_every_weight_on_a_scale_around_zero(edited_trace):
     heatmap = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
     drawn_values = np.tri(12, dtype=bool)
     assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
@@ -127,7 +127,7 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
         ("rope.angles*base*10000", "no weight changes by as much as float32 can tell"),
     ],
 )
-def test_a_picture_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
+def test_a_figure_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
     trace = edited_run(lms, rope_trace, text)
     fig = intervention_effects.pattern_change_map(with_unchanged(trace), 1, 2)
     (annotation,) = fig.layout.annotations

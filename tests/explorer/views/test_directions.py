@@ -29,9 +29,9 @@ def test_every_cell_is_the_cosine_with_the_direction(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
     u = layouts.residual_contributions(trace, 1, "ffn", column, 9)
-    picture = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
+    figure = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
     last = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
-    for p in picture.points():
+    for p in figure.points():
         x = trace["embed" if p.y == 0 else f"blocks.{int(p.y) - 1}.{last}"][int(p.x)].astype(float)
         assert p.value == pytest.approx(x @ u / np.linalg.norm(x) / np.linalg.norm(u), abs=1e-5)
         assert contains_number(p.hover_text, p.value) and p.change == {"query": int(p.x), "layer": max(0, int(p.y) - 1)}
@@ -57,16 +57,16 @@ def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tin
 
 def test_rows_frame_and_scale_are_those_of_the_stream(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
-    picture = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
-    (heatmap,) = picture.parts
+    figure = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
+    (heatmap,) = figure.parts
     assert heatmap["y"] == ["embedding", "after layer 0", "after layer 1"]
     largest = np.abs(np.array(heatmap["z"], float)).max()
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
-    (frame,) = picture.layout["shapes"]
+    (frame,) = figure.layout["shapes"]
     assert (frame["x0"], frame["x1"]) == (8.5, 9.5)
     projection = heatmap["z"][2][9]
     assert contains_number(VIEW.formula(trace, selection).split("= ")[-1].split(" at ")[0], projection)
-    for p in picture.points():
+    for p in figure.points():
         if p.x == 9:
             derivation = PROJECTION.inspect(trace, selection, ClickedPoint(x=int(p.x), y=int(p.y)))
             assert derivation.value == pytest.approx(p.value) and derivation.recomputed_value == pytest.approx(
@@ -86,9 +86,9 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
         ids = tiny_tokenizer.encode(text)[-trace.config.context_length :]
         logits = [capture(lms[style], ids, edits)["logits"][-1].astype(float) for edits in ((), edit)]
         examples[text] = [row[order[0]] - row[order[1]] for row in logits], tiny_tokenizer.decode(ids)
-    picture = render_panel(EXAMPLES, EXAMPLES.draw(trace, selection))
-    names = picture.axis("y")["ticktext"]
-    for p in picture.points():
+    figure = render_panel(EXAMPLES, EXAMPLES.draw(trace, selection))
+    names = figure.axis("y")["ticktext"]
+    for p in figure.points():
         ((before, after),) = [
             leads
             for leads, decoded in examples.values()

@@ -168,4 +168,4 @@ def test_small_bars_reach_the_axis_and_its_title_says_so():
 @pytest.mark.parametrize("panel", PANELS, ids="-".join)
 def test_every_bar_is_what_was_computed(look, panel, style):
     case = look(style)
-    check_points(case.picture(*panel).points(), PANELS[panel](case))
+    check_points(case.figure(*panel).points(), PANELS[panel](case))

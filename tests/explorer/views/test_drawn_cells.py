@@ -185,11 +185,11 @@ CHANGED = {
 
 
 def check(case: Case, panel: tuple[str, str], expected: Cells):
-    picture = case.picture(*panel)
-    (heatmap,) = picture.parts
+    figure = case.figure(*panel)
+    (heatmap,) = figure.parts
     values = np.array(heatmap["z"], dtype=float)
     assert_allclose(values, expected.values, rtol=2e-4, atol=2e-5)
-    points = picture.points()
+    points = figure.points()
     assert {(p.y, p.x) for p in points} == set(zip(*np.nonzero(~np.isnan(expected.values)), strict=True))
     for p in points:
         i, j = int(p.y), int(p.x)
@@ -222,12 +222,12 @@ def test_what_a_head_adds_more_is_told_with_what_it_added(look, style):
         )
         for run_case in (changed, unchanged)
     )
-    picture = changed.picture("experiments", "grown_heads")
-    for p in picture.points():
+    figure = changed.figure("experiments", "grown_heads")
+    for p in figure.points():
         cell = int(p.y), int(p.x)
         now, then = p.hover_text.split("adds ")[1].split("\n")[0].split(", unchanged ")
         assert contains_number(now, after[cell]) and contains_number(then, before[cell])
-    (frame,) = picture.layout["shapes"]
+    (frame,) = figure.layout["shapes"]
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [1.5, 2.5, 0.5, 1.5]
 
 

@@ -33,10 +33,10 @@ def test_every_change_has_a_bar_and_so_have_sum_and_all(look, style, measure):
     labels = [label(edit.describe(case.trace.config), max_chars=60) for edit in case.trace.edits]
     values = combined_effects(case, measure)
     names = [*labels, "sum of the single", "all together", "less the sum"]
-    picture = case.picture("experiments", f"together_{measure}")
-    points = picture.points()
-    assert picture.axis("y")["ticktext"][-3:] == ["sum", "together", "together − sum"]
-    (line,) = picture.layout["shapes"]
+    figure = case.figure("experiments", f"together_{measure}")
+    points = figure.points()
+    assert figure.axis("y")["ticktext"][-3:] == ["sum", "together", "together − sum"]
+    (line,) = figure.layout["shapes"]
     assert line["y0"] == line["y1"] == len(labels) - 0.5
     unchanged = case.trace.baseline["logits"][9].astype(float)
     token = Case(case.trace.baseline, case.lm, case.selection).target_and_contrast[0]
@@ -50,7 +50,7 @@ def test_every_change_has_a_bar_and_so_have_sum_and_all(look, style, measure):
 @pytest.mark.parametrize("style", PRE_NORM)
 def test_what_every_part_adds_more_has_a_bar(look, style):
     changed, unchanged = look(style, changed=True), look(style)
-    points = changed.picture("experiments", "grown_parts").points()
+    points = changed.figure("experiments", "grown_parts").points()
     lead = [
         run["logits"][9, unchanged.target_and_contrast].astype(float) @ (1, -1)
         for run in (changed.trace, unchanged.trace)
@@ -60,7 +60,7 @@ def test_what_every_part_adds_more_has_a_bar(look, style):
     for p, part in zip(points, before, strict=False):
         assert part.text in p.hover_text and p.change == part.click and contains_number(p.hover_text, part.value)
     divisors = [norm_divisor(one) for one in (changed, unchanged)]
-    title = changed.picture("experiments", "grown_parts").title("x").replace("<br>", " ")
+    title = changed.figure("experiments", "grown_parts").title("x").replace("<br>", " ")
     by, was, times = title.partition("divides by ")[2].replace(", unchanged by ", ": ").split(": ", 2)
     assert (
         contains_number(by, divisors[0])

@@ -18,22 +18,22 @@ FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neu
 
 
 @pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind not in ("head_grid", "head_table")])
-def picture(request, look):
+def figure(request, look):
     """Return the panel's figure of the first kind of model that has it."""
     view, panel = CLICKED[request.param]
     runs: list[Case] = [look(style, changed=panel.compared_run) for style in ("rope", "gpt")]
-    return next(case for case in runs if case.has(view, panel.name)).picture(view, panel.name)
+    return next(case for case in runs if case.has(view, panel.name)).figure(view, panel.name)
 
 
-def test_a_click_selects_what_the_pointer_is_told(picture):
-    for p in picture.points():
+def test_a_click_selects_what_the_pointer_is_told(figure):
+    for p in figure.points():
         for word, field in FIELDS.items():
             called = re.search(rf"(?<!kv )\b{word} (\d+)(?![\d.])", p.hover_text)
             if called and field in p.change:
                 assert p.change[field] == int(called[1]), p
 
 
-def test_an_axis_selects_what_it_is_called(picture):
-    for letter in {"x", "y"} & set(picture.selects):
-        first = re.match(r"\w*", picture.title(letter))[0]
-        assert FIELDS.get(first, picture.selects[letter]) == picture.selects[letter], picture.title(letter)
+def test_an_axis_selects_what_it_is_called(figure):
+    for letter in {"x", "y"} & set(figure.selects):
+        first = re.match(r"\w*", figure.title(letter))[0]
+        assert FIELDS.get(first, figure.selects[letter]) == figure.selects[letter], figure.title(letter)

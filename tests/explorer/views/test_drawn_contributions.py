@@ -56,17 +56,17 @@ def contribution_bars(case: Case) -> ExpectedPoints:
 @pytest.mark.parametrize("style", PRE_NORM)
 def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
     case = look(style)
-    picture, parts = case.picture("prediction", "by_token"), contribution_bars(case)
-    points = [p for p in picture.points() if not (p.group == 3 and p.x == 9)]  # nothing comes after the last one
+    figure, parts = case.figure("prediction", "by_token"), contribution_bars(case)
+    points = [p for p in figure.points() if not (p.group == 3 and p.x == 9)]  # nothing comes after the last one
     check_points(points, parts)
     colours = [ATTENTION if name in ("attention rollout", "knock-out") else EMBEDDING for name in NAMES]
-    assert [plot_trace["marker"]["color"] for plot_trace in picture.parts] == colours
-    titles = sorted(picture.layout["annotations"], key=lambda note: -note["y"])
-    tops = [picture.axis("y", plot_trace)["domain"][1] for plot_trace in picture.parts]
+    assert [plot_trace["marker"]["color"] for plot_trace in figure.parts] == colours
+    titles = sorted(figure.layout["annotations"], key=lambda note: -note["y"])
+    tops = [figure.axis("y", plot_trace)["domain"][1] for plot_trace in figure.parts]
     for row, (title, top, bars) in enumerate(zip(titles, tops, parts, strict=True)):
         name = bars[0].text.partition(": ")[2]
         assert title["text"].startswith(name) and title["y"] == pytest.approx(top)
-        low, high = picture.axis("y", picture.parts[row])["range"]
+        low, high = figure.axis("y", figure.parts[row])["range"]
         assert -low == high > max(abs(bar.value) for bar in bars)
     total, change, error = titles[1]["text"].split("Σ ")[1].split(", ")
     assert contains_number(total, sum(bar.value for bar in parts[1]))
@@ -75,7 +75,7 @@ def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
     start = baseline_lead(case)
     assert contains_number(change.partition("the logit ")[2], target - rival - start)
     assert contains_number(error, abs(sum(bar.value for bar in parts[1]) - (target - rival - start)))
-    column = next(shape for shape in picture.layout["shapes"] if shape["type"] == "rect")
+    column = next(shape for shape in figure.layout["shapes"] if shape["type"] == "rect")
     assert (column["x0"], column["x1"]) == (3.5, 4.5)
 
 
@@ -100,7 +100,7 @@ def baseline_lead(case: Case) -> float:
 def test_how_far_the_methods_agree_is_said_of_each_with_the_knock_out(look, style):
     case = look(style)
     rows = {bars[0].text.partition(": ")[2]: [bar.value for bar in bars[:9]] for bars in contribution_bars(case)}
-    text = " ".join(case.picture("prediction", "by_token").title("x").split("<br>"))
+    text = " ".join(case.figure("prediction", "by_token").title("x").split("<br>"))
     for name in ("gradient × input", "integrated gradients", "attention rollout"):
         order = [np.argsort(np.argsort(rows[other])) for other in (name, "knock-out")]
         assert contains_number(
@@ -112,7 +112,7 @@ def test_how_far_the_methods_agree_is_said_of_each_with_the_knock_out(look, styl
 def test_a_clicked_bar_of_a_method_is_the_one_that_is_told(look, style):
     case = look(style)
     panel = get_panel("prediction", "by_token")
-    for p in case.picture("prediction", "by_token").points():
+    for p in case.figure("prediction", "by_token").points():
         if p.x in (0, 4) and not (p.group == 3 and p.x == 9):
             derivation = panel.inspect(case.trace, case.selection, Clicked(x=p.x, y=p.y, curve=p.group, item=p.item))
             assert derivation.value == pytest.approx(p.value, abs=1e-9)

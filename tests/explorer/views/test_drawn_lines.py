@@ -113,7 +113,7 @@ PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
 @pytest.mark.parametrize("panel", PANELS, ids="-".join)
 def test_every_point_is_what_was_computed(look, panel, style):
     case = look(style)
-    points = case.picture(*panel).points()
+    points = case.figure(*panel).points()
     if panel == ("residual", "directions"):  # hover texts state norms, too
         assert all("cosine" in p.hover_text for p in points)
     check_points(points, PANELS[panel](case))
@@ -125,16 +125,16 @@ def test_a_run_and_its_change_stand_side_by_side(look, style):
     before, after = (next_token_distribution(run, 9).plain for run in (case.trace.baseline, case.trace))
     token_ids = np.argsort(-np.maximum(before, after), kind="stable")[:8]
     for view in (view.name for view in VIEWS if case.has(view.name, "next_token_change")):
-        picture = case.picture(view, "next_token_change")
+        figure = case.figure(view, "next_token_change")
         runs = {"unchanged": before, "changed": after}
         check_points(
-            picture.points(),
+            figure.points(),
             [
                 [ExpectedPoint(p[i], f"{label(case.trace.vocabulary[i], 12)}\n{run} ") for i in token_ids]
                 for run, p in runs.items()
             ],
         )
-        assert [plot_trace["name"] for plot_trace in picture.parts] == list(runs)
+        assert [plot_trace["name"] for plot_trace in figure.parts] == list(runs)
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
@@ -147,7 +147,7 @@ def test_each_tokens_surprisal_before_and_after_a_change(look, style):
         return np.array([-np.log2(row[i]) for row, i in zip(rows[:-1], ids[1:], strict=True)])
 
     before, after = bits(case.trace.baseline), bits(case.trace)
-    points = case.picture("experiments", "text_change").points()
+    points = case.figure("experiments", "text_change").points()
     for i, (p, old, new) in enumerate(zip(points, before, after, strict=True), start=1):
         assert p.value == pytest.approx(new - old, abs=1e-3)
         assert html.unescape(position_labels(case.trace.tokens)[i]) in p.hover_text
@@ -161,7 +161,7 @@ def test_every_neuron_is_a_dot_on_its_curve(look, style):
     gated = case.trace.config.ffn == "swiglu"
     before, after = ("gate_pre", "gate") if gated else ("up", "hidden")
     inputs, out = (case.trace[f"blocks.1.ffn.{name}"][9] for name in (before, after))
-    points = case.picture("feed_forward", "curve").points()
+    points = case.figure("feed_forward", "curve").points()
     assert sorted(p.change["neuron"] for p in points) == list(range(case.trace.config.d_ff))
     for p in points:
         n = p.change["neuron"]
@@ -176,7 +176,7 @@ def test_every_neuron_is_a_dot_on_its_curve(look, style):
 @pytest.mark.parametrize("style", PRE_NORM)
 def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
     case = look(style, residual_depth=1)
-    points = case.picture("tokens", "spread").points()
+    points = case.figure("tokens", "spread").points()
     vectors = case.stream[2] - case.stream[2].mean(0)
     first, second = np.linalg.svd(vectors)[0].T[:2]  # (T,) each, of length 1
     for letter, direction in (("x", first), ("y", second)):
@@ -192,7 +192,7 @@ def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
 def test_dots_at_the_lines_tell_the_weight_to_the_chosen_key_and_from_the_chosen_query(look, style):
     case = look(style)
     weights = case.trace["blocks.1.attn.pattern"][2]
-    points = case.picture("attention", "lines").points()
+    points = case.figure("attention", "lines").points()
     assert [(p.x, p.y) for p in points] == [(x, i) for x in (0, 1) for i in range(12)]
     for p in points:
         assert p.hover_text.startswith(f"{('query', 'key')[int(p.x)]} {int(p.y)} ")
@@ -211,7 +211,7 @@ def test_the_numbers_of_a_query_stand_at_their_keys(look, style):
     )
     lengths = np.sqrt((values**2).sum(-1))
     rows = scores * case.trace.config.divisor, scores, scores, weights, lengths, weights * lengths
-    for p in case.picture("attention", "stages").points():
+    for p in case.figure("attention", "stages").points():
         i, key = int(p.y), int(p.x)
         assert f"key {key} " in p.hover_text and p.change == {"key": key}
         assert "−∞" in p.hover_text if i == 2 and key > 9 else contains_number(p.hover_text, rows[i][key]), (

@@ -16,13 +16,13 @@ def run_case(look, style) -> Case:
 
 
 @pytest.fixture
-def picture(run_case):
-    """Return `picture(name)`: the figure of that name, in whichever tab it is."""
+def draw_figure(run_case):
+    """Return `draw_figure(name)`: the figure of that name, in whichever tab it is."""
 
-    def picture(name: str) -> RenderedFigure:
-        return run_case.picture(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
+    def draw_figure(name: str) -> RenderedFigure:
+        return run_case.figure(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
 
-    return picture
+    return draw_figure
 
 
 def speeds(case: Case) -> np.ndarray:
@@ -47,27 +47,29 @@ def pair_scores(case: Case, distance: int) -> np.ndarray:
     return (q * k.conj() * np.exp(1j * distance * speeds(case))).real / case.trace.config.divisor
 
 
-def test_every_pair_adds_its_share_of_the_score(run_case, picture):
+def test_every_pair_adds_its_share_of_the_score(run_case, draw_figure):
     shares = pair_scores(run_case, 5)
-    check_points(picture("pairs").points(), [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]])
+    check_points(
+        draw_figure("pairs").points(), [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]]
+    )
     assert shares.sum() == pytest.approx(run_case.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
 
 
-def test_every_distance_has_its_score(run_case, picture):
+def test_every_distance_has_its_score(run_case, draw_figure):
     scores = [pair_scores(run_case, n).sum() for n in range(run_case.trace.config.context_length)]
     line = [ExpectedPoint(score, f"distance {n}\n") for n, score in enumerate(scores)]
-    check_points(picture("distances").points(), [line, line[5:6]])
+    check_points(draw_figure("distances").points(), [line, line[5:6]])
 
 
-def test_every_pair_has_its_wavelength(run_case, picture):
+def test_every_pair_has_its_wavelength(run_case, draw_figure):
     turns = 2 * np.pi / speeds(run_case)
     check_points(
-        picture("wavelengths").points(), [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]]
+        draw_figure("wavelengths").points(), [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]]
     )
 
 
-def test_every_position_and_pair_has_its_angle(run_case, picture):
-    figure = picture("angles")
+def test_every_position_and_pair_has_its_angle(run_case, draw_figure):
+    figure = draw_figure("angles")
     angles = np.outer(np.arange(12), speeds(run_case))
     names = [row.text for row in points_at_tokens(run_case, "position", range(12), None)]
     assert len(points := figure.points()) == angles.size
@@ -78,8 +80,8 @@ def test_every_position_and_pair_has_its_angle(run_case, picture):
         assert p.change["query"] == p.y
 
 
-def test_hands_point_where_the_pairs_do(run_case, picture):
-    figure = picture("clocks")
+def test_hands_point_where_the_pairs_do(run_case, draw_figure):
+    figure = draw_figure("clocks")
     tips = [plot_trace for plot_trace in figure.parts if plot_trace.get("mode") == "markers"]
     centres = np.array([note["x"] + 1j * (note["y"] - 1.2) for note in figure.layout["annotations"]])
     points = iter(figure.points())

@@ -140,7 +140,7 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     ]
 
 
-def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
+def test_where_the_hidden_value_is_negative_the_figure_says_so(rope_trace):
     hidden = rope_trace["blocks.0.ffn.hidden"][2]
     for chosen, is_reversed in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
         figure = promoted_token_bars(rope_trace, 0, chosen, 2)

@@ -68,7 +68,7 @@ def selections(trace: Trace) -> list[Selection]:
 
 @pytest.mark.parametrize(("name", "style", "dtype", "changed"), list(cases()))
 @pytest.mark.exhaustive
-def test_every_picture_is_drawn_and_its_mark_true(name, style, dtype, changed):
+def test_every_figure_is_drawn_and_its_mark_true(name, style, dtype, changed):
     trace = run(style, dtype, changed)
     assert trace.dtype == str(dtype).removeprefix("torch.")
     panel = PANELS[name][1]
@@ -92,7 +92,7 @@ def test_marks_say_what_they_are_held_to():
 
 
 @pytest.mark.parametrize("dtype", first_in_core(DTYPES), ids=str)
-def test_values_are_float32_and_nothing_else_reaches_a_picture(dtype):
+def test_values_are_float32_and_nothing_else_reaches_a_figure(dtype):
     trace = run("rope", dtype, changed=True)
     assert {trace[name].dtype for name in trace.values} == {np.dtype(np.float32)}
     for name, (view, panel) in PANELS.items():

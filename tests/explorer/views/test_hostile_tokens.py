@@ -10,7 +10,7 @@ from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_first_applicable_run, subject
 from tests.rendered_figures import RenderedFigure
 
-from .every_picture import FIGURES, figure_json, selections, texts
+from .every_figure import FIGURES, figure_json, selections, texts
 
 HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
 

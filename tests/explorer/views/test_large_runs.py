@@ -21,7 +21,7 @@ LAYERS, HEADS, TOKENS = 3, 8, 1024
 MANY = 32  # layers, and heads of each
 FEW, TWICE = 48, 96  # tokens; more would hit the byte limit of the head grid
 MAX_BYTES = 3_000_000
-PICTURES_OF_HEADS = 1 << 20  # maximum bytes of a head grid (see below)
+FIGURES_OF_HEADS = 1 << 20  # maximum bytes of a head grid (see below)
 
 
 @cache
@@ -59,7 +59,7 @@ def view_payload_bytes(view, lm, trace) -> dict[str, int]:
     grids = {
         element_id(view.name, panel.name) for panel in view.panels if panel.kind == "head_grid" and open_view.has(panel)
     }
-    return sizes | dict.fromkeys(grids, PICTURES_OF_HEADS)
+    return sizes | dict.fromkeys(grids, FIGURES_OF_HEADS)
 
 
 @pytest.mark.exhaustive

@@ -41,7 +41,7 @@ def with_spoiled(trace: Trace, name: str, spoil) -> Trace:
 
 @each_panel_and_style(every=6)
 @pytest.mark.exhaustive
-def test_every_picture_is_drawn(name, style, length):
+def test_every_figure_is_drawn(name, style, length):
     """Each value that the figure reads is spoiled in turn."""
     panel, run = PANELS[name][1], capture_panel_run(name, style, length)
     for spoil, fields in (

@@ -12,7 +12,7 @@ from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, subject
 from tests.sample_models import models, tokenizer
 
-from .every_picture import figure_numbers
+from .every_figure import figure_numbers
 
 ANEW = "values inside a block were recomputed when looked at"
 

@@ -17,7 +17,7 @@ from tests.exhaustive import first_in_core
 from tests.panels import PANELS, capture_panel_run, shows, subject
 from tests.sample_models import CORE, capture_style, models, set_training_history, tokenizer
 
-from .every_picture import figure_numbers
+from .every_figure import figure_numbers
 
 CASES = [pytest.param(*case) for case in product(CORE, [float("inf"), 0])]  # at once, on demand
 

@@ -40,7 +40,7 @@ def test_the_view_goes_by_its_former_name_too():
         ("learned", ["vectors", "curves", "alike", "by_distance", "shares"]),
     ],
 )
-def test_every_kind_of_positions_has_its_own_pictures(trace_of, style, names):
+def test_every_kind_of_positions_has_its_own_figures(trace_of, style, names):
     trace = trace_of(style)
     assert VIEW.is_applicable(trace)
     assert [panel.name for panel in VIEW.panels if panel.is_applicable(trace) and not panel.compared_run] == names
@@ -55,16 +55,14 @@ def test_a_model_without_positions_says_so_in_a_sentence(trace_of):
 
 
 def test_lines_are_the_models_own_and_dots_this_runs(adding):
-    picture = position_vector_curves(adding, QUERY, dim=5)
+    figure = position_vector_curves(adding, QUERY, dim=5)
     table, run = context_position_embeddings(adding), adding["position_embed"]
     d = adding.config.d_model
-    for dimension, line, dots in zip(
-        (5, 0, d // 8, d // 4, d // 2), picture.data[::2], picture.data[1::2], strict=True
-    ):
+    for dimension, line, dots in zip((5, 0, d // 8, d // 4, d // 2), figure.data[::2], figure.data[1::2], strict=True):
         assert_allclose(line.y, table[:, dimension])
         assert_allclose(dots.y, run[:, dimension])
         assert f"dimension {dimension}<" in dots.hovertemplate and dots.yaxis == line.yaxis
-    (mark,) = picture.layout.shapes
+    (mark,) = figure.layout.shapes
     assert mark.x0 == mark.x1 == QUERY
 
 

@@ -27,7 +27,7 @@ def test_its_tokens_are_those_of_its_own_tokenizer(trace):
     assert trace.tokens == ("<s>", " Once", " upon", " a", " time", ",", " ", "é")
 
 
-def test_every_picture_of_it_is_drawn_and_vouched_for(trace):
+def test_every_figure_of_it_is_drawn_and_vouched_for(trace):
     selection, marks = Selection(layer=2, head=3, query=5, key=2).clamp_to_trace(trace), []
     for view, panel in PANELS.values():
         if not panel.compared_run and view.is_applicable(trace) and panel.is_applicable(trace):

@@ -25,8 +25,8 @@ def draw_panel(name: str, style: str, **selection) -> RenderedFigure:
     return RenderedFigure(PANELS[name].draw(trace, Selection(layer=1, head=2, **selection).clamp_to_trace(trace)))
 
 
-def marked_step(picture: RenderedFigure) -> float:
-    lines = [shape for shape in picture.layout["shapes"] if shape["x0"] == shape["x1"]]
+def marked_step(figure: RenderedFigure) -> float:
+    lines = [shape for shape in figure.layout["shapes"] if shape["x0"] == shape["x1"]]
     assert len(lines) == 1
     return lines[0]["x0"]
 
@@ -44,34 +44,32 @@ def score_by_hand(trace, layer: int, head: int) -> float:
 
 @pytest.mark.parametrize("style", KEPT)
 def test_what_training_wrote_is_drawn_as_it_is_and_leads_to_the_nearest_step(style):
-    picture = draw_panel("loss", style)
-    assert [plot_trace["name"] for plot_trace in picture.parts] == [
+    figure = draw_panel("loss", style)
+    assert [plot_trace["name"] for plot_trace in figure.parts] == [
         "on training text, mean since the point before",
         "on text held out",
     ]
-    for plot_trace, name in zip(picture.parts, ("train_loss", "validation_loss"), strict=True):
+    for plot_trace, name in zip(figure.parts, ("train_loss", "validation_loss"), strict=True):
         assert list(plot_trace["x"]) == RECORD["step"]
         np.testing.assert_array_equal(np.array(plot_trace["y"], float), RECORD[name])
         assert list(plot_trace["customdata"]) == [f"{style}/step-0000{step}" for step in ("08", "08", "64")]
-    assert picture.layout["xaxis"]["type"] == "log"
+    assert figure.layout["xaxis"]["type"] == "log"
     if style == "rope":
-        assert marked_step(picture) == 8
-        assert "step 4" in picture.points()[0].hover_text and "5.5" in picture.points()[0].hover_text
+        assert marked_step(figure) == 8
+        assert "step 4" in figure.points()[0].hover_text and "5.5" in figure.points()[0].hover_text
 
 
 def test_what_training_wrote_of_its_heads_is_drawn_as_it_is():
-    picture = draw_panel("copying", "rope")
-    assert [plot_trace["name"] for plot_trace in picture.parts] == ["best previous-token head", "best induction head"]
-    for plot_trace, name in zip(picture.parts, ("previous_token_score", "induction_score"), strict=True):
+    figure = draw_panel("copying", "rope")
+    assert [plot_trace["name"] for plot_trace in figure.parts] == ["best previous-token head", "best induction head"]
+    for plot_trace, name in zip(figure.parts, ("previous_token_score", "induction_score"), strict=True):
         np.testing.assert_array_equal(np.array(plot_trace["y"], float), SCORES[name])
-    assert picture.layout["yaxis"]["title"]["text"] == "head score"
+    assert figure.layout["yaxis"]["title"]["text"] == "head score"
 
 
 def test_of_a_model_that_was_kept_once_a_click_leads_nowhere():
-    picture = draw_panel("loss", "learned")
-    assert all(plot_trace.get("customdata") is None for plot_trace in picture.parts) and not picture.layout.get(
-        "shapes"
-    )
+    figure = draw_panel("loss", "learned")
+    assert all(plot_trace.get("customdata") is None for plot_trace in figure.parts) and not figure.layout.get("shapes")
     assert not any(PANELS[name].is_applicable(capture_style("learned")) for name in ("text", "scores", "copying"))
     assert not PANELS["loss"].is_applicable(capture_style("none")) and PANELS["text"].is_applicable(
         capture_style("none")
@@ -81,16 +79,16 @@ def test_of_a_model_that_was_kept_once_a_click_leads_nowhere():
 
 @pytest.mark.parametrize("style", KEPT)
 def test_the_text_is_read_by_the_model_at_every_step(style):
-    trace, picture = capture_style(style), draw_panel("text", style)
+    trace, figure = capture_style(style), draw_panel("text", style)
     runs = [run for _lm, run in trace.at_training_steps().values()]
-    (line,) = picture.parts
+    (line,) = figure.parts
     assert list(line["x"]) == [0.5, *STEPS[1:]]
     np.testing.assert_allclose(line["y"], [loss_by_hand(run) for run in runs], rtol=1e-5)
     assert len(set(np.round(line["y"], 4))) == len(STEPS)
-    for point, step, run in zip(picture.points(), STEPS, runs, strict=True):
+    for point, step, run in zip(figure.points(), STEPS, runs, strict=True):
         assert f"step {step}" in point.hover_text and format_number(loss_by_hand(run) / np.log(2)) in point.hover_text
     assert list(line["customdata"]) == [f"{style}/step-{step:06d}" for step in STEPS]
-    assert marked_step(picture) == TRAINED[style].step
+    assert marked_step(figure) == TRAINED[style].step
 
 
 @pytest.mark.parametrize("style", KEPT)
@@ -102,12 +100,12 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
     pattern[1] = np.eye(len(trace), k=-1)
     steps = steps | {0: (lm, replace(last, values=last.values | {"blocks.0.attn.pattern": pattern}))}
     monkeypatch.setattr(type(trace), "at_training_steps", lambda self: steps)
-    picture, runs = draw_panel("scores", style), [run for _lm, run in steps.values()]
+    figure, runs = draw_panel("scores", style), [run for _lm, run in steps.values()]
     heads = line_draw_order((2, 3), (1, 2))
-    assert heads[-1] == (1, 2) and len(picture.parts) == len(set(heads)) == 6
+    assert heads[-1] == (1, 2) and len(figure.parts) == len(set(heads)) == 6
     within = [chance_head_scores(run, "previous_token") for run in runs]
     hollow = 0
-    for (layer, head), line in zip(heads, picture.parts, strict=True):
+    for (layer, head), line in zip(heads, figure.parts, strict=True):
         expected = [score_by_hand(run, layer, head) for run in runs]
         np.testing.assert_allclose(line["y"], expected, rtol=1e-5)
         symbols = [
@@ -118,17 +116,17 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
         hollow += symbols.count("circle-open")
         assert (line["line"]["color"] == "#D81B60") is ((layer, head) == (1, 2))
     assert 0 < hollow < 6 * len(STEPS)
-    assert f"layer 1 head 2\nscore {score_by_hand(runs[-1], 1, 2):.3f}\nstep 64" in picture.points()[-1].hover_text
+    assert f"layer 1 head 2\nscore {score_by_hand(runs[-1], 1, 2):.3f}\nstep 64" in figure.points()[-1].hover_text
     even = np.mean([1 / (query + 1) for query in range(1, len(trace))])
-    dashed = [shape["y0"] for shape in picture.layout["shapes"] if shape["y0"] == shape["y1"]]
-    assert dashed == [pytest.approx(even)] and format_number(even) in picture.layout["xaxis"]["title"]["text"]
+    dashed = [shape["y0"] for shape in figure.layout["shapes"] if shape["y0"] == shape["y1"]]
+    assert dashed == [pytest.approx(even)] and format_number(even) in figure.layout["xaxis"]["title"]["text"]
 
 
 def test_where_no_query_counts_it_is_told():
     trace = capture_style("rope", 2)
     selection = Selection().replace(head_score="induction").clamp_to_trace(trace)
-    picture = RenderedFigure(PANELS["scores"].draw(trace, selection))
-    assert not picture.parts and "no token of this prompt occurs twice" in picture.layout["annotations"][0]["text"]
+    figure = RenderedFigure(PANELS["scores"].draw(trace, selection))
+    assert not figure.parts and "no token of this prompt occurs twice" in figure.layout["annotations"][0]["text"]
 
 
 @pytest.mark.parametrize("panel", ["text", "scores"])

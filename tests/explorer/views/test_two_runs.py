@@ -113,7 +113,7 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
 
 
 @each_pair
-def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
+def test_a_difference_is_that_of_two_separate_figures(name, style, kind):
     """Cell by cell, in the order of the first figure; NaN where the second run has no such cell."""
     comparison, panel = make_comparison(style, kind), PANELS[name][1]
     difference = draw_pair(name, style, kind, "difference")
@@ -124,7 +124,7 @@ def test_a_difference_is_that_of_two_separate_pictures(name, style, kind):
         return check_placeholder(panel, first, second, draw_args(comparison)[0][1])
     if isinstance(first, HeadHeatmaps):
         partners = comparison.alignment.partners
-        values_a, values_b, difference_values = (np.asarray(picture.values) for picture in (first, second, difference))
+        values_a, values_b, difference_values = (np.asarray(figure.values) for figure in (first, second, difference))
         for query, partner in enumerate(partners):
             for key, partner_key in enumerate(partners):
                 both_aligned = None not in (partner, partner_key)

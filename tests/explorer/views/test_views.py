@@ -18,7 +18,7 @@ from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_st
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
 
-from .every_picture import FIGURES, check, edited_run, figure_json, selections
+from .every_figure import FIGURES, check, edited_run, figure_json, selections
 
 FIELDS = {name: type(default) for name, default in Selection().as_dict().items()}
 CLICKED = {
@@ -212,19 +212,19 @@ def test_what_cells_say_stands_where_their_values_do():
     for name in FIGURES:
         trace, (_, panel) = capture_first_applicable_run(name, 32), PANELS[name]
         for selection in selections(trace):
-            picture = RenderedFigure(panel.draw(subject(panel, trace), selection))
-            for part in picture.parts:
+            figure = RenderedFigure(panel.draw(subject(panel, trace), selection))
+            for part in figure.parts:
                 if part["type"] != "heatmap" or not part.keys() & {"text", "hovertext", "customdata"}:
                     continue
                 for letter in "xy":
-                    axis = picture.axis(letter, part)
+                    axis = figure.axis(letter, part)
                     if axis.get("type") == "category" and "categoryarray" in axis:
                         assert part[letter] == axis["categoryarray"], (name, letter)
 
 
 @every_panel
 @pytest.mark.exhaustive
-def test_the_same_question_draws_the_same_picture(name):
+def test_the_same_question_draws_the_same_figure(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     first, second = (figure_json(panel.draw(subject(panel, trace), selections(trace)[-1])) for _ in range(2))
     assert first == second

@@ -161,7 +161,7 @@ def test_a_link_that_shows_nothing_is_refused_with_a_sentence(post, served_page,
 
 
 def test_a_clicked_number_is_derived_after_what_is_in_sight(post, state):
-    clicked = {"picture": "attention-pattern", "point": {"x": 1, "y": 3}}
+    clicked = {"figure": "attention-pattern", "point": {"x": 1, "y": 3}}
     question = {"about": "pick", "state": state, "inspect": clicked}
     lines = [json.loads(line) for line in post("answer", question).text.splitlines()]
     assert ["inspection" in line for line in lines] == [False, True, False, False]

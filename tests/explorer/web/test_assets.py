@@ -43,7 +43,7 @@ def test_no_module_leaves_a_global_but_the_one_for_scripts():
     assert names == [("static/page.js", "explorer")]
 
 
-def test_nothing_around_the_pictures_has_its_style_by_what_is_in_it():
+def test_nothing_around_the_figures_has_its_style_by_what_is_in_it():
     """With `:has` on an element around the figures, a browser restyles the whole page at every change.
 
     With all tabs open, each text that Plotly measured took a millisecond instead of a thirtieth.

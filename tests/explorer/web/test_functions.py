@@ -27,9 +27,9 @@ def test_arguments_that_make_no_sense_get_a_sentence(post, caplog, given):
 
 @pytest.mark.parametrize("part", [{"layer": 2}, {"head": 99}, {"x": 0.5}, {"y": -1}, {"x": True}], ids=str)
 def test_a_point_that_the_model_lacks_is_refused(post, state, part):
-    for picture in ("attention-heads", "attention-pattern"):
+    for figure in ("attention-heads", "attention-pattern"):
         point = {"x": 0, "y": 0, "layer": 0, "head": 0} | part
-        assert post("inspect", [state, picture, point]).status_code == 422
+        assert post("inspect", [state, figure, point]).status_code == 422
 
 
 def test_a_function_answers_with_json(post, state):

@@ -45,7 +45,7 @@ JSON = {"Content-Type": "application/json"}
 BROKEN = "Internal error (not your fault)"
 STUDENT, MAX_SENTENCE = "0" * 32, 2100
 EXAMPLES = {  # of arguments by their names; of any other by its type
-    "picture": "attention-pattern",
+    "figure": "attention-pattern",
     "term": "token",
     "checkpoint": "rope",
     "prompt": "the fox",
@@ -219,7 +219,7 @@ def question(app: App, kind: str) -> dict[str, Any]:
     assert {"about", "state", "action", "inspect"} == schema["properties"].keys()
     assert schema["$defs"]["Action"]["properties"].keys() == {"kind", *ACTION}
     point = {"x": 1, "y": 1, "layer": 0, "head": 0, "curve": 0, "item": 0}
-    clicked = {"picture": "attention-pattern", "point": point}
+    clicked = {"figure": "attention-pattern", "point": point}
     return {"about": "token", "state": app.state, "action": {"kind": kind, **ACTION}, "inspect": clicked}
 
 

@@ -112,8 +112,8 @@ class PlotlyFigureWidget(HtmlWidget):
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]
 
 
-MAX_PIXELS = 96  # a side of a picture
-MAX_BYTES = 960_000  # of all pictures as text: a little less than a megabyte with all that is said of them
+MAX_PIXELS = 96  # a side of an image
+MAX_BYTES = 960_000  # of all images as text: a little less than a megabyte with all that is said of them
 
 
 class HeadGridWidget(HtmlWidget):

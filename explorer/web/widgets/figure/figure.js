@@ -1,15 +1,15 @@
 // @ts-check
-// A Plotly figure in its panel, with lines between tokens, narrow pictures and moving points; the grid of a small picture for
+// A Plotly figure in its panel, with lines between tokens, narrow figures and moving points; the grid of a small figure for
 // each head, and the table of their scores.
-import { chooseStep, edits, pick, toggleEdit } from "../../static/page_actions.js";
-import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, hide, make, onTheme, palette, rove, say, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
+import { chooseCheckpoint, interventions, select, toggleIntervention } from "../../static/page_actions.js";
+import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
+import { button, countDraw, find, findAll, hide, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { bitmapUrlPrefix, config, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, plotlyLoaded, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
+import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
-// Lines between tokens at the left and at the right of a picture: pointing at a token, or at a line, shows its lines alone
+// Lines between tokens at the left and at the right of a figure: pointing at a token, or at a line, shows its lines alone
 // and all others faint. A tap does so, too, and the arrow keys go from token to token. Nothing is drawn anew: copies of
 // the lines' own paths are laid over them.
 
@@ -18,7 +18,7 @@ import { checkpointOfShownRun, changeInA, onState, seen, shownRun, state } from 
 const NEAR = 8; // pixels from a line
 const EDGE = 0.12; // of the way across, where tokens are pointed at
 const SIDES = ["query", "key"];
-/** What is known of a picture: what is shown, the length of the text, the tokens that have lines. */
+/** What is known of a figure: what is shown, the length of the text, the tokens that have lines. */
 const known = new WeakMap();
 
 // What a place of the pointer means: { query }, { key }, both of a line, or null.
@@ -73,17 +73,17 @@ function listen(plot) {
   plot.addEventListener("focus", () => { if (plot.matches(":focus-visible")) show(plot, { query: state.query }); });
   plot.addEventListener("blur", () => show(plot, null));
   plot.addEventListener("keydown", ({ key }) => { if (key === "Escape") show(plot, null); });
-  rove(plot, {
+  addRovingFocus(plot, {
     at: () => ({ row: state.query, column: 0 }),
     size: () => ({ rows: known.get(plot).length, columns: 1 }),
     go: ({ row }) => {
       show(plot, { query: row });
-      pick({ query: row });
+      select({ query: row });
     },
   });
 }
 
-/** To be called after every drawing of such a picture. @param {any} plot @param {number} length of the text */
+/** To be called after every drawing of such a figure. @param {any} plot @param {number} length of the text */
 function followLines(plot, length) {
   const dots = plot.calcdata.at(-1), before = known.get(plot);
   known.set(plot, { chosen: before?.chosen ?? null, length, tokens: new Set(dots.map(({ y }) => y)) });
@@ -91,7 +91,7 @@ function followLines(plot, length) {
   show(plot, known.get(plot).chosen);
 }
 
-// What a point of a picture, as Plotly names it in an event, stands for.
+// What a point of a figure, as Plotly names it in an event, stands for.
 
 /** Of several points at a place of an axis the one under the pointer: each of a group's bars has its own part of the place. */
 function pointUnder(plot, points, { clientX, clientY }) {
@@ -135,7 +135,7 @@ const lineAt = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1,
 /** @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
-  const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
+  const plot = find(element, ".plot"); // to which Plotly adds what it knows of the figure
   const selects = JSON.parse(plot.dataset.selects), inspect = showEvidence(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let read = [], data = []; // the data as they came, and the template they were read for; what they are
@@ -165,8 +165,8 @@ export function figure(element) {
       const tab = element.closest(".tabitem");
       tab?.classList.toggle("without-figures", !find(tab, ".panels > .block:not(.hidden)"));
       if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
-      await plotlyLoaded();
-      await drawInTurn(element, drawOnce);
+      await loadPlotly();
+      await queueDraw(element, drawOnce);
     }
   }
 
@@ -192,7 +192,7 @@ export function figure(element) {
     else {
       const { data: traces, layout: fitting } = figureInWidth(isOnStage ? figureOnStage(drawn) : drawn, width);
       markLegend(drawn);
-      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
+      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, plotlyConfig());
     }
     written = rest;
     plot.ariaLabel = meta.alt;
@@ -234,7 +234,7 @@ export function figure(element) {
   /** Has a run changed by what a point stands for, or no longer. @param {number[]} place */
   function toggle(place) {
     const edit = editAt(place);
-    if (edit) toggleEdit(edit, changes, lookingFrom());
+    if (edit) toggleIntervention(edit, changes, lookingFrom());
   }
 
   /** What is offered beside a point's derivation: the change that it stands for. @param {number[]} place */
@@ -244,14 +244,14 @@ export function figure(element) {
     const how = changes, look = lookingFrom();
     const patch = how.of === "edits" ? _("Patch this into A") : _("Patch this into B");
     const [make, takeBack] = how.adds ? [_("Ablate this"), _("Give it back")] : [patch, _("Remove this patch")];
-    const label = () => (edits(how.of).includes(edit) ? takeBack : make);
-    return { label, act: () => toggleEdit(edit, how, look) };
+    const label = () => (interventions(how.of).includes(edit) ? takeBack : make);
+    return { label, act: () => toggleIntervention(edit, how, look) };
   }
 
   // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
   const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
   const run = () => named ?? shownRun(element);
-  const pickHere = (change) => pick({ ...changeInA(change, run()), ...("key" in change && !("query" in change) && lookingFrom()) });
+  const pickHere = (change) => select({ ...changeInA(change, run()), ...("key" in change && !("query" in change) && lookingFrom()) });
 
   // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
   // stays and tells.
@@ -263,10 +263,10 @@ export function figure(element) {
     const opens = "view" in change && change.view !== state.view;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     if (!opens || event.shiftKey) {
-      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfShownRun(element));
+      if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseCheckpoint(point.customdata, checkpointOfShownRun(element));
       inspect({ x: tokenPosition(point, "x"), y: tokenPosition(point, "y"), curve: point.curveNumber, item }, changeAt(place));
     }
-    if (Object.keys(change).length && !(opens && event.shiftKey)) pick({ ...changeInA(change, run()), ...(!changes?.adds && lookingFrom()) });
+    if (Object.keys(change).length && !(opens && event.shiftKey)) select({ ...changeInA(change, run()), ...(!changes?.adds && lookingFrom()) });
   }
 
   function clickCell(place) {
@@ -274,7 +274,7 @@ export function figure(element) {
     const at = { x: place.x + firstPosition(trace.x), y: place.y + firstPosition(trace.y) };
     for (const [source, field] of Object.entries(selects)) change[field] = at[source];
     inspect({ ...at, curve: 0, item: null });
-    if (Object.keys(change).length) pick(changeInA(change, run()));
+    if (Object.keys(change).length) select(changeInA(change, run()));
   }
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
@@ -283,7 +283,7 @@ export function figure(element) {
   const chosen = () => ({ x: seen(run())[selects.x] ?? 0, y: seen(run())[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
-  rove(plot, {
+  addRovingFocus(plot, {
     at: () => ({ row: fromTop(chosen().y), column: chosen().x }),
     size: () => ({ rows: selects.y ? rows() : 1, columns: selects.x ? columns() : 1 }),
     go: (to, from) => pickHere(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }),
@@ -301,7 +301,7 @@ export function figure(element) {
     const { width, height } = plot._fullLayout ?? {};
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
-  onTheme(element, draw);
+  onThemeChange(element, draw);
   onState(element, () => { if (settingLine && state[settingLine.setting] !== settingLine.at) draw(); });
   onFigureContent(element, plot, (content) => {
     value = content;
@@ -317,14 +317,14 @@ const chosenHeads = () => (state.heads ? state.heads.split("~") : []);
 function toggleHead({ layer, head }) {
   const name = `${layer}.${head}`, heads = chosenHeads(), others = heads.filter((other) => other !== name);
   const pattern = state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
-  pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
+  select({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
 }
 
 const NO_DIFFERENCE = 127.5; // between the bytes of −1 and 1
 
-/** Pictures of differences in which the largest of all has the strongest colour. @param {string[]} pictures base64 of bytes @param {number} pixels of a row */
-export function stretchDifferences(pictures, pixels) {
-  const rows = bitmapRowBytes(pixels), bytes = pictures.map((picture) => decodeBase64(picture));
+/** Images of differences in which the largest of all has the strongest colour. @param {string[]} images base64 of bytes @param {number} pixels of a row */
+export function stretchDifferences(images, pixels) {
+  const rows = bitmapRowBytes(pixels), bytes = images.map((image) => decodeBase64(image));
   const largest = Math.max(1, ...bytes.map((all) => all.reduce((most, byte, i) => (i % rows < pixels ? Math.max(most, Math.abs(byte - NO_DIFFERENCE)) : most), 0)));
   return bytes.map((all) => encodeBase64(all.map((byte) => Math.round(NO_DIFFERENCE + ((byte - NO_DIFFERENCE) * NO_DIFFERENCE) / largest))));
 }
@@ -336,8 +336,8 @@ export function headGrid(element) {
   let value = null, buttons = []; // of the heads, layer after layer
   let shape = [0, 0]; // layers and heads that there are buttons of
 
-  function load(pictures) {
-    value = pictures;
+  function load(images) {
+    value = images;
     hide(element, !value);
     if (!value) return;
     grid.ariaLabel = value.alt;
@@ -361,7 +361,7 @@ export function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const before = bitmapUrlPrefix(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    const before = bitmapUrlPrefix(interpolatePalette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
     const data = value.signed ? stretchDifferences(value.data, value.pixels) : value.data;
     buttons.forEach((button, n) => { button.firstChild.src = before + data[n]; });
     countDraw(grid);
@@ -371,7 +371,7 @@ export function headGrid(element) {
 
   function mark() {
     const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
-    const changed = edits(shownRun(element) === "b" ? "b.edits" : "edits");
+    const changed = interventions(shownRun(element) === "b" ? "b.edits" : "edits");
     for (const button of buttons) {
       const { layer, head } = button.dataset, layerOfHeads = `blocks.${layer}.attn.z`;
       const change = changed.find((edit) => [`${layerOfHeads}*`, `${layerOfHeads}.${head}*`].some((place) => edit.startsWith(place)));
@@ -420,27 +420,27 @@ export function headGrid(element) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
-    pick(changeInA(change, shownRun(element)));
+    select(changeInA(change, shownRun(element)));
   });
   grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggleHead(state); });
-  rove(grid, {
+  addRovingFocus(grid, {
     at: () => ({ row: state.layer, column: state.head }),
     size: () => ({ rows: value.layers, columns: value.heads }),
     go: ({ row, column }) => {
-      pick({ layer: row, head: column });
+      select({ layer: row, head: column });
       buttonOf(row, column).focus();
     },
   });
   markSidewaysScroll(grid, grid);
   onState(element, mark);
-  onTheme(element, paint);
+  onThemeChange(element, paint);
   onFigureContent(element, grid, load);
 }
 
 function headButton(layer, head) {
-  const picture = make("img", { alt: "" }); // the button has the words
+  const image = make("img", { alt: "" }); // the button has the words
   const ariaLabel = _("attention pattern of layer {layer} head {head}", { layer, head });
-  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
+  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, image);
 }
 
 /** @typedef {{ label: string, description: string, limit: number, signed: boolean, values: (number | null)[] }} HeadColumn */
@@ -465,7 +465,7 @@ export function headTable(element) {
     if (shape !== built) build();
     built = shape;
     find(box, "table").ariaLabel = value.alt;
-    say(find(box, ".measured"), value.note ?? "");
+    setText(find(box, ".measured"), value.note ?? "");
     value.columns.forEach(fill);
     arrange();
     countDraw(box);
@@ -486,7 +486,7 @@ export function headTable(element) {
   function fill({ label, description, limit, signed, values }, i) {
     const heading = headings()[i + 1];
     heading.title = description;
-    say(heading, label);
+    setText(heading, label);
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
       cell.textContent = formatScore(number, signed);
@@ -536,7 +536,7 @@ export function headTable(element) {
   function choose(row) {
     const change = {};
     for (const [source, field] of Object.entries(selects)) change[field] = +row.dataset[source];
-    pick(changeInA(change, shownRun(element)));
+    select(changeInA(change, shownRun(element)));
   }
 
   /** @param {HTMLTableCellElement} cell @param {boolean} isAdded among the heads that are seen together */
@@ -558,7 +558,7 @@ export function headTable(element) {
     column = cellOf(target)?.cellIndex ?? column;
     mark();
   });
-  rove(box, {
+  addRovingFocus(box, {
     at: ({ target }) => {
       const cell = cellOf(target);
       return cell && { row: order.indexOf(cell.parentElement) + 1, column: cell.cellIndex };

@@ -1,58 +1,58 @@
 // @ts-check
-// A picture as it fits where it is drawn: in a narrow place, or before a class.
+// A figure as it fits where it is drawn: in a narrow place, or before a class.
 
-// Pictures narrower than a telephone has them, as beside a lesson's words on the stage: there the picture itself has the
+// Figures narrower than a telephone has them, as beside a lesson's words on the stage: there the figure itself has the
 // room of its scale of colours, and what is written below it goes on in another line.
 
-const NARROW = 300, LETTER = 6.5, BESIDE_TITLE = 40; // pixels: of a picture; of a letter of a title, about; left of an axis, below whose middle its title stands
+const NARROW = 300, LETTER = 6.5, BESIDE_TITLE = 40; // pixels: of a figure; of a letter of a title, about; left of an axis, below whose middle its title stands
 const SMALLEST = 10, NAME = 40; // pixels of letters beside an axis; that the name of a line takes at its end
 
 const UPPER_MARGIN = 8; // pixels above a figure on the stage, which says its title
 
 /**
- * A picture as a class sees it: no margin for a title, and no scale of colours beside cells with words in them.
- * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
- * @param {Picture} picture
- * @returns {Picture}
+ * A figure as a class sees it: no margin for a title, and no scale of colours beside cells with words in them.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @returns {Figure}
  */
-export function figureOnStage(picture) {
-  const { data, layout } = picture, hasTop = hasLegend(picture) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
+export function figureOnStage(figure) {
+  const { data, layout } = figure, hasTop = hasLegend(figure) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
   const margin = hasTop ? layout.margin : { ...layout.margin, t: UPPER_MARGIN };
-  return { ...picture, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: SMALLEST } } }) } };
+  return { ...figure, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: SMALLEST } } }) } };
 }
 
 /**
- * A picture as it is drawn in a width: as it is, where it has the room.
- * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
- * @param {Picture} picture
+ * A figure as it is drawn in a width: as it is, where it has the room.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
  * @param {number} width
- * @returns {Picture}
+ * @returns {Figure}
  */
-export function figureInWidth(picture, width) {
-  const { xaxis } = picture.layout, [first] = picture.data;
-  if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, tickangle: 0 } } };
+export function figureInWidth(figure, width) {
+  const { xaxis } = figure.layout, [first] = figure.data;
+  if (xaxis?.tickangle && areLevel(xaxis.ticktext ?? first?.x, width)) return { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, tickangle: 0 } } };
   if (width >= NARROW) {
     const title = titleIn(xaxis?.title, width);
-    return title?.text === xaxis?.title?.text ? picture : { ...picture, layout: { ...picture.layout, xaxis: { ...xaxis, title } } };
+    return title?.text === xaxis?.title?.text ? figure : { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, title } } };
   }
-  const data = picture.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
-  const layout = Object.entries(picture.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
-  const { margin } = picture.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
-  return { ...picture, data, layout: { ...Object.fromEntries(layout), ...(urlNamesView && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
+  const data = figure.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
+  const layout = Object.entries(figure.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? axisIn(part, width) : part]);
+  const { margin } = figure.layout, urlNamesView = data.some(({ textposition }) => textposition === "middle right");
+  return { ...figure, data, layout: { ...Object.fromEntries(layout), ...(urlNamesView && { margin: { ...margin, r: Math.max(NAME, margin?.r ?? 0) } }) } };
 }
 
 const CELL = { width: 2.2, height: 2.6 }, BESIDE_GRID = { width: 16, height: 60 }; // radii of a circle and its name; pixels of margins and the legend
 
 /**
- * A picture of circles in rows that are all full, in as many columns as make them largest, as far apart as there is room.
- * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Picture
- * @param {Picture} picture
+ * A figure of circles in rows that are all full, in as many columns as make them largest, as far apart as there is room.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
  * @param {{ count: number, columns: number, spacing: number }} grid the circles, and where they are before
  * @param {number} width
  * @param {number} height
- * @returns {Picture}
+ * @returns {Figure}
  */
-export function gridInSize(picture, grid, width, height) {
+export function gridInSize(figure, grid, width, height) {
   const { count, spacing } = grid, across = width - BESIDE_GRID.width, down = height - BESIDE_GRID.height;
   const radius = (columns) => Math.min(across / columns / CELL.width, (down * columns) / count / CELL.height);
   const divisors = Array.from({ length: count }, (_none, i) => i + 1).filter((columns) => count % columns === 0);
@@ -62,21 +62,21 @@ export function gridInSize(picture, grid, width, height) {
     x: (i % columns) * stepX - (i % grid.columns) * spacing, y: Math.floor(i / grid.columns) * spacing - Math.floor(i / columns) * stepY,
   }));
   const move = (values, axis) => numbersIn(values).map((number, i, { length }) => number === null ? null : number + shifts[Math.floor((i * count) / length)][axis]);
-  const data = picture.data.map((trace) => ({ ...trace, x: move(trace.x, "x"), y: move(trace.y, "y") }));
-  const { xaxis, yaxis, annotations } = picture.layout, notes = annotations.map((note, i) => ({ ...note, x: note.x + shifts[i].x, y: note.y + shifts[i].y }));
+  const data = figure.data.map((trace) => ({ ...trace, x: move(trace.x, "x"), y: move(trace.y, "y") }));
+  const { xaxis, yaxis, annotations } = figure.layout, notes = annotations.map((note, i) => ({ ...note, x: note.x + shifts[i].x, y: note.y + shifts[i].y }));
   const ranges = { xaxis: { ...xaxis, range: [-stepX / 2, (columns - 0.5) * stepX] }, yaxis: { ...yaxis, range: [(0.5 - rows) * stepY + 0.2, stepY / 2 + 0.2] } };
-  return { ...picture, data, layout: { ...picture.layout, ...ranges, annotations: notes } };
+  return { ...figure, data, layout: { ...figure.layout, ...ranges, annotations: notes } };
 }
 
 /** An array that Plotly has as text, or as it is. @param {any} values @returns {(number | null)[]} */
 const numbersIn = (values) => (Array.isArray(values) ? values : Array.from(new Float64Array(Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0)).buffer)));
 
-/** Whether Plotly draws a legend, above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} picture */
+/** Whether Plotly draws a legend, above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} figure */
 export const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
 
 const BESIDE = 140; // pixels beside an axis: its labels, margins and the scale of colours
 
-/** Whether labels fit side by side without being turned. @param {unknown} labels @param {number} width of the picture */
+/** Whether labels fit side by side without being turned. @param {unknown} labels @param {number} width of the figure */
 function areLevel(labels, width) {
   if (!Array.isArray(labels) || !labels.length) return false;
   const longest = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));

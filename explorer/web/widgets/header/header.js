@@ -1,10 +1,10 @@
 // @ts-check
-// What stands around the pictures: models, how much is explained, the language, plain words and the glossary.
-import { changeModel, goToTop, nextStepButton, pick } from "../../static/page_actions.js";
+// What stands around the figures: models, how much is explained, the language, plain words and the glossary.
+import { changeModel, goToTop, nextStepButton, select } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { button, find, findAll, hide, make, say, span, toggleFold } from "../../static/dom.js";
-import { linkTo, writeUrl } from "../../static/history.js";
+import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
+import { makeLink, writeUrl } from "../../static/history.js";
 import { _, language, rememberLanguage } from "../../static/translations.js";
 import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
@@ -43,7 +43,7 @@ export function modeSwitch(element) {
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
       rememberDepth(mode);
-      pick(changeToDepth(mode));
+      select(changeToDepth(mode));
     });
 
   function follow() {
@@ -61,7 +61,7 @@ export function modeSwitch(element) {
 export function languageList(element) {
   const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
-  say(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
+  setText(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
   list.addEventListener("change", () => {
     writeUrl();
     rememberLanguage(list.value);
@@ -126,7 +126,7 @@ export function words(element) {
   const write = (content) => {
     const before = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null; // folded, it is as high as a narrow column
     const isPlain = text.classList.contains("prose"), shown = content || "";
-    if (isPlain) say(text, shown); // or else what is marked in it would be lost
+    if (isPlain) setText(text, shown); // or else what is marked in it would be lost
     else if (text.textContent !== shown) text.replaceChildren(...(text.classList.contains("code") ? withMarkedLine(shown) : tinted(shown)));
     hide(element, !content);
     const marked = text.querySelector("mark");
@@ -145,7 +145,7 @@ export function numbersViewLink(element) {
     button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
   ];
   line.replaceChildren(...ways);
-  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [linkTo(`${content.words} →`, content.look)] : [])));
+  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
 }
 
 /** @param {HTMLElement} element */
@@ -165,6 +165,6 @@ export function glossary(element) {
   details.addEventListener("toggle", () => {
     if (!(/** @type {HTMLDetailsElement} */ (details)).open || !state.checkpoint) return;
     for (const meaning of findAll(element, ".first dd"))
-      call("define", [state, meaning.dataset.entry]).then((whole) => say(meaning, whole), () => {}); // its meaning stands
+      call("define", [state, meaning.dataset.entry]).then((whole) => setText(meaning, whole), () => {}); // its meaning stands
   });
 }

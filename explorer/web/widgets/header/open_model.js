@@ -1,8 +1,8 @@
 // @ts-check
 // Opening another model: of the Hugging Face Hub, of a path, or of a file; and the check of the model on show.
-import { ask, changeModel } from "../../static/page_actions.js";
+import { requestUpdate, changeModel } from "../../static/page_actions.js";
 import { call, Refused, visitor } from "../../static/server_connection.js";
-import { duration, followJob, isJobRunning, leave, onContent } from "../../static/widget_contents.js";
+import { formatDuration, followJob, isJobRunning, cancelJob, onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { state } from "../../static/page_state.js";
@@ -89,8 +89,8 @@ export function openModel(element) {
       if (!progress || !isJobRunning(progress)) return opening.replaceChildren();
       const { done, of, seconds } = progress, loads = done >= of;
       const bar = make("progress", { ariaLabel: _("fetched"), ...(loads || of === 1 ? {} : { max: of, value: done }) });
-      const words = loads || of === 1 ? _("loading…") : _("{done} of {of}, about {time} left", { done: megabytes(done), of: megabytes(of), time: duration(seconds) });
-      opening.replaceChildren(bar, words, button(_("Cancel"), () => { leave(job); opening.replaceChildren(); }));
+      const words = loads || of === 1 ? _("loading…") : _("{done} of {of}, about {time} left", { done: megabytes(done), of: megabytes(of), time: formatDuration(seconds) });
+      opening.replaceChildren(bar, words, button(_("Cancel"), () => { cancelJob(job); opening.replaceChildren(); }));
     }
     show({ state: "waiting", done: 0, of: 1, seconds: 0, error: "" });
     followJob(job, ["begin_opening", [name, visitor]], show, () => {
@@ -105,8 +105,8 @@ export function openModel(element) {
     const instead = () => check.replaceChildren(words);
     followJob(job, ["begin_check", [state.checkpoint, visitor]], (progress) => {
       if (!progress || !isJobRunning(progress)) return instead();
-      check.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => leave(job)));
-    }, () => ask("show"));
+      check.replaceChildren(_("being compared with another implementation… "), button(_("Cancel"), () => cancelJob(job)));
+    }, () => requestUpdate("show"));
   }
 
   onContent(element, ({ names, words, differs, check: job }) => {

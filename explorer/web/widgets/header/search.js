@@ -1,9 +1,9 @@
 // @ts-check
 // The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
-import { changeModel, chooseStep, edits, goToTop, pick, toggleEdit } from "../../static/page_actions.js";
+import { changeModel, chooseCheckpoint, interventions, goToTop, select, toggleIntervention } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
-import { figureInSight, reveal } from "../../static/widget_contents.js";
-import { button, find, findAll, make, say, span, toggleTheme, tokenNodes } from "../../static/dom.js";
+import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
+import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
 import { _, lookUpMessage, N_ } from "../../static/translations.js";
 import { saveFigure } from "../../static/plotly_figures.js";
@@ -34,25 +34,25 @@ const item = (kind, name, aliases, go, detail = "") => ({ kind, name, words: [na
 function pickIn(change, view) {
   goToTop();
   const isHere = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
-  pick(isHere ? change : { ...change, view });
+  select(isHere ? change : { ...change, view });
 }
 
 /** @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] what it is to show */
 async function goToFigure(view, figure, change = {}) {
   goToTop();
-  pick({ view, ...change });
+  select({ view, ...change });
   await window.explorer.settled();
-  if (document.getElementById(figure)?.clientWidth) reveal(figure);
+  if (document.getElementById(figure)?.clientWidth) scrollToFigure(figure);
 }
 
 /** Makes a token the explained one, and lists it among the next tokens. @param {number} id */
 async function goToToken(id) {
   const target = await call("rank_of_token", [state, id]).catch(() => null);
-  if (target) pick({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
+  if (target) select({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
 /** @param {string} checkpoint */
-const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseStep(checkpoint) : changeModel(checkpoint));
+const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseCheckpoint(checkpoint) : changeModel(checkpoint));
 
 /** Opens the glossary at an entry. @param {string} form */
 function goToTerm(form) {
@@ -65,7 +65,7 @@ function goToTerm(form) {
 
 /** Saves the figure that was looked at last, or else the first that is drawn. @param {"png" | "svg"} format */
 function saveShown(format) {
-  const looked = document.getElementById(figureInSight())?.querySelector(".plot:has(.main-svg)");
+  const looked = document.getElementById(currentFigure())?.querySelector(".plot:has(.main-svg)");
   const plot = looked ?? findAll(document, "#view .plot:has(.main-svg)").find(({ clientWidth }) => clientWidth);
   if (plot) saveFigure(plot, format);
 }
@@ -84,7 +84,7 @@ function viewItems(index) {
     const isListed = withFigures.has(tab.dataset.view);
     withFigures.add(tab.dataset.view);
     return [
-      item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); pick({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
+      item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
       ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
       ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
         options.map(([value, name]) => item(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
@@ -140,14 +140,14 @@ function actionItems() {
 
 /** Switches a head off, or on again. @param {number} layer @param {number} head */
 function switchOffItem(layer, head) {
-  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = edits().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
-  return item(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleEdit(edit, { of: "edits", adds: true }));
+  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
+  return item(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
 }
 
 /** Opens what is seen as a sheet to print. */
 async function printView() {
-  const [{ openSlideSheet }, { makeSlide, nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
-  const slide = makeSlide(state, figureInSight(), nameOfView());
+  const [{ openSlideSheet }, { makeSlide, viewTitle: nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
+  const slide = makeSlide(state, currentFigure(), nameOfView());
   if (slide) openSlideSheet([slide]);
 }
 
@@ -158,7 +158,7 @@ function termItems() {
 }
 
 const positionItems = () => findAll(document, "#strip .chip").map((chip, position) => ({
-  ...item(_("position"), chip.textContent, [], () => pick({ query: position }), _("position {position}", { position })), isToken: true,
+  ...item(_("position"), chip.textContent, [], () => select({ query: position }), _("position {position}", { position })), isToken: true,
 }));
 
 /** @param {Index | null} index @returns {Item[]} */
@@ -180,7 +180,7 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
   const hook = readHook(query);
-  if (hook && hook.layer < layers) return [item(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => pick(hook), query.trim())];
+  if (hook && hook.layer < layers) return [item(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => select(hook), query.trim())];
   const named = query.replace(SWITCH_OFF, ""), isSwitch = named !== query; // "ablate 4.4"
   return readNumbers(named, words).flatMap(({ kind, layer = state.layer, index }) => {
     if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
@@ -278,7 +278,7 @@ function makeSearch() {
     const numbered = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
     shown = query || typed ? best(typed, items, [...numbered, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_SHOWN);
     list.replaceChildren(...shown.map(row));
-    say(told, !query || shown.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
+    setText(told, !query || shown.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
   }
 

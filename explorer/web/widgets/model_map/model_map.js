@@ -1,8 +1,8 @@
 // @ts-check
 // The map of the model's parts, drawn as SVG: each part is a button for the pointer and for the keyboard.
-import { pick } from "../../static/page_actions.js";
-import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { along, centre, channels, countDraw, DIRECTIONS, find, hide, readableInkOn, listenFor, make, makeSvg, many, nearestInDirection, onTheme, say, set, markSidewaysScroll, theme } from "../../static/dom.js";
+import { select } from "../../static/page_actions.js";
+import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
+import { colourAt, centre, parseHexColour, countDraw, DIRECTIONS, find, hide, readableTextColour, listenFor, make, makeSvg, resizeChildren, nearestInDirection, onThemeChange, setText, set, markSidewaysScroll, theme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 
@@ -89,24 +89,24 @@ export function buildMap(sheet, keys, coloured = theme) {
   function draw(content) {
     value = content;
     set(svg, { viewBox: `0 0 ${value.size.join(" ")}`, "aria-label": value.alt });
-    many(lines, value.lines.length, () => makeSvg("g", "", makeSvg("path", "line"), makeSvg("path", "arrow"))).forEach((group, i) => {
+    resizeChildren(lines, value.lines.length, () => makeSvg("g", "", makeSvg("path", "line"), makeSvg("path", "arrow"))).forEach((group, i) => {
       const [kind, corners, width, arrow] = value.lines[i], [line, head] = group.children;
       set(group, { class: kind });
       set(line, { d: pathOf(corners), "stroke-width": width });
       set(head, { d: arrow ? arrowHead(corners) : "" });
     });
-    parts = many(buttons, value.parts.length, newPart);
+    parts = resizeChildren(buttons, value.parts.length, newPart);
     parts.forEach((node, i) => drawPart(node, value.parts[i]));
     if (!parts.some(({ tabIndex }) => tabIndex === 0)) set(parts[0], { tabindex: 0 });
-    many(legend, value.legend.length, () => makeSvg("g", "", makeSvg("rect", "shape"), makeSvg("path", "detail"))).forEach((node, i) => {
+    resizeChildren(legend, value.legend.length, () => makeSvg("g", "", makeSvg("rect", "shape"), makeSvg("path", "detail"))).forEach((node, i) => {
       const [kind, box] = value.legend[i];
       set(node, { class: kind });
       drawShape(node, kind, box);
     });
-    many(words, value.words.length, () => makeSvg("text")).forEach((node, i) => {
+    resizeChildren(words, value.words.length, () => makeSvg("text")).forEach((node, i) => {
       const [x, y, text, kind, side] = value.words[i];
       set(node, { x, y, class: `word ${kind} ${side}` });
-      say(node, text);
+      setText(node, text);
     });
     set(bar, rectOf(value.scale));
     paint();
@@ -118,9 +118,9 @@ export function buildMap(sheet, keys, coloured = theme) {
     const [x, y] = centre(box), rows = written.split("\n"), seen = rows.join(" "), name = about.replaceAll("\n", ", ");
     // Whoever speaks to the page says what is written on a part.
     set(node, { class: `part ${kind}`, "aria-label": name.includes(seen) ? name : `${name} (${seen})` });
-    many(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
+    resizeChildren(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
       set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE });
-      say(row, rows[i]);
+      setText(row, rows[i]);
       if (i && row.previousSibling?.nodeType !== Node.TEXT_NODE) row.before(" ");
     });
   }
@@ -137,13 +137,13 @@ export function buildMap(sheet, keys, coloured = theme) {
 
   /** Colours what is added, in the theme's colours. */
   function paint() {
-    const scale = coloured().template.layout.colorscale.diverging, stops = scale.map(([stop, colour]) => [stop, channels(colour)]);
-    many(gradient, scale.length, () => makeSvg("stop")).forEach((stop, i) => set(stop, { offset: scale[i][0], "stop-color": scale[i][1] }));
+    const scale = coloured().template.layout.colorscale.diverging, stops = scale.map(([stop, colour]) => [stop, parseHexColour(colour)]);
+    resizeChildren(gradient, scale.length, () => makeSvg("stop")).forEach((stop, i) => set(stop, { offset: scale[i][0], "stop-color": scale[i][1] }));
     value.parts.forEach(({ kind, value: adds }, i) => {
-      const rgb = kind === "next_token" || adds === null ? null : along(stops, (adds / value.largest + 1) / 2).map(Math.round);
+      const rgb = kind === "next_token" || adds === null ? null : colourAt(stops, (adds / value.largest + 1) / 2).map(Math.round);
       const [shape, , text] = /** @type {any} */ (parts[i].children);
       shape.style.fill = rgb ? `rgb(${rgb})` : "";
-      text.style.fill = rgb ? readableInkOn(rgb) : "";
+      text.style.fill = rgb ? readableTextColour(rgb) : "";
     });
   }
 
@@ -173,7 +173,7 @@ const LONG_PRESS = 500; // milliseconds
 
 /** @param {HTMLElement} element */
 export function modelMap(element) {
-  const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
+  const figure = find(element, ".map"), sheet = find(figure, ".sheet"), tip = find(element, ".told");
   const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
   const inspect = showEvidence(element);
   const doing = _("Enter opens it, Shift+Enter tells its working"), map = buildMap(sheet, doing);
@@ -186,14 +186,14 @@ export function modelMap(element) {
     sheet.style.setProperty("--ratio", value.size.join("/"));
     parts = map.draw(value);
     mark();
-    countDraw(picture);
+    countDraw(figure);
     if (told) tell(told.matches(":hover, :focus") ? told : null);
   }
 
   function paint() {
     if (!value) return;
     map.paint();
-    countDraw(picture);
+    countDraw(figure);
   }
 
   // Frames around what is chosen: the explained token, dotted its rival, and the head.
@@ -225,7 +225,7 @@ export function modelMap(element) {
     addEventListener("pointerdown", ({ pointerType }) => { if (pointerType !== "mouse") tell(null); }, { signal });
   }
   function place() {
-    const whole = picture.getBoundingClientRect();
+    const whole = figure.getBoundingClientRect();
     const bounds = {
       left: Math.max(0, whole.left), right: Math.min(innerWidth, whole.right),
       top: Math.max(0, whole.top), bottom: Math.min(innerHeight, whole.bottom),
@@ -241,7 +241,7 @@ export function modelMap(element) {
     const opens = "view" in selects && selects.view !== state.view;
     if (opens && !stays) tell(null);
     else inspect({ x, y, item: i });
-    if (!(opens && stays)) pick(selects);
+    if (!(opens && stays)) select(selects);
   }
 
   // On the sheet, as Chromium takes an SVG element that listens to the focus for one that can have it.
@@ -278,9 +278,9 @@ export function modelMap(element) {
     event.preventDefault();
   });
 
-  markSidewaysScroll(picture, sheet);
+  markSidewaysScroll(figure, sheet);
   onState(element, mark);
-  onTheme(element, paint);
+  onThemeChange(element, paint);
   listenFor(element, narrow, "change", draw);
-  onFigureContent(element, picture, (content) => { arrived = content; return drawInTurn(element, draw); });
+  onFigureContent(element, figure, (content) => { arrived = content; return queueDraw(element, draw); });
 }

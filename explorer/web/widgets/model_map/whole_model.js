@@ -1,9 +1,9 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place: tokens are rows, blocks are columns, the chosen token's
 // residual stream runs through them, and a curve is what it takes from an earlier token through one head.
-import { headSwitch, pick } from "../../static/page_actions.js";
-import { showEvidence, drawInTurn, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, DIRECTIONS, find, hide, isElsewhere, listenFor, make, makeSvg, nearestInDirection, onTheme, say, set, span, percent } from "../../static/dom.js";
+import { makeHeadSwitch, select } from "../../static/page_actions.js";
+import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
+import { button, countDraw, DIRECTIONS, find, hide, isKeyForFocus, listenFor, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeInA, onState, seen, shownRun, state } from "../../static/page_state.js";
 
@@ -111,7 +111,7 @@ export function wholeModel(element) {
   // What can be done with the head that is open.
   const runEdits = () => (shownRun(element) === "b" ? "b.edits" : "edits"), ablation = ({ layer, head }) => `blocks.${layer}.attn.z.${head}*zero`;
   const acts = find(figure, ".acts");
-  const switching = headSwitch();
+  const switching = makeHeadSwitch();
   acts.append(...switching.nodes);
 
   set(svg, { role: "group", "aria-description": _("Arrow keys go from part to part, Enter opens one, Escape leads back.") });
@@ -137,7 +137,7 @@ export function wholeModel(element) {
     }
     node.turn = turn;
     set(node, attributes);
-    if (text !== undefined) say(node, text);
+    if (text !== undefined) setText(node, text);
     return node;
   }
 
@@ -158,7 +158,7 @@ export function wholeModel(element) {
   function within(node, index, tag, attributes, text) {
     while (node.children.length <= index) node.append(makeSvg(tag));
     set(node.children[index], attributes);
-    if (text !== undefined) say(node.children[index], text);
+    if (text !== undefined) setText(node.children[index], text);
   }
 
   function draw() {
@@ -179,7 +179,7 @@ export function wholeModel(element) {
     if (isKept && !goal) nodes.get(current).focus({ preventScroll: true }), isKept = false;
   }
 
-  const closeUp = (change) => pick(changeInA(change, shownRun(element)));
+  const closeUp = (change) => select(changeInA(change, shownRun(element)));
 
   function drawBlocks(open) {
     const { at, wide, gap, height } = layout, most = largest(model.blocks.flatMap(({ heads }) => heads));
@@ -187,7 +187,7 @@ export function wholeModel(element) {
     const tells = Math.max(1, Math.ceil(60 / narrowest)); // of the best guesses one of so many has room
     model.blocks.forEach((block, l) => {
       const isOpen = open.level && l === open.layer, x = at[l], w = wide[l] - gap, { guess, probability } = block;
-      const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: percent(probability) });
+      const told = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: bare(guess), percent: formatPercent(probability) });
       const adds = block.heads.reduce((all, one) => all + (one ?? 0), 0);
       const added = isStory() ? [] : [_("heads {value}", { value: signed(adds) }), _("feed-forward {value}", { value: signed(block.feed_forward) })];
       const label = [_("Layer {layer}", { layer: l }), ...added, told].filter(Boolean).join(", ");
@@ -203,7 +203,7 @@ export function wholeModel(element) {
       const ends = tells > 1 && !isOpen, place = { x: ends ? x + w : x + (isOpen ? layout.room[l] / 2 : w / 2), "text-anchor": ends ? "end" : "middle" };
       const isHidden = !isTold || (open.level && !isOpen && (letters < 4 || width() < NARROW)) || (isOpen && layout.room[l] < 60);
       put("tokens", `guess:${l}`, "text", { class: "guess", "aria-hidden": true, y: height - 27, ...place, "fill-opacity": 0.55 + 0.45 * (probability ?? 0) }, isHidden ? "" : fit(guess, letters));
-      put("tokens", `share:${l}`, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...place }, isHidden || letters < 3 ? "" : percent(probability));
+      put("tokens", `share:${l}`, "text", { class: "guess share", "aria-hidden": true, y: height - 12, ...place }, isHidden || letters < 3 ? "" : formatPercent(probability));
       if (!open.level) drawDots(block.heads, l, x, w, most);
       else if (isOpen && open.level !== "block") drawSwitches(block.heads, l, open, most);
     });
@@ -292,8 +292,8 @@ export function wholeModel(element) {
         "stroke-width": curveWidth(norm ?? 0, longest, widest), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = isStory()
-        ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: textOf(key), weight: percent(weight), effect: effectText(effect, most) })
-        : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: textOf(key), weight: percent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
+        ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: textOf(key), weight: formatPercent(weight), effect: effectText(effect, most) })
+        : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: textOf(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: signed(effect) });
       node.item = { name: "", label, lights: (other) => other[0] === l && other[1] === h, act: () => closeUp({ open: "cell", layer: l, head: h, key }) };
       node.style.setProperty("--at", String(stageOf(l)));
     }
@@ -333,7 +333,7 @@ export function wholeModel(element) {
     const narrow = width() < NARROW, room = (right - 24) / 9.8, isOpen = Boolean(opened().level), { answer, probability, rank } = model;
     const place = narrow ? { x: width() - 2, "text-anchor": "end", y: middle + 28 } : { x: end + last + 8, "text-anchor": "start", y: middle + 5 };
     put("stream", "answer", "text", { class: "answer", ...place }, fit(answer, narrow ? (isOpen ? Math.max(4, (right - 4) / 9.8) : 10) : Math.max(4, room)));
-    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow && isStory() ? "" : percent(probability));
+    put("stream", "share", "text", { class: "answer share", ...place, y: place.y + 17 }, narrow && isStory() ? "" : formatPercent(probability));
     put("stream", "rank", "text", { class: "answer share", ...place, y: place.y - 20 }, narrow || rank === 1 ? "" : _("rank {rank}", { rank }));
   }
 
@@ -375,7 +375,7 @@ export function wholeModel(element) {
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)); // a card that opens begins with no width
     const node = putItem("card", `ffn:${layer}`, {
       kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, largest(model.blocks.map((one) => one.feed_forward))) }),
-      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => pick({ view: "feed_forward", layer }),
+      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => select({ view: "feed_forward", layer }),
     });
     within(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
     within(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
@@ -394,7 +394,7 @@ export function wholeModel(element) {
         const [first, last] = model.rows[j], x = pattern.x + j * w, y = topOf(i), isFold = last > first;
         const node = putItem("card", `cell:${position}.${first}`, {
           kind: ["cell", position === query && j === boxed && "here"].filter(Boolean).join(" "),
-          label: _("{query} looks at {key}: {weight}", { query: textOf(position), key: isFold ? bare(model.rows[j][2]) : textOf(first), weight: percent(p) }),
+          label: _("{query} looks at {key}: {weight}", { query: textOf(position), key: isFold ? bare(model.rows[j][2]) : textOf(first), weight: formatPercent(p) }),
           box: [x, y, x + w, y + h], lights: (curve) => curve[0] === layer && curve[1] === head && curve[2] >= first && curve[2] <= last,
           act: () => closeUp({ open: "cell", layer, head, query: position, key: isFold ? Math.min(position, strongest(first, last)) : first }),
         });
@@ -475,7 +475,7 @@ export function wholeModel(element) {
 
   /** Says what an item is, or how to read the drawing. @param {any} item */
   function tell(item) {
-    say(readout, item?.label ?? (isStory() || opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
+    setText(readout, item?.label ?? (isStory() || opened().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.lights));
     for (const curve of model?.curves ?? []) {
       nodes.get(nameOf(curve))?.classList.toggle("lit", Boolean(item?.lights?.(curve)));
@@ -585,7 +585,7 @@ export function wholeModel(element) {
   });
   document.addEventListener("keydown", (event) => {
     const { target, key } = event, isHere = element.contains(/** @type {Node} */ (target)) || target === document.body;
-    if (key !== "Escape" || event.defaultPrevented || isElsewhere(event) || !isHere || !model || !drawing.clientWidth) return;
+    if (key !== "Escape" || event.defaultPrevented || isKeyForFocus(event) || !isHere || !model || !drawing.clientWidth) return;
     if (leave()) event.preventDefault();
   });
   for (const type of ["pointerdown", "keydown"]) document.addEventListener(type, stopFlow, { capture: true, passive: true });
@@ -594,6 +594,6 @@ export function wholeModel(element) {
   new ResizeObserver(() => { if (model && drawing.clientWidth && (drawing.clientWidth !== layout?.width || (element.closest(".presented") && drawing.clientHeight !== layout.height))) move(); }).observe(drawing);
   listenFor(element, window, "resize", move);
   onState(element, follow);
-  onTheme(element, () => { if (model) drawLines(), draw(); });
-  onFigureContent(element, drawing, (content) => drawInTurn(element, () => show(content)));
+  onThemeChange(element, () => { if (model) drawLines(), draw(); });
+  onFigureContent(element, drawing, (content) => queueDraw(element, () => show(content)));
 }

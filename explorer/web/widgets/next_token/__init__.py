@@ -254,7 +254,7 @@ class ExplanationButton(HtmlWidget):
             {
                 "words": clause.text,
                 "look": clause.selection_change,
-                "picture": clause.figure_id,
+                "figure": clause.figure_id,
                 "ablation": clause.ablation,
             }
             for clause in clauses

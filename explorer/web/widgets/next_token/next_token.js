@@ -1,11 +1,11 @@
 // @ts-check
 // The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
 // one.
-import { setLocalPreview, makeMove, edits, pick, ablatedHead, switchedOff, syncControls, toggleEdit, tune } from "../../static/page_actions.js";
+import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { call } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, rove, say, span, setTabStop, markSidewaysScroll, percent, tokenNodes } from "../../static/dom.js";
-import { linkTo } from "../../static/history.js";
+import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { makeLink } from "../../static/history.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
@@ -89,10 +89,10 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   element.classList.toggle("cut", row.cut);
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
-  say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("will be drawn") : "");
+  setText(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
+  setText(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("will be drawn") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
-  say(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
+  setText(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
   token.title = [
     isActual ? _("the token that the text has here") : "",
     isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",
@@ -103,10 +103,10 @@ function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
   take.ariaLabel = _("take {about}", row);
   token.dataset.note = take.hidden ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
   row.cells.forEach((words, i) => {
-    say(cells[i].querySelector(".number") || cells[i], words);
+    setText(cells[i].querySelector(".number") || cells[i], words);
     cells[i].dataset.note = row.notes[i];
   });
-  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = percent(row.cut ? 0 : row.probability);
+  /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
   const [bar, alone] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * scale * length(row.probability, isLog)}%`;
   alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;
@@ -170,16 +170,16 @@ export function distribution(element) {
 
   function fill() {
     const [first, ...titles] = head.rows[0].cells;
-    say(first, _("token"));
-    say(find(document, "#answer .of-run"), OF_RUN[value.run] ?? "");
+    setText(first, _("token"));
+    setText(find(document, "#answer .of-run"), OF_RUN[value.run] ?? "");
     find(box, ".table").dataset.run = value.run;
     first.dataset.note = value.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
-    value.columns.forEach(({ title, about }, i) => { say(titles[i], title); titles[i].dataset.note = about; });
+    value.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > value.rows.length) body.lastChild.remove();
     while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
     const scale = log.checked ? 1 : barScale(value.rows);
     const told = find(document, "#answer .scale");
-    say(told, scale > 1 ? `× ${scale}` : "");
+    setText(told, scale > 1 ? `× ${scale}` : "");
     told.title = _("Bars are drawn {scale} times as long.", { scale });
     value.rows.forEach((row, i) => {
       const isApart = row.rank > (value.rows[i - 1]?.rank ?? 0) + 1;
@@ -198,7 +198,7 @@ export function distribution(element) {
   function tell(target) {
     const told = target?.closest?.("[data-note]");
     const hint = _("Point at a number, or move to it with the arrow keys, to see how it comes about.");
-    say(note, told && (box.contains(told) || more.contains(told)) ? told.dataset.note : hint);
+    setText(note, told && (box.contains(told) || more.contains(told)) ? told.dataset.note : hint);
   }
 
   for (const part of [box, more]) {
@@ -213,7 +213,7 @@ export function distribution(element) {
   });
 
   const cellOf = (event) => event.target.closest("td, th");
-  rove(table, {
+  addRovingFocus(table, {
     at(event) {
       const at = cellOf(event);
       return at && { row: at.parentElement.rowIndex, column: at.cellIndex };
@@ -237,7 +237,7 @@ export function distribution(element) {
     if (button && !button.hidden) makeMove({ kind: "take", token: +row.dataset.token });
   }
 
-  search.addEventListener("input", () => tune({ find: search.value }));
+  search.addEventListener("input", () => changeSettings({ find: search.value }));
   log.addEventListener("change", fill);
   const follow = () => { if (search.value !== (state.find || "")) search.value = state.find || ""; };
   follow();
@@ -299,7 +299,7 @@ export function presets(element) {
   for (const { button, settings } of buttons) {
     button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
     button.addEventListener("click", () => {
-      tune(settings);
+      changeSettings(settings);
       syncControls();
     });
   }
@@ -318,11 +318,11 @@ export function explanation(element) {
   let clauses = [], pressed = null, isWhole = false; // after which clause a head was switched off, and whether all are shown
 
   function write() {
-    const heads = edits().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = told.contains(document.activeElement);
-    const off = heads.flatMap(({ edit, where }) => [switchedOff(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
-    const pieces = clauses.map(({ words, look, picture, ablation }, i) => {
-      const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleEdit(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [picture ? linkTo(words, look, picture) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
+    const heads = interventions().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = told.contains(document.activeElement);
+    const off = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
+    const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
+      const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
+      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
     });
     const rest = pieces.slice(isWhole ? pieces.length : MAX_CLAUSES);
     const more = rest.length ? [button(_("more"), () => { isWhole = true; write(); }, { className: "plain" })] : [];
@@ -343,10 +343,10 @@ export function explanation(element) {
   function open() {
     asked.ariaExpanded = String(isOpen());
     told.hidden = !isOpen();
-    if (clauses.length && written !== edits().filter(ablatedHead).join()) write(); // at once, where it was pressed
+    if (clauses.length && written !== interventions().filter(ablatedHead).join()) write(); // at once, where it was pressed
   }
 
-  asked.addEventListener("click", () => { isAwaited = !isOpen(); pick({ [field]: isAwaited ? "open" : "closed" }); });
+  asked.addEventListener("click", () => { isAwaited = !isOpen(); select({ [field]: isAwaited ? "open" : "closed" }); });
   onState(element, open);
   onContent(element, show);
   open();
@@ -419,7 +419,7 @@ export function watchSliders() {
   document.addEventListener("keydown", () => { if (document.activeElement?.closest(SLIDERS)) fetchScores(); });
   document.addEventListener("input", ({ target }) => { // Gradio tells of it two frames later
     const range = /** @type {HTMLInputElement} */ (target), slider = range.type === "range" && range.closest(SLIDERS);
-    if (slider && (slider.id !== "top_k" || state.top_k)) tune({ [slider.id]: range.valueAsNumber });
+    if (slider && (slider.id !== "top_k" || state.top_k)) changeSettings({ [slider.id]: range.valueAsNumber });
   });
 }
 

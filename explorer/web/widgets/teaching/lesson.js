@@ -1,122 +1,122 @@
 // @ts-check
-// A lesson's step: its words, its question with the reply, and the truth; and the list of lessons.
+// The panel of a lesson's step (text, question, reply, correct answer) and the menu of lessons.
 import { call, Refused } from "../../static/server_connection.js";
-import { onContent, reveal, reportBroken } from "../../static/widget_contents.js";
-import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, rove, say, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
+import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
+import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
 import { openSheet } from "./worksheet.js";
 
-// A lesson's words, which come as a small tree (lessons/lesson.py), as elements of text.
+// Rendering a lesson's text, which arrives as a small tree (lessons/lesson.py).
 
 /** @typedef {string | { kind: string, text?: string, parts?: Part[] }} Part */
 /** @typedef {{ kind: string, text?: string, parts?: Part[], ordered?: boolean, items?: Part[][], head?: Part[][], rows?: Part[][][] }} Block */
 
 /** @type {Record<string, (block: Block) => HTMLElement>} */
 const BLOCKS = {
-  paragraph: ({ parts }) => make("p", {}, ...inline(parts)),
-  list: ({ ordered, items }) => make(ordered ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...inline(item)))),
+  paragraph: ({ parts }) => make("p", {}, ...renderParts(parts)),
+  list: ({ ordered, items }) => make(ordered ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...renderParts(item)))),
   table: ({ head, rows }) => make("table", {}, row("th", head), ...rows.map((cells) => row("td", cells))),
   code: ({ text }) => focusableWhileScrolling(make("pre", {}, make("code", {}, text))),
 };
 const TAGS = /** @type {Record<string, "strong" | "em" | "code" | "b">} */ ({ strong: "strong", emphasis: "em", code: "code", number: "b" });
 
-/** @param {Block[]} tree @returns {HTMLElement[]} */
-export const prose = (tree) => tree.map((block) => BLOCKS[block.kind](block));
+/** Render a lesson's blocks of text as elements. @param {Block[]} tree @returns {HTMLElement[]} */
+export const renderBlocks = (tree) => tree.map((block) => BLOCKS[block.kind](block));
 
 /** @param {Part[]} parts @returns {(string | Node)[]} */
-const inline = (parts) => parts.map((part) => (typeof part === "string" ? part : make(TAGS[part.kind], {}, ...(part.parts ? inline(part.parts) : [part.text]))));
+const renderParts = (parts) => parts.map((part) => (typeof part === "string" ? part : make(TAGS[part.kind], {}, ...(part.parts ? renderParts(part.parts) : [part.text]))));
 
 /** @param {"th" | "td"} tag @param {Part[][]} cells */
-const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, ...inline(cell))));
+const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, ...renderParts(cell))));
 
-// What would tell the answer to a lesson's question is covered until there is a reply.
+// Covering what would reveal the answer to a question, until the student has replied.
 
-const PICTURES = "#view .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
-// What names the likeliest next tokens outside of pictures, or writes them.
-const NAMING = ["#next-token-more", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
+const FIGURE_BLOCKS = "#view .panels > .block", TEXT_ID_SUFFIXES = ["-formula", "-written", "-in-full", "-walk"];
+// Elements outside of figures that name the most likely next tokens, or append them.
+const PREDICTION_CONTROLS = ["#next-token-more", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
 /** @type {CSSStyleSheet | null} */
-let sheet = null; // that covers them
+let coverSheet = null;
 
 /**
- * The selectors of what is covered: what is named, all pictures of other tabs, and what is told in words in any.
+ * Return the selectors of covered elements: the named ids, all figures of other tabs, and the sentences of every tab.
  * @param {{ ids: string[], view: string }} hides
  */
-const covered = ({ ids, view }) => ({
-  pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
-  words: [...TOLD.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? NAMING : [])],
+const coveredSelectors = ({ ids, view }) => ({
+  figures: [...ids.map((id) => `#${id}`), `${FIGURE_BLOCKS}:not([id^="${view}-"])`],
+  words: [...TEXT_ID_SUFFIXES.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? PREDICTION_CONTROLS : [])],
 });
 
-/** Covers that, or nothing. @param {{ ids: string[], view: string } | null | undefined} hides */
-function cover(hides) {
-  if (!sheet) document.adoptedStyleSheets.push(sheet = new CSSStyleSheet());
-  if (!hides) return sheet.replaceSync("");
-  const { pictures, words } = covered(hides), sentence = JSON.stringify(_("Shown once you have replied."));
-  const all = [...pictures, ...words].join();
-  sheet.replaceSync(`:is(${all}), :is(${all}) :is(*, ::before, ::after) { visibility: hidden !important; }
-:is(${pictures.join()}) { --covered: ${sentence}; }
-.panels > .block:is(${pictures.join()}) { height: 96px; overflow: hidden; }`);
+/** Cover the elements that reveal the answer; null uncovers all. @param {{ ids: string[], view: string } | null | undefined} hides */
+function coverAnswers(hides) {
+  if (!coverSheet) document.adoptedStyleSheets.push(coverSheet = new CSSStyleSheet());
+  if (!hides) return coverSheet.replaceSync("");
+  const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(_("Shown once you have replied."));
+  const selectors = [...figures, ...words].join();
+  coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
+:is(${figures.join()}) { --covered: ${coverText}; }
+.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askChoice({ options }, judged, reply) {
-  if (!judged) return [make("div", { className: "options" }, ...options.map((says, i) => optionButton(says, () => reply(String(i + 1)))))];
-  const { right, shown, are_shares: areShares } = judged.truth, most = areShares ? 1 : Math.max(...shown.map((value) => Math.abs(value?.[0] ?? 0)));
-  return [make("ol", { className: "options" }, ...options.map((says, i) => {
+  if (!judged) return [make("div", { className: "options" }, ...options.map((label, i) => optionButton(label, () => reply(String(i + 1)))))];
+  const { right, shown: values, are_shares: areShares } = judged.truth, max = areShares ? 1 : Math.max(...values.map((value) => Math.abs(value?.[0] ?? 0)));
+  return [make("ol", { className: "options" }, ...options.map((label, i) => {
     const isRight = right.includes(i + 1), isYours = judged.reply === String(i + 1);
-    const row = marked(make("li", { className: "option" }, span("says", says)), isRight, isYours);
-    if (shown[i]) row.append(bar(Math.abs(shown[i][0]) / (most || 1)), span("number", shown[i][1]));
-    row.append(...marks(isRight, isYours));
+    const row = markOption(make("li", { className: "option" }, span("says", label)), isRight, isYours);
+    if (values[i]) row.append(shareBar(Math.abs(values[i][0]) / (max || 1)), span("number", values[i][1]));
+    row.append(...resultLabels(isRight, isYours));
     return row;
   }))];
 }
 
-/** @param {string} says @param {() => void} act */
-function optionButton(says, act) {
-  const made = button("", act, { className: "option" });
-  made.append(span("says", says));
-  return made;
+/** @param {string} label @param {() => void} act */
+function optionButton(label, act) {
+  const option = button("", act, { className: "option" });
+  option.append(span("says", label));
+  return option;
 }
 
-/** A bar as long as a share. @param {number} share */
-function bar(share) {
+/** Return a bar whose length is a share from 0 to 1. @param {number} share */
+function shareBar(share) {
   const filled = make("i", { className: "filled" });
   filled.style.width = `${100 * Math.max(0, Math.min(1, share))}%`;
   return make("span", { className: "bar", ariaHidden: "true" }, filled);
 }
 
 /**
- * The same element, as what is right, or what was replied.
+ * Mark an element as the correct answer, as the student's reply, or both, and return it.
  * @template {HTMLElement} Made
- * @param {Made} made @param {boolean} isRight @param {boolean} isYours @returns {Made}
+ * @param {Made} element @param {boolean} isRight @param {boolean} isYours @returns {Made}
  */
-function marked(made, isRight, isYours) {
-  made.classList.toggle("is-right", isRight);
-  made.classList.toggle("is-yours", isYours);
-  return made;
+function markOption(element, isRight, isYours) {
+  element.classList.toggle("is-right", isRight);
+  element.classList.toggle("is-yours", isYours);
+  return element;
 }
 
 /** @param {boolean} isRight @param {boolean} isYours */
-const marks = (isRight, isYours) => [
+const resultLabels = (isRight, isYours) => [
   ...(isRight ? [span("says-right", _("✓ right"))] : []),
   ...(isYours ? [span("says-yours", _("your reply"))] : []),
 ];
 
-const LONGEST = 40; // characters of a reply (lessons/questions.py)
+const MAX_REPLY_CHARACTERS = 40; // the limit of lessons/questions.py
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askToken({ options }, judged, reply) {
   if (judged) {
     const { bars, right, yours } = judged.truth;
     return [make("ol", { className: "options" }, ...bars.map(({ token, share, number }, i) => {
-      const row = marked(make("li", { className: "option" }, span("token", ...tokenNodes(token))), i === right, i === yours);
-      row.append(bar(share), span("number", number), ...marks(i === right, i === yours));
+      const row = markOption(make("li", { className: "option" }, span("token", ...tokenNodes(token))), i === right, i === yours);
+      row.append(shareBar(share), span("number", number), ...resultLabels(i === right, i === yours));
       return row;
     }))];
   }
   if (options.length) return [make("div", { className: "options" }, ...options.map((word) => optionButton(word, () => reply(word))))];
-  const box = make("input", { maxLength: LONGEST, autocomplete: "off", spellcheck: false, ariaLabel: _("your reply") });
+  const box = make("input", { maxLength: MAX_REPLY_CHARACTERS, autocomplete: "off", spellcheck: false, ariaLabel: _("your reply") });
   const refusal = make("p", { className: "wrong", role: "alert" });
   const form = make("form", { className: "line" }, box, make("button", { type: "submit", className: "reply" }, _("Reply")));
   form.addEventListener("submit", (event) => {
@@ -129,113 +129,113 @@ function askToken({ options }, judged, reply) {
   return [form, refusal];
 }
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askCell({ rows, columns, there }, judged, reply) {
   const cells = rows.map((row, i) => columns.map((column, j) => cell(i, j, row, column)));
   const head = make("tr", {}, make("td"), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
-  const table = make("table", { className: "cells" }, head, ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...cells[i].map((one) => make("td", {}, one)))));
+  const table = make("table", { className: "cells" }, head, ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...cells[i].map((node) => make("td", {}, node)))));
   if (!judged) {
-    const all = cells.flat().filter((one) => one.tagName === "BUTTON");
-    setTabStop(all, all[0]);
-    rove(table, {
-      at: ({ target }) => savedPlace(target),
+    const buttons = cells.flat().filter((node) => node.tagName === "BUTTON");
+    setTabStop(buttons, buttons[0]);
+    addRovingFocus(table, {
+      at: ({ target }) => cellPosition(target),
       size: () => ({ rows: rows.length, columns: columns.length }),
-      go: ({ row, column }) => { if (there[row][column]) { setTabStop(all, cells[row][column]); cells[row][column].focus(); } },
+      go: ({ row, column }) => { if (there[row][column]) { setTabStop(buttons, cells[row][column]); cells[row][column].focus(); } },
     });
   }
   const box = make("div", { className: "scrolls" }, table);
-  return [judged ? focusableWhileScrolling(box) : box]; // or else its buttons are reached
+  return [judged ? focusableWhileScrolling(box) : box]; // before the reply, its buttons take the focus
 
-  function savedPlace(target) {
-    const row = cells.findIndex((ones) => ones.includes(target));
+  function cellPosition(target) {
+    const row = cells.findIndex((cellsOfRow) => cellsOfRow.includes(target));
     return row < 0 ? null : { row, column: cells[row].indexOf(target) };
   }
 
   function cell(i, j, row, column) {
     if (!there[i][j]) return make("span", { className: "none" });
     if (!judged) return make("button", { type: "button", className: "cell", ariaLabel: _("row {row}, column {column}", { row, column }), onclick: () => reply(`${i}_${j}`) });
-    const { values, right, are_shares: areShares } = judged.truth, most = areShares ? 1 : Math.max(...values.flat().map((value) => Math.abs(value?.[0] ?? 0)));
+    const { values, right, are_shares: areShares } = judged.truth, max = areShares ? 1 : Math.max(...values.flat().map((value) => Math.abs(value?.[0] ?? 0)));
     const isRight = right[0] === i && right[1] === j, isYours = judged.reply === `${i}_${j}`, [value, written] = values[i][j];
-    const made = marked(make("span", { className: "cell", title: written }, isRight ? "✓" : isYours ? "•" : ""), isRight, isYours);
-    made.style.setProperty("--share", String(Math.max(0, value) / (most || 1)));
-    return made;
+    const node = markOption(make("span", { className: "cell", title: written }, isRight ? "✓" : isYours ? "•" : ""), isRight, isYours);
+    node.style.setProperty("--share", String(Math.max(0, value) / (max || 1)));
+    return node;
   }
 }
 
-const STEPS = 200; // of the slider
+const SLIDER_STEPS = 200;
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askNumber({ lowest, highest, is_count: isCount }, judged, reply) {
-  if (judged) return [track(judged)];
-  const step = isCount ? 1 : (highest - lowest) / STEPS, text = () => (isCount ? input.value : short(+input.value, highest - lowest));
+  if (judged) return [resultTrack(judged)];
+  const step = isCount ? 1 : (highest - lowest) / SLIDER_STEPS, formatValue = () => (isCount ? input.value : formatWithPrecision(+input.value, highest - lowest));
   const input = make("input", { type: "range", min: String(lowest), max: String(highest), step: String(step), ariaLabel: _("your reply") });
   input.value = String((lowest + highest) / 2);
-  const told = make("output", {}, text());
-  input.addEventListener("input", () => { told.textContent = text(); });
+  const output = make("output", {}, formatValue());
+  input.addEventListener("input", () => { output.textContent = formatValue(); });
   const ends = make("div", { className: "ends", ariaHidden: "true" }, span("", String(lowest)), span("", String(highest)));
-  const line = make("div", { className: "line" }, told, button(_("Reply"), () => reply(told.textContent.replace("−", "-")), { className: "reply" }));
+  const line = make("div", { className: "line" }, output, button(_("Reply"), () => reply(output.textContent.replace("−", "-")), { className: "reply" }));
   return [make("div", { className: "slider" }, input, ends), line];
 }
 
-/** A number with as many places as a slider of some length tells apart. @param {number} value @param {number} length */
-function short(value, length) {
-  const places = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(length))));
-  return value.toFixed(places).replace("-", "−");
+/** Format a number with the decimals that a slider of this range can distinguish. @param {number} value @param {number} length */
+function formatWithPrecision(value, length) {
+  const decimals = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(length))));
+  return value.toFixed(decimals).replace("-", "−");
 }
 
-/** Reply and truth on one track. @param {Judged} judged */
-function track({ truth: { truth, written, yours, within, lowest, highest }, reply, is_right: isRight }) {
-  const given = reply === null ? null : +reply, low = Math.min(lowest, given ?? lowest), high = Math.max(highest, given ?? highest);
-  const place = (value) => `${(100 * (value - low)) / (high - low)}%`;
-  const near = make("i", { className: "near" }), line = make("div", { className: "track" }, near);
-  near.style.left = place(Math.max(low, truth - within));
-  near.style.right = `calc(100% - ${place(Math.min(high, truth + within))})`;
-  const pin = (value, className, words) => {
-    const made = make("span", { className: "pin" }, make("span", { className: "flag" }, words));
-    made.classList.add(className);
-    if (className === "of-visitor") made.classList.toggle("right", Boolean(isRight));
-    made.style.left = place(value);
-    if ((value - low) / (high - low) > 0.5) made.classList.add("to-left");
-    line.append(made);
+/** Draw the reply and the correct value on one track. @param {Judged} judged */
+function resultTrack({ truth: { truth, written, yours, within, lowest, highest }, reply, is_right: isRight }) {
+  const replied = reply === null ? null : +reply, low = Math.min(lowest, replied ?? lowest), high = Math.max(highest, replied ?? highest);
+  const percent = (value) => `${(100 * (value - low)) / (high - low)}%`;
+  const tolerance = make("i", { className: "near" }), line = make("div", { className: "track" }, tolerance);
+  tolerance.style.left = percent(Math.max(low, truth - within));
+  tolerance.style.right = `calc(100% - ${percent(Math.min(high, truth + within))})`;
+  const addPin = (value, className, label) => {
+    const pinNode = make("span", { className: "pin" }, make("span", { className: "flag" }, label));
+    pinNode.classList.add(className);
+    if (className === "of-visitor") pinNode.classList.toggle("right", Boolean(isRight));
+    pinNode.style.left = percent(value);
+    if ((value - low) / (high - low) > 0.5) pinNode.classList.add("to-left");
+    line.append(pinNode);
   };
-  pin(truth, "of-run", `${_("✓ right")}: ${written}`);
-  if (given !== null) pin(given, "of-visitor", `${_("your reply")} ${yours}`);
+  addPin(truth, "of-run", `${_("✓ right")}: ${written}`);
+  if (replied !== null) addPin(replied, "of-visitor", `${_("your reply")} ${yours}`);
   return line;
 }
 
-const WIDTH = 320, HEIGHT = 160, LEFT = 44, BOTTOM = 24, EDGE = 10;
+const WIDTH = 320, HEIGHT = 160, LEFT = 44, BOTTOM = 24, PADDING = 10;
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askCurve({ labels, lowest, highest }, judged, reply) {
   const low = judged?.truth.lowest ?? lowest, high = judged?.truth.highest ?? highest;
-  const x = (i) => LEFT + EDGE + (i * (WIDTH - LEFT - 2 * EDGE)) / (labels.length - 1);
-  const y = (value) => EDGE + ((high - value) * (HEIGHT - BOTTOM - 2 * EDGE)) / (high - low);
-  const valueAt = (at) => Math.max(low, Math.min(high, high - ((at - EDGE) * (high - low)) / (HEIGHT - BOTTOM - 2 * EDGE)));
+  const x = (i) => LEFT + PADDING + (i * (WIDTH - LEFT - 2 * PADDING)) / (labels.length - 1);
+  const y = (value) => PADDING + ((high - value) * (HEIGHT - BOTTOM - 2 * PADDING)) / (high - low);
+  const valueAtY = (coordinate) => Math.max(low, Math.min(high, high - ((coordinate - PADDING) * (high - low)) / (HEIGHT - BOTTOM - 2 * PADDING)));
   const svg = makeSvg("svg", "curve");
   set(svg, { viewBox: `0 0 ${WIDTH} ${HEIGHT}` });
-  const text = (words, at, up, anchor) => {
-    const made = makeSvg("text");
-    made.textContent = words;
-    set(made, { x: at, y: up, "text-anchor": anchor });
-    svg.append(made);
+  const addText = (label, labelX, labelY, anchor) => {
+    const node = makeSvg("text");
+    node.textContent = label;
+    set(node, { x: labelX, y: labelY, "text-anchor": anchor });
+    svg.append(node);
   };
-  const line = (values, className) => {
-    const made = makeSvg("polyline", className);
-    set(made, { points: values.map((value, i) => `${x(i)},${y(value)}`).join(" ") });
-    svg.append(made);
-    return made;
+  const addLine = (values, className) => {
+    const node = makeSvg("polyline", className);
+    set(node, { points: values.map((value, i) => `${x(i)},${y(value)}`).join(" ") });
+    svg.append(node);
+    return node;
   };
-  for (const end of [low, high]) text(short(end, high - low), LEFT - 4, y(end) + 4, "end");
-  labels.forEach((label, i) => text(label, x(i), HEIGHT - 6, "middle"));
+  for (const end of [low, high]) addText(formatWithPrecision(end, high - low), LEFT - 4, y(end) + 4, "end");
+  labels.forEach((label, i) => addText(label, x(i), HEIGHT - 6, "middle"));
   if (judged) {
-    const given = judged.reply?.split("_").map(Number);
+    const replied = judged.reply?.split("_").map(Number);
     set(svg, { role: "img", "aria-label": labels.map((label, i) => `${label}: ${judged.truth.written[i]}`).join(", ") });
-    const colour = (/** @type {Element} */ made) => (made.classList.toggle("right", Boolean(judged.is_right)), made);
-    if (given) colour(line(given, "of-visitor"));
-    line(judged.truth.truth, "of-run");
-    return [svg, make("p", { className: "legend" }, ...(given ? [colour(span("of-visitor", `╌╌ ${_("your reply")}`)), " "] : []), span("of-run", `── ${_("✓ right")}`))];
+    const markCorrectness = (/** @type {Element} */ element) => (element.classList.toggle("right", Boolean(judged.is_right)), element);
+    if (replied) markCorrectness(addLine(replied, "of-visitor"));
+    addLine(judged.truth.truth, "of-run");
+    return [svg, make("p", { className: "legend" }, ...(replied ? [markCorrectness(span("of-visitor", `╌╌ ${_("your reply")}`)), " "] : []), span("of-run", `── ${_("✓ right")}`))];
   }
-  const values = labels.map(() => (low + high) / 2), drawn = line(values, "of-visitor");
+  const values = labels.map(() => (low + high) / 2), replyLine = addLine(values, "of-visitor");
   const points = values.map((_value, i) => {
     const point = makeSvg("circle", "point");
     set(point, { r: 8, cx: x(i), tabindex: 0, role: "slider", "aria-label": labels[i], "aria-valuemin": low, "aria-valuemax": high });
@@ -243,96 +243,96 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
       const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1 }[/** @type {KeyboardEvent} */ (event).key];
       if (!step) return;
       event.preventDefault();
-      place(i, Math.max(low, Math.min(high, values[i] + (step * (high - low)) / 20)));
+      setValue(i, Math.max(low, Math.min(high, values[i] + (step * (high - low)) / 20)));
     });
     svg.append(point);
     return point;
   });
-  function place(i, value) {
+  function setValue(i, value) {
     values[i] = value;
-    set(points[i], { cy: y(value), "aria-valuenow": short(value, high - low) });
-    set(drawn, { points: values.map((one, j) => `${x(j)},${y(one)}`).join(" ") });
+    set(points[i], { cy: y(value), "aria-valuenow": formatWithPrecision(value, high - low) });
+    set(replyLine, { points: values.map((other, j) => `${x(j)},${y(other)}`).join(" ") });
   }
-  values.forEach((value, i) => place(i, value));
-  const follow = (/** @type {PointerEvent} */ event) => {
+  values.forEach((value, i) => setValue(i, value));
+  const moveNearestPoint = (/** @type {PointerEvent} */ event) => {
     if (!event.buttons && event.type !== "pointerdown") return;
     const box = svg.getBoundingClientRect(), scale = WIDTH / box.width, at = (event.clientX - box.left) * scale;
     const nearest = labels.map((_label, i) => Math.abs(x(i) - at)).reduce((best, off, i, all) => (off < all[best] ? i : best), 0);
-    place(nearest, valueAt((event.clientY - box.top) * scale));
+    setValue(nearest, valueAtY((event.clientY - box.top) * scale));
   };
-  svg.addEventListener("pointerdown", follow);
-  svg.addEventListener("pointermove", follow);
-  const given = () => reply(values.map((value) => short(value, high - low).replace("−", "-")).join("_"));
-  return [make("p", { className: "legend" }, _("Drag the points, or move them with the arrow keys.")), svg, button(_("Reply"), given, { className: "reply" })];
+  svg.addEventListener("pointerdown", moveNearestPoint);
+  svg.addEventListener("pointermove", moveNearestPoint);
+  const sendCurve = () => reply(values.map((value) => formatWithPrecision(value, high - low).replace("−", "-")).join("_"));
+  return [make("p", { className: "legend" }, _("Drag the points, or move them with the arrow keys.")), svg, button(_("Reply"), sendCurve, { className: "reply" })];
 }
 
-const MOST = 1e12; // that a reply may be (lessons/questions.py)
+const MAX_REPLY_NUMBER = 1e12; // the limit of lessons/questions.py
 
-/** @type {Ask} */
+/** @type {QuestionRenderer} */
 function askBlanks({ rows }, judged, reply) {
-  const given = judged?.reply?.split("_") ?? [];
-  let blank = 0;
+  const replied = judged?.reply?.split("_") ?? [];
+  let blankCount = 0;
   const boxes = [];
-  const table = make("table", { className: "working" }, ...rows.map(({ says, value }) => {
-    const line = make("tr", {}, make("th", { scope: "row" }, says));
+  const table = make("table", { className: "working" }, ...rows.map(({ says: label, value }) => {
+    const row = make("tr", {}, make("th", { scope: "row" }, label));
     if (value !== null) {
-      line.append(make("td", {}, value));
-      return line;
+      row.append(make("td", {}, value));
+      return row;
     }
-    const i = blank++;
+    const i = blankCount++;
     if (judged) {
       const isRight = judged.truth.are_right?.[i];
-      const yours = given[i] === undefined ? [] : [span(isRight ? "says-yours right" : "says-yours wrong", `${isRight ? "✓" : "✗"} ${given[i].replace("-", "−")}`), " "];
-      line.append(make("td", {}, ...yours, span("says-right", judged.truth.truth[i])));
+      const yours = replied[i] === undefined ? [] : [span(isRight ? "says-yours right" : "says-yours wrong", `${isRight ? "✓" : "✗"} ${replied[i].replace("-", "−")}`), " "];
+      row.append(make("td", {}, ...yours, span("says-right", judged.truth.truth[i])));
     } else {
-      const box = make("input", { inputMode: "decimal", autocomplete: "off", size: 8, ariaLabel: says });
+      const box = make("input", { inputMode: "decimal", autocomplete: "off", size: 8, ariaLabel: label });
       boxes.push(box);
-      line.append(make("td", {}, box));
+      row.append(make("td", {}, box));
     }
-    return line;
+    return row;
   }));
   if (!boxes.length) return [make("div", { className: "scrolls" }, table)];
   const refusal = make("p", { className: "wrong", role: "alert" });
   const form = make("form", {}, make("div", { className: "scrolls" }, table), refusal, make("button", { type: "submit", className: "reply" }, _("Reply")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const wrong = boxes.find((box) => numberOf(box.value) === null), written = wrong?.value.trim();
-    refusal.textContent = !wrong ? "" : written ? _("“{reply}” is no number: write one, such as 0.25.", { reply: written }) : _("A blank is empty: write a number into each.");
-    if (wrong) return wrong.focus();
-    reply(boxes.map((box) => String(numberOf(box.value))).join("_"));
+    const invalidBox = boxes.find((box) => parseNumber(box.value) === null), text = invalidBox?.value.trim();
+    refusal.textContent = !invalidBox ? "" : text ? _("“{reply}” is no number: write one, such as 0.25.", { reply: text }) : _("A blank is empty: write a number into each.");
+    if (invalidBox) return invalidBox.focus();
+    reply(boxes.map((box) => String(parseNumber(box.value))).join("_"));
   });
   return [form];
 }
 
-/** The number in a reply; null where it is none. @param {string} text */
-export function numberOf(text) {
-  const written = text.trim().replace("−", "-").replace(",", ".");
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(written) && Math.abs(+written) < MOST ? +written : null;
+/** Parse a reply as a number; null if it is none. @param {string} text */
+export function parseNumber(text) {
+  const normalized = text.trim().replace("−", "-").replace(",", ".");
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(normalized) && Math.abs(+normalized) < MAX_REPLY_NUMBER ? +normalized : null;
 }
 
-// A lesson's question, and afterwards the reply and the truth in the same picture.
+// A lesson's question; after the reply, the same figure shows the reply and the correct answer.
 
 /** @typedef {{ is_right: boolean | null, words: string, truth: Record<string, any>, reply: string | null }} Judged */
 /**
- * Makes the nodes of a question: to be replied to, or with the reply and the truth.
- * @typedef {(asked: Record<string, any>, judged: Judged | undefined, reply: (reply: string) => void) => Node[]} Ask
+ * Renders a question: with inputs, or, once judged, with the reply and the correct answer.
+ * @typedef {(question: Record<string, any>, judged: Judged | undefined, reply: (reply: string) => void) => Node[]} QuestionRenderer
  */
 
-/** @type {Record<string, Ask>} */
-const ASKS = { choice: askChoice, token: askToken, cell: askCell, number: askNumber, curve: askCurve, blanks: askBlanks };
+/** @type {Record<string, QuestionRenderer>} */
+const QUESTION_RENDERERS = { choice: askChoice, token: askToken, cell: askCell, number: askNumber, curve: askCurve, blanks: askBlanks };
 
-/** @param {Record<string, any>} asked @param {Judged | undefined} judged */
-function questionNodes(asked, judged) {
-  const nodes = [make("p", { className: "words" }, asked.words), ...ASKS[asked.kind](asked, judged, sendReply)];
-  if (asked.is_example) return nodes;
+/** Render a question with its buttons. @param {Record<string, any>} question @param {Judged | undefined} judged */
+function renderQuestion(question, judged) {
+  const nodes = [make("p", { className: "words" }, question.words), ...QUESTION_RENDERERS[question.kind](question, judged, sendReply)];
+  if (question.is_example) return nodes;
   if (judged) return [...nodes, button(_("Ask me again"), forgetReply, { className: "quiet" })];
   return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
-const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
+const TARGET_CLASS = "pointed-out", MAX_FRAMES = 600; // animation frames to wait for a figure
 
-/** What of the page a step leaves in sight: one figure, the tokens, the next token, what is above a view's figures, or, for a task without a prompt or in another view, all. */
-function subjectOf({ target = "", task, view }) {
+/** Return the part of the page that a step shows: one figure, the tokens, the next token, the controls above a view's figures, or the whole page for a task in another view or without a prompt. */
+function visibleSubject({ target = "", task, view }) {
   if (view !== state.view || (task && target !== "prompt") || (target === "prompt" && !task)) return "page";
   if (target === "prompt") return view === "tokens" ? "strip" : "answer";
   if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
@@ -340,9 +340,9 @@ function subjectOf({ target = "", task, view }) {
   return !target || target === "series" || target.endsWith("-what-ifs") ? "view" : "figure";
 }
 
-/** Has the page leave that in sight; with the buttons that a telephone has at the bottom for a step that writes, or in another view. @param {{ target?: string, task: any, view: any }} step */
-function leaveInSight(step) {
-  document.body.dataset.lessonOn = subjectOf(step);
+/** Show that part alone. On a phone the buttons at the bottom stay for a step that generates text, or in another view. @param {{ target?: string, task: any, view: any }} step */
+function showSubject(step) {
+  document.body.dataset.lessonOn = visibleSubject(step);
   document.body.classList.toggle("lesson-types", step.target === "prompt");
   document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
 }
@@ -351,54 +351,54 @@ function leaveInSight(step) {
 export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
   const back = /** @type {HTMLButtonElement} */ (find(column, ".back")), next = find(column, ".next");
-  const drawn = new Map(); // part of the column -> what is drawn there, as text
-  let content = null, place = "", isAtEnd = false;
+  const partData = new Map(); // selector of a part of the column -> its data as JSON
+  let content = null, currentStep = "", isAtEnd = false;
 
-  function show(given) {
-    const here = `${given.name} ${given.step}`, isNew = here !== place, isAnswered = !isNew && given.judged && !content?.judged;
-    content = given;
-    place = here;
+  function show(step) {
+    const stepKey = `${step.name} ${step.step}`, isNew = stepKey !== currentStep, isAnswered = !isNew && step.judged && !content?.judged;
+    content = step;
+    currentStep = stepKey;
     if (isAtEnd && !isNew) return;
     isAtEnd = false;
     column.classList.remove("at-end");
-    cover(given.hides);
-    column.classList.toggle("covers", Boolean(given.hides && (!given.target || given.hides.ids.includes(given.target)))); // the question has the room of its figure
-    leaveInSight(given);
-    say(heading, given.heading ?? "");
-    say(find(column, ".of"), given.steps ? _("{title} · {step} of {steps}", { title: given.title, step: given.step, steps: given.steps }) : "");
-    say(find(column, ".note"), given.note ?? "");
-    say(find(column, ".against"), given.step === 1 ? _("You may think that {belief}. It is not so.", { belief: given.against }) : "");
-    part(".before", given.before, prose, []);
-    part(".question", [given.question, given.judged?.truth, given.judged?.reply, given.missing, given.problem], () => asked(given));
-    part(".verdict", [given.judged?.is_right, given.judged?.words, given.task], () => verdict(given));
-    part(".after", given.after, prose, []);
-    back.disabled = !(given.step > 1);
-    const isSkipped = given.question && !given.question.is_example && !given.judged;
-    next.textContent = given.step === given.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
+    coverAnswers(step.hides);
+    column.classList.toggle("covers", Boolean(step.hides && (!step.target || step.hides.ids.includes(step.target)))); // the question takes the space of its covered figure
+    showSubject(step);
+    setText(heading, step.heading ?? "");
+    setText(find(column, ".of"), step.steps ? _("{title} · {step} of {steps}", { title: step.title, step: step.step, steps: step.steps }) : "");
+    setText(find(column, ".note"), step.note ?? "");
+    setText(find(column, ".against"), step.step === 1 ? _("You may think that {belief}. It is not so.", { belief: step.against }) : "");
+    updatePart(".before", step.before, renderBlocks, []);
+    updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
+    updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
+    updatePart(".after", step.after, renderBlocks, []);
+    back.disabled = !(step.step > 1);
+    const isSkipped = step.question && !step.question.is_example && !step.judged;
+    next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
     next.classList.toggle("skips", Boolean(isSkipped));
-    if (isNew) arrive(given.target);
-    if (isAnswered) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // below a telephone's fold
-    notifyLessonStep(given);
+    if (isNew) startStep(step.target);
+    if (isAnswered) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // on a phone it is below the visible area
+    notifyLessonStep(step);
     countDraw(column);
   }
 
-  /** After the last step: that it is done, what it was against, and the next lesson. */
+  /** Show the end of the lesson: the misconception that it corrects, and the next lesson. */
   async function close() {
     isAtEnd = true;
     finishLesson();
     column.classList.add("at-end");
     const { name, title, against, steps } = content;
-    say(heading, _("Done: {title}", { title }));
-    for (const selector of [".against", ".note"]) say(find(column, selector), "");
-    for (const selector of [".question", ".verdict", ".after"]) part(selector, null, () => [], []);
-    const told = [ngettext("You went through its {count} step.", "You went through all {count} steps.", steps), ...(against ? [_("You may have thought that {belief}. You have seen that it is not so.", { belief: against })] : [])];
-    part(".before", ["done", name], () => told.map((text) => make("p", {}, text)));
+    setText(heading, _("Done: {title}", { title }));
+    for (const selector of [".against", ".note"]) setText(find(column, selector), "");
+    for (const selector of [".question", ".verdict", ".after"]) updatePart(selector, null, () => [], []);
+    const sentences = [ngettext("You went through its {count} step.", "You went through all {count} steps.", steps), ...(against ? [_("You may have thought that {belief}. You have seen that it is not so.", { belief: against })] : [])];
+    updatePart(".before", ["done", name], () => sentences.map((text) => make("p", {}, text)));
     next.textContent = _("Close");
     back.disabled = false;
     heading.focus({ preventScroll: true });
-    const all = await call("listed_lessons", [state]), following = all.slice(all.findIndex((one) => one.name === name) + 1).find(({ needs }) => !needs);
-    if (!isAtEnd || !following) return;
-    part(".after", ["next", following.name], () => [make("p", {}, _("The next lesson:")), button(following.title, () => goToStep(following.name, lessonPositions()[following.name]?.step ?? 1), { className: "reply" })]);
+    const allLessons = await call("listed_lessons", [state]), nextLesson = allLessons.slice(allLessons.findIndex((other) => other.name === name) + 1).find(({ needs }) => !needs);
+    if (!isAtEnd || !nextLesson) return;
+    updatePart(".after", ["next", nextLesson.name], () => [make("p", {}, _("The next lesson:")), button(nextLesson.title, () => goToStep(nextLesson.name, lessonPositions()[nextLesson.name]?.step ?? 1), { className: "reply" })]);
   }
 
   function reopen() {
@@ -406,24 +406,24 @@ export function lesson(element) {
     show(content);
   }
 
-  // What is drawn as it was stays, so that the keyboard's place does.
-  function part(selector, data, make, otherwise) {
-    const text = JSON.stringify(data ?? null);
-    if (drawn.get(selector) === text) return;
-    drawn.set(selector, text);
-    find(column, selector).replaceChildren(...make(data ?? otherwise));
+  // Replace a part only if its data changed, so that the keyboard focus stays.
+  function updatePart(selector, data, render, fallback) {
+    const json = JSON.stringify(data ?? null);
+    if (partData.get(selector) === json) return;
+    partData.set(selector, json);
+    find(column, selector).replaceChildren(...render(data ?? fallback));
   }
 
-  function asked({ question, judged, missing, problem }) {
+  function renderQuestionPart({ question, judged, missing, problem }) {
     if (missing) {
       const offer = button(_("Go through it with {model}", { model: missing.offered }), () => goToStep(content.name, content.step, missing.offered), { className: "reply" });
       return [make("p", {}, missing.words), offer];
     }
     if (problem) return [make("p", {}, problem)];
-    return question ? questionNodes(question, judged) : [];
+    return question ? renderQuestion(question, judged) : [];
   }
 
-  function verdict({ judged, task }) {
+  function renderVerdict({ judged, task }) {
     if (task) return [make("p", { className: task.is_done ? "right" : "open" }, task.is_done ? `✓ ${task.words}` : task.words)];
     if (!judged?.words) return [];
     const { is_right: isRight, words } = judged;
@@ -431,40 +431,40 @@ export function lesson(element) {
     return [make("p", { className: isRight ? "right" : "wrong" }, make("strong", {}, isRight ? _("✓ Right, well done.") : _("✗ Not quite.")), ` ${words}`)];
   }
 
-  function arrive(target) {
-    pointAtNothing();
+  function startStep(target) {
+    clearHighlight();
     find(column, ".told").scrollTop = 0;
-    scrollTo(0, 0); // where the step before was read
+    scrollTo(0, 0); // the previous step may have been scrolled
     if (column.contains(document.activeElement)) heading.focus({ preventScroll: true });
-    if (target) pointAt(target, place, FRAMES);
+    if (target) highlightTarget(target, currentStep, MAX_FRAMES);
   }
 
-  // Its tab may be about to open. @param {string} id @param {string} here the step that points @param {number} frames to wait
-  function pointAt(id, here, frames) {
-    const picture = document.getElementById(id);
-    if (here !== place || !frames) return;
-    if (!picture) return requestAnimationFrame(() => pointAt(id, here, frames - 1));
-    picture.classList.add(POINTED_OUT);
-    if (picture.closest(".panels")) reveal(id);
-    else picture.scrollIntoView({ block: "nearest" });
+  /** Highlight a figure; wait for it, as its tab may still be opening. @param {string} id @param {string} stepKey the step that asks for it @param {number} framesLeft */
+  function highlightTarget(id, stepKey, framesLeft) {
+    const figure = document.getElementById(id);
+    if (stepKey !== currentStep || !framesLeft) return;
+    if (!figure) return requestAnimationFrame(() => highlightTarget(id, stepKey, framesLeft - 1));
+    figure.classList.add(TARGET_CLASS);
+    if (figure.closest(".panels")) scrollToFigure(id);
+    else figure.scrollIntoView({ block: "nearest" });
   }
 
-  function pointAtNothing() {
-    for (const former of findAll(document, `.${POINTED_OUT}`)) former.classList.remove(POINTED_OUT);
+  function clearHighlight() {
+    for (const former of findAll(document, `.${TARGET_CLASS}`)) former.classList.remove(TARGET_CLASS);
   }
 
-  function follow() {
+  function updateOpen() {
     const isOpen = Boolean(state.lesson);
-    if (isOpen && content) leaveInSight(content);
+    if (isOpen && content) showSubject(content);
     if (isOpen !== column.hidden) return;
     column.hidden = !isOpen;
     isAtEnd = false;
     document.body.classList.toggle("in-lesson", isOpen);
-    window.dispatchEvent(new Event("resize")); // pictures have more room, or less
+    window.dispatchEvent(new Event("resize")); // figures have more room, or less
     if (isOpen) return;
-    cover(null);
-    place = "";
-    pointAtNothing();
+    coverAnswers(null);
+    currentStep = "";
+    clearHighlight();
   }
 
   back.addEventListener("click", () => (isAtEnd ? reopen() : goToStep(state.lesson, content.step - 1)));
@@ -478,27 +478,27 @@ export function lesson(element) {
     fold.ariaExpanded = String(fold.ariaExpanded !== "true");
     document.body.classList.toggle("lesson-folded", fold.ariaExpanded !== "true");
   });
-  onState(element, follow);
+  onState(element, updateOpen);
   onContent(element, show);
-  follow();
+  updateOpen();
 }
 
-/** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string, needs?: string }} Listed needs: what has to be there first */
+/** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string, needs?: string }} ListedLesson needs: the model that the lesson requires, if it is not loaded */
 
 /** @param {HTMLElement} element */
 export function lessons(element) {
   const open = find(element, ".open"), list = find(element, ".list");
-  /** @type {Promise<Listed[]> | null} */
-  let listed = null;
+  /** @type {Promise<ListedLesson[]> | null} */
+  let lessonList = null;
 
   async function fill() {
-    listed ??= call("listed_lessons", [state]);
+    lessonList ??= call("listed_lessons", [state]);
     try {
-      const found = await listed, left = lessonPositions();
-      find(list, ".all").replaceChildren(...found.map((lesson, i) => row(lesson, left[lesson.name], !i)));
+      const allLessons = await lessonList, positions = lessonPositions();
+      find(list, ".all").replaceChildren(...allLessons.map((lesson, i) => row(lesson, positions[lesson.name], !i)));
     } catch (error) {
-      listed = null;
-      if (error instanceof Refused) reportBroken(error);
+      lessonList = null;
+      if (error instanceof Refused) reportFailure(error);
       return false;
     }
   }
@@ -511,24 +511,24 @@ export function lessons(element) {
     find(details, "summary").focus({ preventScroll: true });
   });
 
-  /** @param {Listed} lesson @param {{ step: number, isDone?: boolean } | undefined} left @param {boolean} isFirst */
-  function row({ name, title, audience, minutes, steps, needs }, left, isFirst) {
-    const count = ngettext("{count} step", "{count} steps", steps); // outside of `_`, within which no message is extracted
+  /** @param {ListedLesson} lesson @param {{ step: number, isDone?: boolean } | undefined} position @param {boolean} isFirst */
+  function row({ name, title, audience, minutes, steps, needs }, position, isFirst) {
+    const count = ngettext("{count} step", "{count} steps", steps); // outside of `_`, as messages inside its arguments are not extracted
     const length = _("{minutes} min, {steps}", { minutes, steps: count });
-    const made = make("button", { type: "button", className: "one" }, span("title", left?.isDone ? `✓ ${title}` : title), span("length", length), span("audience", _("For {audience}", { audience })));
-    if (needs) made.append(span("audience", needs));
-    else if (left && left.step > 1) made.append(span("left", _("go on with step {step}", { step: left.step })));
-    else if (left?.isDone) made.append(span("left", _("done")));
-    else if (isFirst) made.append(span("left", _("Start here")));
-    made.addEventListener("click", () => {
+    const rowButton = make("button", { type: "button", className: "one" }, span("title", position?.isDone ? `✓ ${title}` : title), span("length", length), span("audience", _("For {audience}", { audience })));
+    if (needs) rowButton.append(span("audience", needs));
+    else if (position && position.step > 1) rowButton.append(span("left", _("go on with step {step}", { step: position.step })));
+    else if (position?.isDone) rowButton.append(span("left", _("done")));
+    else if (isFirst) rowButton.append(span("left", _("Start here")));
+    rowButton.addEventListener("click", () => {
       hide();
-      goToStep(name, Math.min(left?.step ?? 1, steps));
+      goToStep(name, Math.min(position?.step ?? 1, steps));
     });
-    return made;
+    return rowButton;
   }
 
   const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
-  rove(list, {
+  addRovingFocus(list, {
     at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),

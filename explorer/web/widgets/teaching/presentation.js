@@ -1,119 +1,118 @@
 // @ts-check
-// The page on the whole screen, for a class: one picture or one step of a lesson after another, with notes in a second
-// window; and the list of saved slides.
-import { makeMove, pick } from "../../static/page_actions.js";
-import { figureInSight, unfold } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isElsewhere, make, say, span } from "../../static/dom.js";
-import { download, shownLessonStep, MOST_LINK } from "../../static/history.js";
+// Presentation mode: figures, lesson steps or saved slides one at a time on the whole screen, with speaker notes in a
+// second window; and the menu of saved slides.
+import { makeMove, select } from "../../static/page_actions.js";
+import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
+import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
+import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
-import { awaitsReplies, repliedNow, replyLines } from "./class_session.js";
+import { isAwaitingReplies, replyCountText, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
-import { added, slideQuery, storeSlides, storedSlides, lessonDeck, linkOf, stageCommand, MOST, onSlidesReceived, figuresDeck, makeSlide, nameOfView, slidesDeck, slidesInLink, reordered } from "./presentation_pages.js";
+import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Slide} Slide */
 
-// That the page is presented, and what is to be: widgets ask, the stage (widgets/stage) does.
+// Widgets request a presentation by an event, and the stage below handles it.
 
-const told = new EventTarget();
+const presentEvents = new EventTarget();
 
 /**
- * Something to go through on the stage: slides, or nothing for what the page has to show.
- * @typedef {{ slides?: import("./presentation_pages.js").Slide[], at?: number }} Wanted
+ * Slides to present; without any, the lesson or the figures of the open view.
+ * @typedef {{ slides?: import("./presentation_pages.js").Slide[], at?: number }} PresentationRequest
  */
 
-/** Has the stage begin. @param {Wanted} [wanted] */
-export const present = (wanted = {}) => void told.dispatchEvent(new CustomEvent("present", { detail: wanted }));
+/** Start a presentation. @param {PresentationRequest} [request] */
+export const present = (request = {}) => void presentEvents.dispatchEvent(new CustomEvent("present", { detail: request }));
 
-/** Calls `begin` whenever the page is to be presented. @param {(wanted: Wanted) => void} begin */
-const onPresent = (begin) => told.addEventListener("present", (event) => begin(/** @type {CustomEvent} */ (event).detail));
+/** Call `callback` on each request for a presentation. @param {(request: PresentationRequest) => void} callback */
+const onPresent = (callback) => presentEvents.addEventListener("present", (event) => callback(/** @type {CustomEvent} */ (event).detail));
 
-// How large things are on the stage.
+// Sizes on the stage.
 
-const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
-const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
-const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is that of two lines
-const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
-const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
-const STACKED = { width: 1100, share: 0.3 }; // pixels of a screen on which few words stand above their figure; of its height that they may take
-const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
+const MIN_LETTER_PX = 20; // font size of the smallest letters in a figure and in a lesson's text
+const PAGE_LETTER_PX = { figure: 10, words: 15 }; // font sizes on the normal page; page.css enlarges a lesson's smaller ones to this
+const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of two lines
+const BAR_HEIGHT = 60, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
+const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
+const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
+const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
 
 /**
- * The room of the picture, and by how much it is enlarged.
+ * Return the position and size of the figure, and the scale by which it is enlarged.
  * @param {{ width: number, height: number }} screen
- * @param {number} head the height of what stands above
- * @param {boolean} hasWords whether a lesson's words stand at the left
- * @param {boolean} [areMany] whether they need more than their usual room
+ * @param {number} headHeight
+ * @param {boolean} hasWords whether a lesson's text stands at the left
+ * @param {boolean} [isWide] whether that text gets the larger share of the width
  * @returns {Room}
  */
-export function figureRoom(screen, head, hasWords, areMany = false) {
-  const left = (hasWords ? Math.round(screen.width * SHARES[+areMany]) : 0) + MARGIN;
-  const width = screen.width - left - MARGIN, height = screen.height - head - BAR;
-  const least = Math.min(LEAST_TYPE / SMALLEST.picture, screen.width / NATURAL.phone); // a telephone is held close
-  const scale = Math.max(least, Math.min(width / NATURAL.width, height / NATURAL.height));
-  return { left, top: head, width, height, scale };
+export function figureRoom(screen, headHeight, hasWords, isWide = false) {
+  const left = (hasWords ? Math.round(screen.width * TEXT_WIDTH_SHARES[+isWide]) : 0) + MARGIN;
+  const width = screen.width - left - MARGIN, height = screen.height - headHeight - BAR_HEIGHT;
+  const minScale = Math.min(MIN_LETTER_PX / PAGE_LETTER_PX.figure, screen.width / NATURAL_SIZE.phone); // a phone is held close
+  const scale = Math.max(minScale, Math.min(width / NATURAL_SIZE.width, height / NATURAL_SIZE.height));
+  return { left, top: headHeight, width, height, scale };
 }
 
 /**
- * How large a map's letters are drawn, which grows and shrinks with its room, and whether not all of them fit then, or hardly any.
+ * Return the font size of a map's labels, which scale with the map, and whether not all labels fit (crowded) or hardly any (tight).
  * @param {Room} room
  */
-const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < CROWDED, isTight: width < TIGHT });
+const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < MAX_CROWDED_WIDTH, isTight: width < MAX_TIGHT_WIDTH });
 
 /**
- * The room of a lesson's words, and by how much they may be enlarged, the most first: what has no room is less, down to
- * letters of 20 pixels.
+ * Return the position and size of a lesson's text, and the scales to try, largest first, down to letters of 20 pixels.
  * @param {{ width: number, height: number }} screen
- * @param {number} head
+ * @param {number} headHeight
  * @param {boolean} isAlone
- * @param {boolean} [areMany]
+ * @param {boolean} [isWide]
  * @returns {Room & { scales: number[] }}
  */
-export function textRoom(screen, head, isAlone, areMany = false) {
-  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * SHARES[+areMany]), height = screen.height - head - BAR;
-  const least = LEAST_TYPE / SMALLEST.words, most = Math.max(least, Math.min(2.4, width / NATURAL.words));
-  const scales = [most, (2 * most + least) / 3, (most + 2 * least) / 3, least];
-  return { left: isAlone ? MARGIN : 0, top: head, width, height, scale: most, scales };
+export function textRoom(screen, headHeight, isAlone, isWide = false) {
+  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[+isWide]), height = screen.height - headHeight - BAR_HEIGHT;
+  const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(2.4, width / NATURAL_SIZE.words));
+  const scales = [maxScale, (2 * maxScale + minScale) / 3, (maxScale + 2 * minScale) / 3, minScale];
+  return { left: isAlone ? MARGIN : 0, top: headHeight, width, height, scale: maxScale, scales };
 }
 
-// What is on the stage: the picture in its place, and how large it and a lesson's words are.
+// Placing the figure and a lesson's text on the stage.
 
 const PRESENTED = "presented";
-let waiting = 0; // until a picture is there
+let pendingFrame = 0; // animation frame that waits for a figure
 /** @type {MutationObserver | null} */
-let redrawn = null; // of the picture that is shown
+let figureObserver = null;
 
-/** Takes a picture to the screen, whose tab may be about to open. @param {string} id "" for none @param {() => void} [drawn] is called whenever it is drawn @param {number} [frames] to wait */
-function place(id, drawn = () => {}, frames = 600) {
-  cancelAnimationFrame(waiting);
-  const picture = id && document.getElementById(id);
-  for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
+/** Enlarge a figure, waiting for it as its tab may still be opening. @param {string} id "" for none @param {() => void} [onDraw] called on each redraw @param {number} [framesLeft] */
+function enlargeFigure(id, onDraw = () => {}, framesLeft = 600) {
+  cancelAnimationFrame(pendingFrame);
+  const figure = id && document.getElementById(id);
+  for (const former of findAll(document, `.${PRESENTED}`)) if (former !== figure) former.classList.remove(PRESENTED);
   if (!id) return;
-  unfold(id);
-  if (picture?.classList.contains("folded") || (!picture?.clientWidth && !picture?.querySelector("[data-draws]"))) {
-    if (frames) waiting = requestAnimationFrame(() => place(id, drawn, frames - 1));
+  unfoldFigure(id);
+  if (figure?.classList.contains("folded") || (!figure?.clientWidth && !figure?.querySelector("[data-draws]"))) {
+    if (framesLeft) pendingFrame = requestAnimationFrame(() => enlargeFigure(id, onDraw, framesLeft - 1));
     return;
   }
-  picture.classList.add(PRESENTED);
-  redrawn?.disconnect();
-  redrawn = new MutationObserver(([{ target }]) => {
+  figure.classList.add(PRESENTED);
+  figureObserver?.disconnect();
+  figureObserver = new MutationObserver(([{ target }]) => {
     shortenCells(/** @type {HTMLElement} */ (target));
-    drawn();
+    onDraw();
   });
-  redrawn.observe(picture, { subtree: true, attributeFilter: ["data-draws"] });
+  figureObserver.observe(figure, { subtree: true, attributeFilter: ["data-draws"] });
   window.dispatchEvent(new Event("resize"));
 }
 
-/** Gives numbers in a heatmap's cells as few digits, and words as few letters, as the cells have room for. @param {HTMLElement} plot */
+/** Shorten numbers and words in a heatmap's cells until they fit. @param {HTMLElement} plot */
 function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
   const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
   const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
-  const room = Math.min(...gaps.filter((gap) => gap > LEAST_TYPE)) - 2; // less lies between the middles of a column's numbers
+  const room = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
   for (const label of labels) {
     const value = Number(label.textContent.replaceAll("−", "-"));
     for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > room; digits--)
@@ -124,37 +123,37 @@ function shortenCells(plot) {
 }
 
 /**
- * Says where all stands, and how large it is (page.css).
+ * Set the positions and sizes that page.css reads as custom properties.
  * @param {HTMLElement} head
- * @param {Shown} shown
- * @param {boolean} [areMany] whether the words need more than their usual room
+ * @param {DeckPage} deckPage
+ * @param {boolean} [isWide] whether the text gets the larger share of the width
  */
-function layOut(head, shown, areMany = false) {
-  const { page, picture } = shown, screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-  const above = page && picture ? heightAbove(screen, height) : 0; // of few words on a narrow screen: the figure has its whole width
-  const room = figureRoom(screen, height + above, Boolean(page) && !above, areMany);
-  const words = above ? { ...textRoom(screen, height, true), left: 0, width: screen.width, height: above, scales: [LEAST_TYPE / SMALLEST.words] } : textRoom(screen, height, !picture, areMany);
+function layOut(head, deckPage, isWide = false) {
+  const { page: lessonPage, figure } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
+  const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
+  const room = figureRoom(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
+  const textBox = heightAboveFigure ? { ...textRoom(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : textRoom(screen, headHeight, !figure, isWide);
   for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
-  for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
-  const letters = lettersOfMap(room);
+  for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
+  const letters = mapLetters(room);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
-  if (page && !fit(words.scales) && picture && !above && !areMany) layOut(head, shown, true);
+  if (lessonPage && !fitText(textBox.scales) && figure && !heightAboveFigure && !isWide) layOut(head, deckPage, true);
 }
 
-/** The height that a lesson's words need above their figure; 0 where they have too many for it, or a wide screen has room beside it. @param {{ width: number, height: number }} screen @param {number} head */
-function heightAbove(screen, head) {
-  if (screen.width > STACKED.width) return 0;
-  const { style } = document.body, told = find(document, "#lesson .lesson .told"), scale = LEAST_TYPE / SMALLEST.words;
+/** Return the height of a lesson's text above its figure; 0 if it is too long, or the screen is wide enough for it beside the figure. @param {{ width: number, height: number }} screen @param {number} headHeight */
+function textHeightAbove(screen, headHeight) {
+  if (screen.width > STACKED_LAYOUT.width) return 0;
+  const { style } = document.body, text = find(document, "#lesson .lesson .told"), scale = MIN_LETTER_PX / PAGE_LETTER_PX.words;
   style.setProperty("--words-scale", String(scale));
   style.setProperty("--words-width", `${screen.width}px`);
   style.setProperty("--words-height", "0px");
-  const height = Math.ceil(told.scrollHeight * scale);
-  return height <= STACKED.share * (screen.height - head - BAR) ? height : 0;
+  const height = Math.ceil(text.scrollHeight * scale);
+  return height <= STACKED_LAYOUT.share * (screen.height - headHeight - BAR_HEIGHT) ? height : 0;
 }
 
-/** Writes a heading in the largest letters in which it is one line, or else in two. @param {HTMLElement} heading */
+/** Set a heading in the largest letters that fit one line, or else two lines. @param {HTMLElement} heading */
 function fitHeading(heading) {
   for (const size of HEADING_SIZES) {
     heading.style.fontSize = `${size}px`;
@@ -162,273 +161,273 @@ function fitHeading(heading) {
   }
 }
 
-// The largest words that have room; says whether any have.
-function fit(scales) {
-  const column = find(document, "#lesson .lesson"), told = find(column, ".told");
+// Set the largest scale at which the text fits; return whether any does.
+function fitText(scales) {
+  const column = find(document, "#lesson .lesson"), text = find(column, ".told");
   for (const scale of scales) {
     document.body.style.setProperty("--words-scale", String(scale));
-    if (told.scrollHeight <= told.clientHeight + 1) return true;
+    if (text.scrollHeight <= text.clientHeight + 1) return true;
   }
   return false;
 }
 
-// The presenter's own window: notes, and what comes next.
+// The presenter's own window: notes, and the next page.
 
 /** @typedef {{ heading: string, at: string, notes: (Node | string)[], next: (Node | string)[] }} Notes */
 
-/** A window for notes. @param {(event: KeyboardEvent) => void} onKey what a key in it does */
+/** Return functions that open, update and close the notes window. @param {(event: KeyboardEvent) => void} onKey handles its keys */
 function notesWindow(onKey) {
   /** @type {Window | null} */
-  let opened = null;
-  window.addEventListener("pagehide", () => opened?.close());
+  let popup = null;
+  window.addEventListener("pagehide", () => popup?.close());
 
   return {
-    /** Opens it, or brings it to the front; false where the browser does not let it. */
+    /** Open the window, or bring it to the front; return false if the browser blocks it. */
     open() {
-      const isNew = !opened || opened.closed;
-      opened = window.open("", "explorer-notes", "popup,width=720,height=640");
-      if (!opened) return false;
-      opened.focus();
+      const isNew = !popup || popup.closed;
+      popup = window.open("", "explorer-notes", "popup,width=720,height=640");
+      if (!popup) return false;
+      popup.focus();
       if (!isNew) return true;
-      const there = opened.document;
-      there.title = _("Notes");
-      there.documentElement.lang = document.documentElement.lang;
-      there.addEventListener("keydown", onKey);
+      const notesDocument = popup.document;
+      notesDocument.title = _("Notes");
+      notesDocument.documentElement.lang = document.documentElement.lang;
+      notesDocument.addEventListener("keydown", onKey);
       return true;
     },
 
     /** @param {Notes} notes */
     show({ heading, at, notes, next }) {
-      if (!opened || opened.closed) return;
-      const { body } = opened.document, { backgroundColor, color, fontFamily } = getComputedStyle(find(document, "gradio-app"));
+      if (!popup || popup.closed) return;
+      const { body } = popup.document, { backgroundColor, color, fontFamily } = getComputedStyle(find(document, "gradio-app"));
       Object.assign(body.style, { backgroundColor, color, fontFamily, margin: "24px", lineHeight: "1.5", fontSize: "20px", whiteSpace: "pre-line" });
-      const title = make("h1", {}, heading), following = make("h2", {}, _("Next")), place = make("p", { className: "at" }, at);
-      for (const [line, size] of /** @type {[HTMLElement, string][]} */ ([[title, "24px"], [following, "16px"], [place, "16px"]])) line.style.fontSize = size;
-      const after = make("section", { className: "next" }, following, ...next);
-      after.style.borderTop = "solid";
-      body.replaceChildren(place, title, make("section", { className: "notes" }, ...notes), after);
+      const title = make("h1", {}, heading), nextHeading = make("h2", {}, _("Next")), position = make("p", { className: "at" }, at);
+      for (const [line, size] of /** @type {[HTMLElement, string][]} */ ([[title, "24px"], [nextHeading, "16px"], [position, "16px"]])) line.style.fontSize = size;
+      const nextSection = make("section", { className: "next" }, nextHeading, ...next);
+      nextSection.style.borderTop = "solid";
+      body.replaceChildren(position, title, make("section", { className: "notes" }, ...notes), nextSection);
     },
 
-    close() { opened?.close(); },
+    close() { popup?.close(); },
   };
 }
 
 /**
- * What is gone through.
+ * A sequence of pages to present.
  * @typedef {object} Deck
- * @property {(by: number) => void} go on or back; by −∞ to the first, by ∞ to the last
- * @property {() => Shown} shown what is to be seen now
+ * @property {(offset: number) => void} go moves by a number of pages; −∞ leads to the first, ∞ to the last
+ * @property {() => DeckPage} currentPage
  * @property {() => void} [leave]
  */
 /**
- * @typedef {object} Shown
+ * @typedef {object} DeckPage
  * @property {string} heading
- * @property {string} at where that is, as "3 / 9"
- * @property {string} picture element id; "" for none
- * @property {string} [page] of a lesson's step, whose words stand beside the picture, or alone where there is none
- * @property {boolean} [isHeld] whether a class is still replying, so that the answer comes at the next key
+ * @property {string} at position, as "3 / 9"
+ * @property {string} figure element id; "" for none
+ * @property {string} [page] page of a lesson's step, whose text stands beside the figure, or alone without one
+ * @property {boolean} [isHeld] whether the answer waits for a second key press, as a class is still replying
  * @property {boolean} isFirst
  * @property {boolean} isLast
- * @property {string} [problem] in the place of all else
+ * @property {string} [problem] sentence shown instead of the figure
  * @property {(Node | string)[]} notes
  * @property {(Node | string)[]} next
  */
 
-const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
+const IN_FIGURE = ".presented, .lesson"; // elements that handle arrow keys themselves
 const PRESENTING = "presenting";
-const FIELDS = ["layer", "head"]; // that a slide names
-const FOLLOW_MS = 200; // between two looks at the prompt
+const FIELDS = ["layer", "head"]; // fields of the selection that a slide names
+const FOLLOW_MS = 200; // interval of reading the prompt
 
 /** @param {HTMLElement} element */
 export function stage(element) {
-  const box = find(element, ".stage"), head = find(box, "header"), black = find(box, ".blackout"), pointer = find(box, ".pointer");
+  const box = find(element, ".stage"), head = find(box, "header"), blackout = find(box, ".blackout"), pointer = find(box, ".pointer");
   const notes = notesWindow(onKey);
   /** @type {Deck | null} */
   let deck = null;
-  let focused = null; // what had it before
-  let isByTab = false; // whether the Tab key moved the focus last
-  let following = 0; // the prompt's box, which does not say when its text is another
+  let previousFocus = null;
+  let focusMovedByTab = false;
+  let textTimer = 0; // polls the prompt's box, as a script's change of its text fires no event
 
-  function begin(wanted) {
+  function beginPresentation(request) {
     if (deck || !state.checkpoint) return;
-    focused = document.activeElement;
-    const slides = wanted.slides ?? storedSlides();
-    if (shownLessonStep() && !wanted.slides) deck = lessonDeck(show, awaitsReplies);
-    else if (slides.length) deck = slidesDeck(slides, wanted.at ?? 0, show);
+    previousFocus = document.activeElement;
+    const slides = request.slides ?? storedSlides();
+    if (shownLessonStep() && !request.slides) deck = lessonDeck(show, isAwaitingReplies);
+    else if (slides.length) deck = slidesDeck(slides, request.at ?? 0, show);
     else deck = figuresDeck(show);
     document.body.classList.add(PRESENTING);
     box.hidden = false;
-    isByTab = false;
+    focusMovedByTab = false;
     find(box, "h2").focus({ preventScroll: true });
-    following = setInterval(() => say(find(box, ".text"), textOf()), FOLLOW_MS);
+    textTimer = setInterval(() => setText(find(box, ".text"), promptText()), FOLLOW_MS);
     show();
   }
 
-  function leave() {
+  function leavePresentation() {
     if (!deck) return;
     deck.leave?.();
     deck = null;
-    clearInterval(following);
+    clearInterval(textTimer);
     notes.close();
-    blacken(false);
-    say(find(box, ".keys"), "");
+    toggleBlackout(false);
+    setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING);
-    place("");
+    enlargeFigure("");
     delete document.body.dataset.page;
-    window.dispatchEvent(new Event("resize")); // pictures have their own room again
-    if (focused?.isConnected) focused.focus({ preventScroll: true });
+    window.dispatchEvent(new Event("resize")); // figures return to their normal size
+    if (previousFocus?.isConnected) previousFocus.focus({ preventScroll: true });
   }
 
   function show() {
     if (!deck) return;
-    closeTerm(); // its words are not on this page
-    const shown = deck.shown();
-    say(find(box, "h2"), shown.heading);
-    say(find(box, ".text"), textOf());
-    const chosen = chosenIn(shown.picture);
-    say(find(box, ".chosen"), chosen);
-    for (const step of findAll(box, ".head-step")) step.hidden = Boolean(shown.page) || !chosen || !listOf("head");
-    say(find(box, ".problem"), shown.problem ?? "");
-    say(find(box, ".at"), shown.at);
-    disable(".back", shown.isFirst);
-    disable(".next", shown.isLast);
-    document.body.dataset.page = shown.page ?? "";
-    place(shown.problem ? "" : shown.picture, retitle);
-    tellReplies();
+    closeTerm(); // the explained term belongs to the previous page
+    const page = deck.currentPage();
+    setText(find(box, "h2"), page.heading);
+    setText(find(box, ".text"), promptText());
+    const selection = selectionSentence(page.figure);
+    setText(find(box, ".chosen"), selection);
+    for (const step of findAll(box, ".head-step")) step.hidden = Boolean(page.page) || !selection || !selectionList("head");
+    setText(find(box, ".problem"), page.problem ?? "");
+    setText(find(box, ".at"), page.at);
+    setDisabled(".back", page.isFirst);
+    setDisabled(".next", page.isLast);
+    document.body.dataset.page = page.page ?? "";
+    enlargeFigure(page.problem ? "" : page.figure, updateHeading);
+    showReplies();
   }
 
-  // A button that ends leaves the keyboard to the slides.
-  function disable(name, is) {
-    const end = /** @type {HTMLButtonElement} */ (find(box, `nav ${name}`));
-    if (is && document.activeElement === end) find(box, "h2").focus({ preventScroll: true });
-    end.disabled = is;
+  // A disabled button would lose the focus, so the heading takes it.
+  function setDisabled(selector, isDisabled) {
+    const navButton = /** @type {HTMLButtonElement} */ (find(box, `nav ${selector}`));
+    if (isDisabled && document.activeElement === navButton) find(box, "h2").focus({ preventScroll: true });
+    navButton.disabled = isDisabled;
   }
 
-  // A folded figure has its own title once it is drawn.
-  function retitle() {
+  // A folded figure gets its title only when it is drawn.
+  function updateHeading() {
     if (!deck) return;
-    say(find(box, "h2"), deck.shown().heading);
-    lay();
+    setText(find(box, "h2"), deck.currentPage().heading);
+    updateLayout();
   }
 
-  // How many of the class have replied, in the bar and, with what, in the notes.
-  function tellReplies() {
+  // Show the number of replies in the bar, and their counts in the notes.
+  function showReplies() {
     if (!deck) return;
-    const shown = deck.shown();
-    const replied = shown.page === "question" || shown.page === "answer" ? repliedNow() : "";
-    say(find(box, ".replied"), [replied, replied && shown.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
-    lay();
-    notes.show({ ...shown, notes: [...shown.notes, ...replyLines()] });
+    const page = deck.currentPage();
+    const repliesSentence = page.page === "question" || page.page === "answer" ? replyCountText() : "";
+    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
+    updateLayout();
+    notes.show({ ...page, notes: [...page.notes, ...replyLines()] });
   }
 
-  // The layer and the head that a figure may be of.
-  function chosenIn(id) {
-    const picture = document.getElementById(id), tab = picture?.closest(".tabitem");
-    if (!tab || picture.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
+  // Return the figure's layer and head as a sentence; "" if it has none.
+  function selectionSentence(id) {
+    const figure = document.getElementById(id), tab = figure?.closest(".tabitem");
+    if (!tab || figure.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
     const lists = FIELDS.map((field) => find(tab, `label:has(> [data-field=${field}])`)).filter(Boolean);
     return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
   }
 
-  /** The list of the open tab in which a field is chosen. @param {string} field @returns {HTMLSelectElement | null} */
-  const listOf = (field) => document.querySelector(`#view .tabitem:not([hidden]) select[data-field=${field}]`);
+  /** Return the select element of a field in the open tab. @param {string} field @returns {HTMLSelectElement | null} */
+  const selectionList = (field) => document.querySelector(`#view .tabitem:not([hidden]) select[data-field=${field}]`);
 
-  // The head after or before, through all layers.
+  // Select the next or previous head, continuing in the neighbouring layer.
   function stepHead(by) {
-    const layers = listOf("layer")?.length ?? 1, heads = listOf("head")?.length, at = state.layer * heads + state.head + by;
-    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) pick({ layer: Math.floor(at / heads), head: at % heads });
+    const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, at = state.layer * heads + state.head + by;
+    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) select({ layer: Math.floor(at / heads), head: at % heads });
   }
 
-  // The prompt that the picture is of; of two runs those that it shows.
-  function textOf() {
+  // Return the prompt of the figure; when comparing, those of the runs shown.
+  function promptText() {
     const text = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "", b = find(document, "#runs .about")?.textContent;
     return b ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
   }
 
-  function lay() {
+  function updateLayout() {
     if (!deck) return;
     fitHeading(find(head, "h2"));
-    layOut(head, deck.shown());
+    layOut(head, deck.currentPage());
   }
 
-  function blacken(is = black.hidden) {
+  function toggleBlackout(isBlack = blackout.hidden) {
     if (!deck) return;
-    black.hidden = !is;
-    if (is) black.focus();
-    else if (document.activeElement === black || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
+    blackout.hidden = !isBlack;
+    if (isBlack) blackout.focus();
+    else if (document.activeElement === blackout || document.activeElement === document.body) find(box, "h2").focus({ preventScroll: true });
   }
 
-  // How to go on, where the arrow keys do not.
-  function tellKeys() {
-    if (deck) say(find(box, ".keys"), isInPicture(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
+  // Name the key for the next slide while the arrow keys move within a figure.
+  function showKeyHint() {
+    if (deck) setText(find(box, ".keys"), isInFigure(/** @type {HTMLElement} */ (document.activeElement)) ? _("Page ↓: next slide") : "");
   }
 
   function openNotes() {
-    if (!notes.open()) return void say(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
-    tellReplies();
+    if (!notes.open()) return void setText(find(box, ".problem"), _("The browser did not open a second window: allow pop-ups of this page, and press N again."));
+    showReplies();
   }
 
-  /** Whether arrow keys go about in a picture: whoever went there by the Tab key has them; a click on it leaves them to the slides. @param {HTMLElement} target */
-  const isInPicture = (target) => isByTab && Boolean(target.closest?.(IN_PICTURE));
+  /** Return whether arrow keys move within a figure: only if the Tab key moved the focus there, not a click. @param {HTMLElement} target */
+  const isInFigure = (target) => focusMovedByTab && Boolean(target.closest?.(IN_FIGURE));
 
-  // The ring around the pointer was about the slide that is left.
+  // Hide the ring around the pointer, as it pointed at the previous slide.
   function go(by) {
     pointer.hidden = true;
     deck.go(by);
   }
 
-  const ACTS = { next: () => go(1), back: () => go(-1), first: () => go(-Infinity), last: () => go(Infinity), "head-back": () => stepHead(-1), "head-next": () => stepHead(1), black: () => blacken(), leave, notes: openNotes };
+  const COMMANDS = { next: () => go(1), back: () => go(-1), first: () => go(-Infinity), last: () => go(Infinity), "head-back": () => stepHead(-1), "head-next": () => stepHead(1), black: () => toggleBlackout(), leave: leavePresentation, notes: openNotes };
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    if (isElsewhere(event)) {
-      if (deck && event.key === "Escape") leave();
+    if (isKeyForFocus(event)) {
+      if (deck && event.key === "Escape") leavePresentation();
       return;
     }
     if (!deck) {
-      const isCovered = find(document, "#sheet, #walk .walk:not([hidden])");
-      if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
+      const hasDialog = find(document, "#sheet, #walk .walk:not([hidden])");
+      if (event.key.toLowerCase() === "p" && !event.repeat && !hasDialog) event.preventDefault(), present();
       return;
     }
-    if (event.key === "Tab") isByTab = true;
-    const meaning = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
-    const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== black;
-    if (!meaning || (isOnControl && event.key === " ")) return;
-    if (event.key.startsWith("Arrow") && isInPicture(target)) return;
+    if (event.key === "Tab") focusMovedByTab = true;
+    const command = stageCommand(event.key), target = /** @type {HTMLElement} */ (event.target);
+    const isOnControl = "matches" in target && target.matches("button, a, input, summary") && target !== blackout;
+    if (!command || (isOnControl && event.key === " ")) return;
+    if (event.key.startsWith("Arrow") && isInFigure(target)) return;
     event.preventDefault();
     event.stopPropagation();
-    if (!black.hidden) return blacken(false);
-    ACTS[meaning]();
+    if (!blackout.hidden) return toggleBlackout(false);
+    COMMANDS[command]();
   }
 
-  for (const name of ["next", "back", "head-back", "head-next", "black", "leave", "notes"]) find(box, `nav .${name}`).addEventListener("click", () => ACTS[name]());
-  black.addEventListener("click", () => blacken(false));
+  for (const name of ["next", "back", "head-back", "head-next", "black", "leave", "notes"]) find(box, `nav .${name}`).addEventListener("click", () => COMMANDS[name]());
+  blackout.addEventListener("click", () => toggleBlackout(false));
   document.addEventListener("keydown", onKey, { capture: true });
-  document.addEventListener("pointerdown", () => { isByTab = false; tellKeys(); }, { capture: true });
-  document.addEventListener("focusin", tellKeys);
+  document.addEventListener("pointerdown", () => { focusMovedByTab = false; showKeyHint(); }, { capture: true });
+  document.addEventListener("focusin", showKeyHint);
   document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
     pointer.hidden = !deck || pointerType !== "mouse";
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
-  window.addEventListener("resize", () => lay());
+  window.addEventListener("resize", () => updateLayout());
   onEveryState(() => {
     if (!deck) return;
-    say(find(box, ".text"), textOf());
-    say(find(box, ".chosen"), chosenIn(deck.shown().picture));
+    setText(find(box, ".text"), promptText());
+    setText(find(box, ".chosen"), selectionSentence(deck.currentPage().figure));
   });
-  onRoom(tellReplies);
-  onPresent(begin);
+  onRoom(showReplies);
+  onPresent(beginPresentation);
 }
 
 /** @param {HTMLElement} element */
 export function presentMenu(element) {
   const list = find(element, ".list"), rows = find(list, ".slides"), notice = find(list, ".told");
-  const offer = find(list, ".brought");
-  let slides = storedSlides(), moved = 0; // the place of the one that was moved last
+  const receivedNotice = find(list, ".brought");
+  let slides = storedSlides(), lastMoved = 0; // index of the slide that was moved last
 
   const { show, hide } = dropDown(find(element, ".open"), list, {
     fill() {
-      say(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
+      setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
     },
     first: () => find(list, slides.length ? ".begin" : ".save"),
@@ -436,120 +435,118 @@ export function presentMenu(element) {
   });
 
   function draw() {
-    rows.replaceChildren(...slides.map(row));
-    tellWhat();
+    rows.replaceChildren(...slides.map(slideRow));
+    updateSource();
     for (const name of [".print", ".link", ".file"]) /** @type {HTMLButtonElement} */ (find(list, name)).disabled = !slides.length;
-    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= MOST.slides;
-    say(find(list, ".view"), nameOfView());
+    /** @type {HTMLButtonElement} */ (find(list, ".save")).disabled = slides.length >= LIMITS.slides;
+    setText(find(list, ".view"), viewTitle());
   }
 
-  // What P presents; the figures of the view can be presented beside slides, too.
-  function tellWhat() {
+  // Say what the key P presents. If there are slides, a second button presents the figures of the view.
+  function updateSource() {
     find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
-    if (state.lesson) return say(find(list, ".what"), _("the steps of this lesson"));
-    say(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
+    if (state.lesson) return setText(find(list, ".what"), _("the steps of this lesson"));
+    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
   }
 
-  /** @param {Slide[]} changed @param {string} [done] what is told of it */
-  function change(changed, done = "") {
-    slides = changed;
-    say(notice, storeSlides(slides) ? done : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
+  /** Store slides, and show a message. @param {Slide[]} newSlides @param {string} [message] */
+  function setSlides(newSlides, message = "") {
+    slides = newSlides;
+    setText(notice, storeSlides(slides) ? message : _("This browser saves nothing. Copy the slides as a link or a file before you leave."));
     draw();
   }
 
-  function row(slide, i) {
+  function slideRow(slide, i) {
     const number = i + 1, last = slides.length - 1;
-    const caption = make("input", { type: "text", className: "caption", value: slide.caption, maxLength: MOST.caption, ariaLabel: _("name of slide {number}", { number }), placeholder: _("Slide {number}", { number }) });
-    const notes = make("textarea", { className: "notes", value: slide.notes, maxLength: MOST.notes, rows: 1, ariaLabel: _("notes on slide {number}", { number }), placeholder: _("notes that only you see") });
-    caption.addEventListener("change", () => edit(i, { caption: caption.value }));
-    notes.addEventListener("change", () => edit(i, { notes: notes.value }));
-    const act = (text, name, does, disabled = false) => button(text, does, { ariaLabel: name, title: name, disabled });
+    const caption = make("input", { type: "text", className: "caption", value: slide.caption, maxLength: LIMITS.caption, ariaLabel: _("name of slide {number}", { number }), placeholder: _("Slide {number}", { number }) });
+    const notes = make("textarea", { className: "notes", value: slide.notes, maxLength: LIMITS.notes, rows: 1, ariaLabel: _("notes on slide {number}", { number }), placeholder: _("notes that only you see") });
+    caption.addEventListener("change", () => editSlide(i, { caption: caption.value }));
+    notes.addEventListener("change", () => editSlide(i, { notes: notes.value }));
+    const iconButton = (text, label, onClick, disabled = false) => button(text, onClick, { ariaLabel: label, title: label, disabled });
     return make("li", { className: "slide" }, span("number", String(number)), caption,
-      act("▶", _("present from slide {number}", { number }), () => { hide(); present({ slides, at: i }); }),
-      act("↗", _("open slide {number} on the page", { number }), () => { hide(); makeMove({ kind: "place", words: slideQuery(slide) }); }),
-      act("↑", _("move slide {number} up", { number }), (event) => move(event, i, -1), i === 0),
-      act("↓", _("move slide {number} down", { number }), (event) => move(event, i, 1), i === last),
-      act("✕", _("delete slide {number}", { number }), () => { change(slides.filter((other) => other !== slide)); find(list, ".save").focus(); }),
+      iconButton("▶", _("present from slide {number}", { number }), () => { hide(); present({ slides, at: i }); }),
+      iconButton("↗", _("open slide {number} on the page", { number }), () => { hide(); makeMove({ kind: "place", words: slideQuery(slide) }); }),
+      iconButton("↑", _("move slide {number} up", { number }), (event) => move(event, i, -1), i === 0),
+      iconButton("↓", _("move slide {number} down", { number }), (event) => move(event, i, 1), i === last),
+      iconButton("✕", _("delete slide {number}", { number }), () => { setSlides(slides.filter((other) => other !== slide)); find(list, ".save").focus(); }),
       notes);
   }
 
-  // Without drawing anew, as somebody may be on the way to the next box.
-  function edit(i, words) {
-    slides[i] = { ...slides[i], ...words };
+  // Not redrawn, as the focus may be moving to the next box.
+  function editSlide(i, fields) {
+    slides[i] = { ...slides[i], ...fields };
     storeSlides(slides);
   }
 
-  // The keyboard stays on the button of the same slide; a second quick click, where another slide is by then, moves the same one.
-  /** @param {MouseEvent} event @param {number} i @param {number} by */
+  /** Move a slide. The focus stays on its button; a double click moves the same slide again, though another is under the pointer. @param {MouseEvent} event @param {number} i @param {number} by */
   function move({ detail: clicks }, i, by) {
-    const from = clicks > 1 ? moved : i, to = from + by;
+    const from = clicks > 1 ? lastMoved : i, to = from + by;
     if (to < 0 || to >= slides.length) return;
-    change(reordered(slides, from, to), _("Now slide {number}.", { number: to + 1 }));
-    moved = to;
-    const buttons = findButtons(to), nth = by < 0 ? 2 : 3;
-    (buttons[nth].disabled ? buttons[5 - nth] : buttons[nth]).focus();
+    setSlides(moveItem(slides, from, to), _("Now slide {number}.", { number: to + 1 }));
+    lastMoved = to;
+    const buttons = slideButtons(to), buttonIndex = by < 0 ? 2 : 3;
+    (buttons[buttonIndex].disabled ? buttons[5 - buttonIndex] : buttons[buttonIndex]).focus();
   }
-  const findButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
+  const slideButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));
 
-  async function save() {
-    if (list.hidden) await show(); // who found it by the search sees what is saved
-    const slide = makeSlide(state, figureInSight(), nameOfView());
-    if (!slide) return say(notice, _("This is too long to save: shorten the text or the tree of continuations."));
-    change([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
+  async function saveSlide() {
+    if (list.hidden) await show(); // run from the search, the list is still closed
+    const slide = makeSlide(state, currentFigure(), viewTitle());
+    if (!slide) return setText(notice, _("This is too long to save: shorten the text or the tree of continuations."));
+    setSlides([...slides, slide], _("Saved as slide {number}.", { number: slides.length + 1 }));
     const caption = /** @type {HTMLInputElement} */ (rows.lastElementChild.querySelector(".caption"));
     caption.focus();
-    caption.setSelectionRange(0, caption.value.length, "backward"); // its beginning is in sight
+    caption.setSelectionRange(0, caption.value.length, "backward"); // "backward" keeps its beginning in view
   }
 
-  async function copy() {
-    const link = await linkOf(slides, location.href);
-    if (link.length > MOST_LINK) {
-      download({ places: slides });
-      return say(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
+  async function copyLink() {
+    const link = await slidesLink(slides, location.href);
+    if (link.length > MAX_LINK_LENGTH) {
+      saveJsonFile({ places: slides });
+      return setText(notice, _("These slides are too long for a link ({count} characters): they were saved as a file. “Open a saved file”, at the end of the page, brings them back.", { count: link.length }));
     }
     try { await navigator.clipboard.writeText(link); } catch { return void prompt(_("Copy this link:"), link); }
-    say(notice, _("The link is copied: who opens it finds these slides here."));
+    setText(notice, _("The link is copied: who opens it finds these slides here."));
   }
 
-  /** @param {Slide[]} brought */
-  function add(brought) {
-    const [all, left] = added(slides, brought);
-    change(all);
-    if (left) say(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", left, { most: MOST.slides }));
+  /** @param {Slide[]} received */
+  function addSlides(received) {
+    const [all, leftOut] = appendSlides(slides, received);
+    setSlides(all);
+    if (leftOut) setText(notice, ngettext("{count} slide was left out: at most {most} are kept.", "{count} slides were left out: at most {most} are kept.", leftOut, { most: LIMITS.slides }));
   }
 
-  // From a link or a file: nobody's own slides are lost to it.
-  /** @param {Slide[]} brought */
-  function take(brought) {
-    if (!brought.length) say(notice, _("This link or file holds no slide that can be read."));
-    else if (!slides.length) change(brought);
+  /** Take slides from a link or a file; ask before replacing the user's own. @param {Slide[]} received */
+  function receiveSlides(received) {
+    if (!received.length) setText(notice, _("This link or file holds no slide that can be read."));
+    else if (!slides.length) setSlides(received);
     else {
-      const done = () => { offer.hidden = true; };
-      offer.replaceChildren(
-        make("p", {}, ngettext("{count} slide was brought along.", "{count} slides were brought along.", brought.length)),
+      const hideNotice = () => { receivedNotice.hidden = true; };
+      receivedNotice.replaceChildren(
+        make("p", {}, ngettext("{count} slide was brought along.", "{count} slides were brought along.", received.length)),
         span("line",
-          button(_("Add to mine"), () => { done(); add(brought); }),
-          button(_("Replace mine"), () => { done(); change(brought); }),
-          button(_("Present without keeping"), () => { done(); hide(); present({ slides: brought }); }),
-          button(_("Leave"), done)));
-      offer.hidden = false;
+          button(_("Add to mine"), () => { hideNotice(); addSlides(received); }),
+          button(_("Replace mine"), () => { hideNotice(); setSlides(received); }),
+          button(_("Present without keeping"), () => { hideNotice(); hide(); present({ slides: received }); }),
+          button(_("Leave"), hideNotice)));
+      receivedNotice.hidden = false;
     }
-    const words = notice.textContent;
-    show().then(() => { if (words) say(notice, words); });
+    const message = notice.textContent;
+    show().then(() => { if (message) setText(notice, message); });
   }
 
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
   find(list, ".begin-view").addEventListener("click", () => { hide(); present({ slides: [] }); });
   find(list, ".print").addEventListener("click", () => { hide(); openSlideSheet(slides); });
-  find(list, ".save").addEventListener("click", save);
-  find(list, ".link").addEventListener("click", copy);
-  find(list, ".file").addEventListener("click", () => download({ places: slides }));
-  window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // another tab changed them
-  onState(element, tellWhat);
-  onSlidesReceived(take);
-  slidesInLink(location.hash).then((brought) => {
-    if (!brought) return;
-    history.replaceState(history.state, "", location.pathname + location.search); // a reload brings them no second time
-    take(brought);
+  find(list, ".save").addEventListener("click", saveSlide);
+  find(list, ".link").addEventListener("click", copyLink);
+  find(list, ".file").addEventListener("click", () => saveJsonFile({ places: slides }));
+  window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // changed in another tab
+  onState(element, updateSource);
+  onSlidesReceived(receiveSlides);
+  slidesFromHash(location.hash).then((received) => {
+    if (!received) return;
+    history.replaceState(history.state, "", location.pathname + location.search); // so that a reload does not add them again
+    receiveSlides(received);
   });
 }

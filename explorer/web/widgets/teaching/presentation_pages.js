@@ -1,300 +1,296 @@
 // @ts-check
-// What a presentation goes through: a lesson's steps, the pictures of the open tab, or saved slides. These are states of the
-// page, as the words of its address, each with a caption and notes. The browser keeps them, and a link's fragment or a
-// file passes them on; no server does.
+// Pages of a presentation: a lesson's steps, the figures of the open tab, or saved slides. A slide is a URL query of the
+// page with a caption and notes. Slides live in the browser's storage, in a link's fragment or in a file; the server
+// never gets them.
 import { makeMove, onMove } from "../../static/page_actions.js";
-import { figureInSight, pictures, restoreFolds } from "../../static/widget_contents.js";
+import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, make } from "../../static/dom.js";
-import { urlOfState, goToStep, shownLessonStep, MOST_LINK, onLessonStep, showAnswer } from "../../static/history.js";
+import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
-import { prose } from "./lesson.js";
+import { renderBlocks } from "./lesson.js";
 
 /** @typedef {import("../../static/page_state.js").State} State */
 
 /**
  * @typedef {object} Slide
- * @property {string} words the words of the address
- * @property {string} picture element id of the picture that fills the screen; "" for the first of its tab
+ * @property {string} words the URL query
+ * @property {string} figure element id of the enlarged figure; "" for the first of its tab
  * @property {string} caption
- * @property {string} notes for whoever presents
+ * @property {string} notes for the presenter
  */
 
-export const MOST = { slides: 60, caption: 200, notes: 2000, words: MOST_LINK, text: 400_000 };
-const KEPT = "explorer:places"; // in the browser's storage
-const NOT_KEPT = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // a slide is no step of a lesson
-const FRAGMENT = "places=", PICTURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
+export const LIMITS = { slides: 60, caption: 200, notes: 2000, words: MAX_LINK_LENGTH, text: 400_000 };
+const STORAGE_KEY = "explorer:places";
+const EXCLUDED_FIELDS = ["lang", "turn", "version", "lesson", "step", "reply", "move", "own"]; // also those of a lesson: slides never open one
+const FRAGMENT = "places=", FIGURE = /^[a-z_]{1,40}-[a-z_]{1,40}$|^$|^strip$/;
 
-/** A slide of what is seen; null where its address is longer than a slide may have. @param {State} state @param {string} picture @param {string} caption @returns {Slide | null} */
-export function makeSlide(state, picture, caption) {
-  const kept = Object.fromEntries(Object.entries(state).filter(([name]) => !NOT_KEPT.includes(name)));
-  const words = urlOfState(kept, "http://here/").search.slice(1);
-  return words.length > MOST.words ? null : readSlide({ words, picture, caption });
+/** Return a slide of the current page; null if its URL query is too long. @param {State} state @param {string} figure @param {string} caption @returns {Slide | null} */
+export function makeSlide(state, figure, caption) {
+  const fields = Object.fromEntries(Object.entries(state).filter(([name]) => !EXCLUDED_FIELDS.includes(name)));
+  const query = urlOfState(fields, "http://here/").search.slice(1);
+  return query.length > LIMITS.words ? null : readSlide({ words: query, figure, caption });
 }
 
-/** The open tab, and its figure with what is chosen in it. */
-export function nameOfView() {
-  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, picture = figureInSight();
-  const title = picture && find(document, `#${picture} h2`)?.textContent;
-  return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // “The whole model” of the tab “Whole model”
+/** Return the titles of the open tab and of its figure. */
+export function viewTitle() {
+  const tab = find(document, `button[data-view="${state.view}"]`)?.textContent, figure = currentFigure();
+  const title = figure && find(document, `#${figure} h2`)?.textContent;
+  return (title && tab && title.toLowerCase().endsWith(tab.toLowerCase()) ? [title] : [tab, title]).filter(Boolean).join(": "); // no “Whole model: The whole model”
 }
 
-/** What of anything is a slide; null where it is none. @param {any} any @returns {Slide | null} */
-function readSlide(any) {
-  if (typeof any?.words !== "string" || any.words.length > MOST.words || !any.words) return null;
-  const text = (value, most) => (typeof value === "string" ? value.slice(0, most) : "");
-  const picture = PICTURE.test(any.picture) ? any.picture : "";
-  return { words: any.words, picture, caption: text(any.caption, MOST.caption), notes: text(any.notes, MOST.notes) };
+/** Validate a value as a slide; null if it is none. @param {any} value @returns {Slide | null} */
+function readSlide(value) {
+  if (typeof value?.words !== "string" || value.words.length > LIMITS.words || !value.words) return null;
+  const truncate = (value, maxLength) => (typeof value === "string" ? value.slice(0, maxLength) : "");
+  const id = value.figure ?? value.picture, figure = FIGURE.test(id) ? id : ""; // older slides have "picture"
+  return { words: value.words, figure, caption: truncate(value.caption, LIMITS.caption), notes: truncate(value.notes, LIMITS.notes) };
 }
 
-/** The slides in what anybody may have written: those that are none are left out. @param {any} any @returns {Slide[]} */
-export const validSlides = (any) => (Array.isArray(any) ? any.slice(0, MOST.slides).map(readSlide).filter((slide) => slide !== null) : []);
+/** Return the valid slides of untrusted data, leaving out the others. @param {any} value @returns {Slide[]} */
+export const validSlides = (value) => (Array.isArray(value) ? value.slice(0, LIMITS.slides).map(readSlide).filter((slide) => slide !== null) : []);
 
-/** All that the browser keeps. @returns {Slide[]} */
+/** Return the slides in the browser's storage. @returns {Slide[]} */
 export function storedSlides() {
-  try { return validSlides(JSON.parse(localStorage.getItem(KEPT))); } catch { return []; } // not every frame has a storage
+  try { return validSlides(JSON.parse(localStorage.getItem(STORAGE_KEY))); } catch { return []; } // a sandboxed frame has no storage
 }
 
-/** Has the browser keep slides instead of all before; false where it does not. @param {Slide[]} slides */
+/** Replace the slides in the browser's storage; return false if it is not available. @param {Slide[]} slides */
 export function storeSlides(slides) {
-  try { localStorage.setItem(KEPT, JSON.stringify(slides)); } catch { return false; }
+  try { localStorage.setItem(STORAGE_KEY, JSON.stringify(slides)); } catch { return false; }
   return true;
 }
 
-const brought = new EventTarget();
+const slideEvents = new EventTarget();
 
-/** Brings slides along, from a file or a link. @param {any} any */
-export const bring = (any) => void brought.dispatchEvent(new CustomEvent("brought", { detail: validSlides(any) }));
+/** Hand slides from a file or a link to the menu of slides. @param {any} value */
+export const receiveSlides = (value) => void slideEvents.dispatchEvent(new CustomEvent("brought", { detail: validSlides(value) }));
 
-/** Calls `take` with slides that are brought along. @param {(slides: Slide[]) => void} take */
-export const onSlidesReceived = (take) => brought.addEventListener("brought", (event) => take(/** @type {CustomEvent<Slide[]>} */ (event).detail));
+/** Call `callback` with slides from a file or a link. @param {(slides: Slide[]) => void} callback */
+export const onSlidesReceived = (callback) => slideEvents.addEventListener("brought", (event) => callback(/** @type {CustomEvent<Slide[]>} */ (event).detail));
 
-/** What a slide asks, by name. @param {Slide} slide @returns {Record<string, string>} */
+/** Return a slide's URL query as an object. @param {Slide} slide @returns {Record<string, string>} */
 export const slideQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
 
-/** As many as may be kept, and how many are not. @param {Slide[]} mine @param {Slide[]} brought @returns {[Slide[], number]} */
-export function added(mine, brought) {
-  const all = [...mine, ...brought];
-  return [all.slice(0, MOST.slides), Math.max(0, all.length - MOST.slides)];
+/** Append slides up to the limit, and count those left out. @param {Slide[]} current @param {Slide[]} received @returns {[Slide[], number]} */
+export function appendSlides(current, received) {
+  const all = [...current, ...received];
+  return [all.slice(0, LIMITS.slides), Math.max(0, all.length - LIMITS.slides)];
 }
 
-/** The list with one of its items somewhere else. @template Item @param {Item[]} items @param {number} from @param {number} to */
-export function reordered(items, from, to) {
+/** Return the list with one item moved. @template Item @param {Item[]} items @param {number} from @param {number} to */
+export function moveItem(items, from, to) {
   const others = items.filter((item, i) => i !== from);
   return [...others.slice(0, to), items[from], ...others.slice(to)];
 }
 
-/** A link to the page that brings slides along: a fragment, which no server is sent. @param {Slide[]} slides @param {string} address */
-export async function linkOf(slides, address) {
-  const url = new URL(address);
+/** Return a link to the page with slides in its fragment, which browsers do not send to the server. @param {Slide[]} slides @param {string} pageUrl */
+export async function slidesLink(slides, pageUrl) {
+  const url = new URL(pageUrl);
   url.search = "";
-  const packed = await new Response(new Blob([JSON.stringify(slides)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
-  url.hash = FRAGMENT + encodeBase64(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  const compressed = await new Response(new Blob([JSON.stringify(slides)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
+  url.hash = FRAGMENT + encodeBase64(new Uint8Array(compressed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   return url.href;
 }
 
-/** The slides that a link's fragment brings; null where it has none. However much it unpacks to, no more is read than a list may have. @param {string} hash */
-export async function slidesInLink(hash) {
-  const packed = hash.replace(/^#/, "");
-  if (!packed.startsWith(FRAGMENT)) return null;
+/** Return the slides in a URL's fragment; null if it has none. Decompression stops at the limit, against compression bombs. @param {string} hash */
+export async function slidesFromHash(hash) {
+  const fragment = hash.replace(/^#/, "");
+  if (!fragment.startsWith(FRAGMENT)) return null;
   try {
-    const bytes = decodeBase64(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
-    return validSlides(JSON.parse(await unpacked(bytes)));
+    const bytes = decodeBase64(fragment.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
+    return validSlides(JSON.parse(await decompress(bytes)));
   } catch { return []; }
 }
 
-async function unpacked(bytes) {
+async function decompress(bytes) {
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (let { value, done } = await reader.read(); !done; { value, done } = await reader.read()) {
     text += value;
-    if (text.length > MOST.text) throw new RangeError("too-long");
+    if (text.length > LIMITS.text) throw new RangeError("too-long");
   }
   return text;
 }
 
-// What there is to go through on the stage, page by page.
+// Pages of a lesson's step.
 
-/** Where a page of a step is, of what there is of it. @typedef {"before" | "question" | "answer" | "after"} PageOfStep */
+/** @typedef {"before" | "question" | "answer" | "after"} StepPage */
 
 /**
- * The pages of a lesson's step, each short enough for a screen: its words, its question, the truth, and what follows.
- * @param {Record<string, any>} told the step, as Python tells it
- * @returns {PageOfStep[]}
+ * Return the pages of a lesson's step, each short enough for a screen: its text, its question, the answer, the text after.
+ * @param {Record<string, any>} step as Python sends it
+ * @returns {StepPage[]}
  */
 export function stepPages({ before, question, after, task, missing, problem }) {
   if (missing || problem) return ["question"];
   if (task) return task.is_done ? ["before", "after"] : ["before"];
-  const isAsked = question && !question.is_example;
-  const pages = /** @type {PageOfStep[]} */ ([before?.length && "before", question && "question", isAsked && "answer", after?.length && "after"].filter(Boolean));
+  const needsReply = question && !question.is_example;
+  const pages = /** @type {StepPage[]} */ ([before?.length && "before", question && "question", needsReply && "answer", after?.length && "after"].filter(Boolean));
   return pages.length ? pages : ["before"];
 }
 
 /**
- * The page that a step is at once Python has told it anew: the truth where there is a reply now.
- * @param {PageOfStep} page
- * @param {Record<string, any>} before @param {Record<string, any>} now
- * @returns {PageOfStep}
+ * Return the page to show after Python sent a step again: the answer once there is a reply.
+ * @param {StepPage} page
+ * @param {Record<string, any>} before @param {Record<string, any>} after
+ * @returns {StepPage}
  */
-export function pageAfterAnswer(page, before, now) {
-  if (!before.judged && now.judged) return "answer";
-  if (!before.task?.is_done && now.task?.is_done) return "after";
-  if (before.judged && !now.judged && page !== "before") return "question";
+export function pageAfterAnswer(page, before, after) {
+  if (!before.judged && after.judged) return "answer";
+  if (!before.task?.is_done && after.task?.is_done) return "after";
+  if (before.judged && !after.judged && page !== "before") return "question";
   return page;
 }
 
-/** What is shown of what a step points out: of settings, what they make; nothing of controls that change what is elsewhere. @param {string} target */
-export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN : CONTROLS.test(target) ? "" : target);
+/** Return the figure to show for a step's target: for generation settings the next token, for other controls none. @param {string} target */
+export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN : CONTROL_IDS.test(target) ? "" : target);
 
-const CONTROLS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
+const CONTROL_IDS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
 
-/** Whether the picture that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
+/** Return whether a step's target is visible, and not covered as it would reveal the answer. @param {Record<string, any>} step */
 export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);
 
 /**
- * Where a key leads on the stage; null where it is none of the stage's.
+ * Return the stage's command of a key; null if it has none.
  * @param {string} key
  * @returns {"next" | "back" | "first" | "last" | "head-back" | "head-next" | "black" | "leave" | "notes" | null}
  */
-export const stageCommand = (key) => KEYS[key] ?? KEYS[key.toLowerCase()] ?? null;
+export const stageCommand = (key) => KEY_COMMANDS[key] ?? KEY_COMMANDS[key.toLowerCase()] ?? null;
 
 /** @type {Record<string, "next" | "back" | "first" | "last" | "head-back" | "head-next" | "black" | "leave" | "notes">} */
-const KEYS = {
-  ArrowRight: "next", ArrowDown: "next", PageDown: "next", " ": "next", // the last two are those of a presenter's remote
+const KEY_COMMANDS = {
+  ArrowRight: "next", ArrowDown: "next", PageDown: "next", " ": "next", // presentation remotes send PageDown or a space
   ArrowLeft: "back", ArrowUp: "back", PageUp: "back", Home: "first", End: "last", "[": "head-back", "]": "head-next",
   b: "black", ".": "black", n: "notes", p: "leave", Escape: "leave",
 };
 
-// The steps of the lesson, each page by page.
-
 /**
- * @param {() => void} changed is called when another page is to be seen
- * @param {() => boolean} [awaitsReplies] whether a class is still replying: the answer then comes at the second key alone
+ * Make the deck of a lesson's steps, each in its pages.
+ * @param {() => void} onChange called when the page changes
+ * @param {() => boolean} [awaitsReplies] whether a class is still replying: the answer then needs a second key press
  * @returns {import("./presentation.js").Deck}
  */
-export function lessonDeck(changed, awaitsReplies = () => false) {
-  let told = shownLessonStep(), page = stepPages(told)[0], coming = 0; // −1 where the last page of the step before is to come
-  let isHeld = false; // whether the answer was asked for before all have replied
-  const leaving = new AbortController();
+export function lessonDeck(onChange, awaitsReplies = () => false) {
+  let current = shownLessonStep(), page = stepPages(current)[0], direction = 0; // −1 if the previous step will open at its last page
+  let isAnswerHeld = false; // whether the answer was requested before all have replied
+  const abortController = new AbortController();
 
-  onLessonStep((now) => {
-    const isOther = now.name !== told.name || now.step !== told.step, pages = stepPages(now);
-    page = isOther ? pages[coming < 0 ? pages.length - 1 : 0] : pageAfterAnswer(page, told, now);
+  onLessonStep((newStep) => {
+    const isNewStep = newStep.name !== current.name || newStep.step !== current.step, pages = stepPages(newStep);
+    page = isNewStep ? pages[direction < 0 ? pages.length - 1 : 0] : pageAfterAnswer(page, current, newStep);
     if (!pages.includes(page)) page = pages[0];
-    if (isOther) coming = 0;
-    told = now;
-    changed();
-  }, leaving.signal);
+    if (isNewStep) direction = 0;
+    current = newStep;
+    onChange();
+  }, abortController.signal);
 
-  // A step of several pages counts them: 3a, 3b.
-  function letterOfPage() {
-    const pages = stepPages(told);
+  // Pages of one step are numbered 3a, 3b.
+  function pageLetter() {
+    const pages = stepPages(current);
     return pages.length > 1 ? "abcd"[pages.indexOf(page)] : "";
   }
 
   return {
-    go(by) {
-      const pages = stepPages(told), next = pages.indexOf(page) + by;
-      const wasHeld = isHeld;
-      isHeld = pages[next] === "answer" && !told.judged && !wasHeld && awaitsReplies();
-      if (isHeld) return changed();
-      if (pages[next] === "answer" && !told.judged) return showAnswer();
-      if (next >= 0 && next < pages.length) {
-        page = pages[next];
-        return changed();
+    go(offset) {
+      const pages = stepPages(current), nextIndex = pages.indexOf(page) + offset;
+      const wasHeld = isAnswerHeld;
+      isAnswerHeld = pages[nextIndex] === "answer" && !current.judged && !wasHeld && awaitsReplies();
+      if (isAnswerHeld) return onChange();
+      if (pages[nextIndex] === "answer" && !current.judged) return showAnswer();
+      if (nextIndex >= 0 && nextIndex < pages.length) {
+        page = pages[nextIndex];
+        return onChange();
       }
-      const isFar = !Number.isFinite(by), step = isFar ? (by < 0 ? 1 : told.steps) : told.step + by;
-      if (isFar && step === told.step) {
+      const isJump = !Number.isFinite(offset), targetStep = isJump ? (offset < 0 ? 1 : current.steps) : current.step + offset;
+      if (isJump && targetStep === current.step) {
         page = pages[0];
-        return changed();
+        return onChange();
       }
-      if (step < 1 || step > told.steps) return;
-      coming = isFar ? 0 : by;
-      goToStep(state.lesson, step);
+      if (targetStep < 1 || targetStep > current.steps) return;
+      direction = isJump ? 0 : offset;
+      goToStep(state.lesson, targetStep);
     },
-    shown() {
-      const { heading, title, step, steps, before, next, question } = told;
-      const pages = stepPages(told);
+    currentPage() {
+      const { heading, title, step, steps, before, next, question } = current;
+      const pages = stepPages(current);
       return {
         isFirst: step === 1 && page === pages[0], isLast: step === steps && page === pages[pages.length - 1],
-        isHeld, heading: heading ?? "", at: `${step}${letterOfPage()} / ${steps}`, page, picture: isTargetVisible(told) ? figureOfTarget(told.target) : "",
-        notes: [...prose(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
-        next: next ? [make("p", {}, make("strong", {}, next.heading)), ...prose(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
+        isHeld: isAnswerHeld, heading: heading ?? "", at: `${step}${pageLetter()} / ${steps}`, page, figure: isTargetVisible(current) ? figureOfTarget(current.target) : "",
+        notes: [...renderBlocks(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
+        next: next ? [make("p", {}, make("strong", {}, next.heading)), ...renderBlocks(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };
     },
-    leave: () => leaving.abort(),
+    leave: () => abortController.abort(),
   };
 }
 
-// The pictures of the open tab, beginning with the one that was looked at last; the next token follows if that is it.
-
-/** @param {() => void} changed @returns {import("./presentation.js").Deck} */
-export function figuresDeck(changed) {
-  const first = figureInSight(), ids = pictures().map(({ id }) => id), { unfolded = "" } = state;
+/** Make the deck of the open tab's figures, starting with the one last looked at; the next token is added if it is that. @param {() => void} onChange @returns {import("./presentation.js").Deck} */
+export function figuresDeck(onChange) {
+  const first = currentFigure(), ids = visibleFigures().map(({ id }) => id), { unfolded = "" } = state;
   const deck = ids.includes(first) || !first ? ids : [...ids, first];
-  const nameOf = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
-  let at = Math.max(0, deck.indexOf(first));
+  const figureTitle = (id) => document.getElementById(id)?.querySelector("h2")?.textContent ?? "";
+  let index = Math.max(0, deck.indexOf(first));
 
   return {
-    go(by) {
-      at = Math.max(0, Math.min(deck.length - 1, at + by));
-      changed();
+    go(offset) {
+      index = Math.max(0, Math.min(deck.length - 1, index + offset));
+      onChange();
     },
-    shown: () => ({
-      heading: nameOf(deck[at]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${at + 1} / ${deck.length}`, picture: deck[at] ?? "", isFirst: at === 0, isLast: at >= deck.length - 1,
+    currentPage: () => ({
+      heading: figureTitle(deck[index]) || find(document, "[role=tab][aria-selected=true]")?.textContent || "", at: `${index + 1} / ${deck.length}`, figure: deck[index] ?? "", isFirst: index === 0, isLast: index >= deck.length - 1,
       problem: deck.length ? "" : _("This tab shows no figure now."),
-      notes: [], next: [make("p", {}, at + 1 < deck.length ? nameOf(deck[at + 1]) : _("This was the last figure."))],
+      notes: [], next: [make("p", {}, index + 1 < deck.length ? figureTitle(deck[index + 1]) : _("This was the last figure."))],
     }),
     leave: () => restoreFolds(unfolded),
   };
 }
 
-// Saved slides, one after another.
-
 /**
+ * Make the deck of saved slides.
  * @param {Slide[]} slides
- * @param {number} at the first
- * @param {() => void} changed
+ * @param {number} index of the first to show
+ * @param {() => void} onChange
  * @returns {import("./presentation.js").Deck}
  */
-export function slidesDeck(slides, at, changed) {
-  const leaving = new AbortController();
-  let isThere = false, problem = "";
+export function slidesDeck(slides, index, onChange) {
+  const abortController = new AbortController();
+  let isOpen = false, problem = "";
 
   onMove((move, isMade) => {
-    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(slideQuery(slides[at]))) return; // of one that was passed by
-    isThere = isMade;
-    const { checkpoint } = slideQuery(slides[at]);
+    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(slideQuery(slides[index]))) return; // a move of a slide that was skipped
+    isOpen = isMade;
+    const { checkpoint } = slideQuery(slides[index]);
     problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
-    changed();
-  }, leaving.signal);
+    onChange();
+  }, abortController.signal);
 
-  function goThere() {
-    isThere = false;
+  function openSlide() {
+    isOpen = false;
     problem = "";
-    makeMove({ kind: "place", words: slideQuery(slides[at]) });
-    changed();
+    makeMove({ kind: "place", words: slideQuery(slides[index]) });
+    onChange();
   }
-  goThere();
+  openSlide();
 
-  const captionOf = (slide, i) => slide.caption || _("Slide {number}", { number: i + 1 });
+  const slideCaption = (slide, i) => slide.caption || _("Slide {number}", { number: i + 1 });
   return {
-    go(by) {
-      const next = Math.max(0, Math.min(slides.length - 1, at + by));
-      if (next === at) return;
-      at = next;
-      goThere();
+    go(offset) {
+      const nextIndex = Math.max(0, Math.min(slides.length - 1, index + offset));
+      if (nextIndex === index) return;
+      index = nextIndex;
+      openSlide();
     },
-    shown: () => ({
-      heading: captionOf(slides[at], at), at: `${at + 1} / ${slides.length}`, picture: isThere ? slides[at].picture || firstFigure() : "", problem, isFirst: at === 0, isLast: at === slides.length - 1,
-      notes: [make("p", {}, slides[at].notes)],
-      next: [make("p", {}, at + 1 < slides.length ? captionOf(slides[at + 1], at + 1) : _("This was the last slide."))],
+    currentPage: () => ({
+      heading: slideCaption(slides[index], index), at: `${index + 1} / ${slides.length}`, figure: isOpen ? slides[index].figure || firstFigure() : "", problem, isFirst: index === 0, isLast: index === slides.length - 1,
+      notes: [make("p", {}, slides[index].notes)],
+      next: [make("p", {}, index + 1 < slides.length ? slideCaption(slides[index + 1], index + 1) : _("This was the last slide."))],
     }),
-    leave: () => leaving.abort(),
+    leave: () => abortController.abort(),
   };
 }
 
-/** The first picture of the open tab. */
+/** Return the element id of the open tab's first figure. */
 const firstFigure = () => document.querySelector(`.panels > .block[id^="${state.view}-"]:not(:has(> .html-container > [hidden]))`)?.id ?? "";

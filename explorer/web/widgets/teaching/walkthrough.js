@@ -1,21 +1,21 @@
 // @ts-check
-// Going through a computation bit by bit, on the whole screen, with its numbers; and the button that begins it.
+// Walkthroughs: a computation shown step by step with its numbers, on the whole screen; and the button that starts one.
 import { call, Refused } from "../../static/server_connection.js";
-import { give } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, say, set, span } from "../../static/dom.js";
+import { setContent } from "../../static/widget_contents.js";
+import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 
-// Going through a computation bit by bit: buttons ask for it, widgets/teaching shows it.
+// Buttons request a walkthrough by an event, and the widget below shows it.
 
-const told = new EventTarget();
+const walkEvents = new EventTarget();
 
-/** @param {string} name of analysis/walkthroughs */
-const startWalk = (name) => void told.dispatchEvent(new CustomEvent("start", { detail: name }));
+/** Start a walkthrough. @param {string} name in analysis/walkthroughs */
+const startWalk = (name) => void walkEvents.dispatchEvent(new CustomEvent("start", { detail: name }));
 
-/** @param {(name: string) => void} start */
-const onWalk = (start) => told.addEventListener("start", (event) => start(/** @type {CustomEvent<string>} */ (event).detail));
+/** Call `callback` with the name of each walkthrough to start. @param {(name: string) => void} callback */
+const onWalk = (callback) => walkEvents.addEventListener("start", (event) => callback(/** @type {CustomEvent<string>} */ (event).detail));
 
 /**
  * @typedef {object} Segment
@@ -23,53 +23,52 @@ const onWalk = (start) => told.addEventListener("start", (event) => start(/** @t
  * @property {string} kind
  * @property {Record<string, any>[]} frames
  */
-/** Where a walk is: a segment, and a frame of it. @typedef {{ segment: number, frame: number }} Place */
+/** The position in a walkthrough. @typedef {{ segment: number, frame: number }} FramePosition */
 
-/** The place that a press of the space bar leads to: the segment's end first, then the next segment. @param {Segment[]} segments @param {Place} at @param {boolean} isStill whether nothing moves @returns {Place} */
-export function pressed(segments, { segment, frame }, isStill) {
+/** Return the position after “next”: the segment's last frame, then the next segment. @param {Segment[]} segments @param {FramePosition} position @param {boolean} isStill whether motion is reduced @returns {FramePosition} */
+export function positionAfterNext(segments, { segment, frame }, isStill) {
   const last = segments[segment].frames.length - 1;
   if (frame < last) return { segment, frame: last };
-  return segment + 1 < segments.length ? beginning(segments, segment + 1, isStill) : { segment, frame };
+  return segment + 1 < segments.length ? segmentStart(segments, segment + 1, isStill) : { segment, frame };
 }
 
-/** Where a segment begins: with its first frame, or where nothing is to move with its last. @param {Segment[]} segments @param {number} segment @param {boolean} isStill @returns {Place} */
-export function beginning(segments, segment, isStill) {
-  const within = Math.max(0, Math.min(segments.length - 1, segment));
-  return { segment: within, frame: isStill ? segments[within].frames.length - 1 : 0 };
+/** Return a segment's start: its first frame, or its last if motion is reduced. @param {Segment[]} segments @param {number} segment @param {boolean} isStill @returns {FramePosition} */
+export function segmentStart(segments, segment, isStill) {
+  const index = Math.max(0, Math.min(segments.length - 1, segment));
+  return { segment: index, frame: isStill ? segments[index].frames.length - 1 : 0 };
 }
 
-// The drawings of a walk, a function a kind: what Python sent of a frame (analysis/walkthroughs), as elements.
+// One function per kind of frame draws the data that Python sends (analysis/walkthroughs).
 
-/** @typedef {{ text: string, share: number }} Drawn */
+/** @typedef {{ text: string, share: number }} Quantity */
 /** @typedef {Record<string, any>} Frame */
 
 const SIGNED = ["var(--negative)", "var(--positive)"];
 
-// Shaded by how large it is; the letters stay as they are, as no cell gets darker than they can be read on.
-const MOST_SHADE = 0.45;
-/** @param {HTMLElement} element @param {number} share @param {number} most */
-function tint({ style }, share, most) {
-  style.setProperty("--share", String(Math.abs(share) * most));
+const MAX_SHADE = 0.45; // so that the text stays legible on the darkest cell
+/** Shade an element by the size and sign of a share. @param {HTMLElement} element @param {number} share @param {number} maxStrength */
+function tint({ style }, share, maxStrength) {
+  style.setProperty("--share", String(Math.abs(share) * maxStrength));
   style.setProperty("--tone", SIGNED[+(share >= 0)]);
 }
 
-/** A table: a row a key, a column a stage, the newest stage and the chosen key framed. @param {Frame} frame */
-function rows({ columns, rows: of }) {
+/** Draw a table with a row per key and a column per stage; the newest stage and the chosen key are framed. @param {Frame} frame */
+function drawTable({ columns, rows: tableRows }) {
   const head = make("tr", {}, make("th", {}, ""), ...columns.map((name) => make("th", { scope: "col" }, name)));
-  const body = of.map(({ label, chosen, cells }) => {
+  const body = tableRows.map(({ label, chosen, cells }) => {
     const numbers = cells.map((cell, j) => {
-      const made = make("td", { className: j === columns.length - 1 ? "newest" : "" }, cell.text);
-      tint(made, cell.share, MOST_SHADE);
-      return made;
+      const node = make("td", { className: j === columns.length - 1 ? "newest" : "" }, cell.text);
+      tint(node, cell.share, MAX_SHADE);
+      return node;
     });
     return make("tr", { className: chosen ? "chosen" : "" }, make("th", { scope: "row" }, label), ...numbers);
   });
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
 }
 
-/** Vectors as strips of cells, as strong as their weights. @param {Frame} frame */
-function strips({ strips: of }) {
-  const lines = of.flatMap(({ label, weight, opacity, shares, first, is_sum: isSum }) => {
+/** Draw vectors as strips of cells, as opaque as their weights. @param {Frame} frame */
+function drawStrips({ strips: vectors }) {
+  const lines = vectors.flatMap(({ label, weight, opacity, shares, first, is_sum: isSum }) => {
     const cells = shares.map((share) => {
       const cell = make("i");
       tint(cell, share, 1);
@@ -83,124 +82,124 @@ function strips({ strips: of }) {
   return make("div", { className: "strips" }, ...lines);
 }
 
-/** Hands of a clock. @param {Frame} frame */
-function hands({ hands: of, angle, position }) {
-  const named = (name) => ["hand", `of-${name}`];
-  const shape = (tag, classes, attributes) => {
-    const made = makeSvg(tag);
-    made.classList.add(...classes);
-    set(made, attributes);
-    return made;
+/** Draw pairs of dimensions as hands of a clock. @param {Frame} frame */
+function drawClock({ hands: handList, angle, position }) {
+  const handClasses = (name) => ["hand", `of-${name}`];
+  const makeShape = (tag, classes, attributes) => {
+    const node = makeSvg(tag);
+    node.classList.add(...classes);
+    set(node, attributes);
+    return node;
   };
-  const drawn = of.flatMap(({ name, x, y, is_before: isBefore }) => [
-    shape("line", isBefore ? [...named(name), "before"] : named(name), { x1: 0, y1: 0, x2: 100 * x, y2: -100 * y }),
-    ...(isBefore ? [] : [shape("circle", ["tip", `of-${name}`], { r: 5, cx: 100 * x, cy: -100 * y })]),
+  const shapes = handList.flatMap(({ name, x, y, is_before: isBefore }) => [
+    makeShape("line", isBefore ? [...handClasses(name), "before"] : handClasses(name), { x1: 0, y1: 0, x2: 100 * x, y2: -100 * y }),
+    ...(isBefore ? [] : [makeShape("circle", ["tip", `of-${name}`], { r: 5, cx: 100 * x, cy: -100 * y })]),
   ]);
-  const picture = makeSvg("svg", "", shape("circle", ["face"], { r: 100 }), ...drawn);
-  set(picture, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
-  const told = of.map(({ name, text, is_before: isBefore }) => make("li", { className: `of-${name}` }, span("label", isBefore ? _("{name} before", { name }) : name), " ", span("number pair", text)));
-  if (position !== undefined) told.push(make("li", {}, _("position {position}", { position })));
-  if (angle !== undefined) told.push(make("li", {}, position === undefined ? _("rotated apart by {angle} radians", { angle }) : _("rotated by {angle} radians", { angle })));
-  return make("div", { className: "clock" }, picture, make("ul", { className: "legend" }, ...told));
+  const figure = makeSvg("svg", "", makeShape("circle", ["face"], { r: 100 }), ...shapes);
+  set(figure, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
+  const legendItems = handList.map(({ name, text, is_before: isBefore }) => make("li", { className: `of-${name}` }, span("label", isBefore ? _("{name} before", { name }) : name), " ", span("number pair", text)));
+  if (position !== undefined) legendItems.push(make("li", {}, _("position {position}", { position })));
+  if (angle !== undefined) legendItems.push(make("li", {}, position === undefined ? _("rotated apart by {angle} radians", { angle }) : _("rotated by {angle} radians", { angle })));
+  return make("div", { className: "clock" }, figure, make("ul", { className: "legend" }, ...legendItems));
 }
 
-/** The stream, sum upon sum, and the likeliest next tokens at its top. @param {Frame} frame */
-function tower({ floors, guesses }) {
-  const stacked = floors.map(({ label, length }, i) => {
-    const floor = make("li", { className: "floor" }, span("name", label), bar(length), span("number", length.text));
+/** Draw the residual stream as a tower of sums, and the most likely next tokens at its top. @param {Frame} frame */
+function drawTower({ floors, guesses }) {
+  const floorItems = floors.map(({ label, length }, i) => {
+    const floor = make("li", { className: "floor" }, span("name", label), shareBar(length), span("number", length.text));
     floor.classList.toggle("newest", i === floors.length - 1);
     return floor;
   });
-  const likeliest = guesses.map((guess) => make("li", { className: "guess" }, span("label", guess.token), bar(guess), span("number", guess.text)));
-  return make("div", { className: "tower" }, make("ol", { className: "floors" }, ...stacked),
-    make("div", {}, make("h3", {}, _("If the model stopped here, it would say")), make("ol", { className: "guesses" }, ...likeliest)));
+  const guessItems = guesses.map((guess) => make("li", { className: "guess" }, span("label", guess.token), shareBar(guess), span("number", guess.text)));
+  return make("div", { className: "tower" }, make("ol", { className: "floors" }, ...floorItems),
+    make("div", {}, make("h3", {}, _("If the model stopped here, it would say")), make("ol", { className: "guesses" }, ...guessItems)));
 }
 
-/** @param {Drawn} drawn */
-function bar({ share }) {
-  const made = span("bar");
-  made.style.setProperty("--share", String(share));
-  return made;
+/** @param {Quantity} quantity */
+function shareBar({ share }) {
+  const node = span("bar");
+  node.style.setProperty("--share", String(share));
+  return node;
 }
 
 /** @type {Record<string, (frame: Frame) => HTMLElement>} */
-const DRAWINGS = { rows, strips, hands, tower };
+const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower: drawTower };
 
-const EVERY_MS = 450; // a frame of a segment
+const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** @param {HTMLElement} element */
 export function walk(element) {
   const box = find(element, ".walk"), drawing = focusableWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
   const back = /** @type {HTMLButtonElement} */ (find(box, ".back"));
-  let title = "", at = { segment: 0, frame: 0 }, timer = null, focused = null;
+  let title = "", position = { segment: 0, frame: 0 }, timer = null, previousFocus = null;
   /** @type {Segment[]} */
   let segments = [];
 
-  async function start(name) {
-    focused = document.activeElement;
+  async function startWalkthrough(name) {
+    previousFocus = document.activeElement;
     try { ({ title, segments } = await call("walk", [state, name])); } catch (error) {
-      if (error instanceof Refused) give(PROBLEM, error.message);
+      if (error instanceof Refused) setContent(PROBLEM, error.message);
       return;
     }
     box.hidden = false;
     document.body.classList.add("walking");
-    say(find(box, "h2"), title);
-    goToState(beginning(segments, 0, isStill()));
+    setText(find(box, "h2"), title);
+    showFrame(segmentStart(segments, 0, isStill()));
     next.focus();
   }
 
-  function goToState(place) {
+  function showFrame(newPosition) {
     clearTimeout(timer);
-    at = place;
+    position = newPosition;
     draw();
-    if (at.frame < segments[at.segment].frames.length - 1) timer = setTimeout(() => goToState({ ...at, frame: at.frame + 1 }), EVERY_MS);
+    if (position.frame < segments[position.segment].frames.length - 1) timer = setTimeout(() => showFrame({ ...position, frame: position.frame + 1 }), FRAME_MS);
   }
 
   function draw() {
-    const { says, kind, frames } = segments[at.segment];
-    say(find(box, ".says"), says);
-    drawing.replaceChildren(DRAWINGS[kind](frames[at.frame]));
-    say(find(box, ".at"), `${at.segment + 1} / ${segments.length}`);
-    back.disabled = at.segment === 0;
-    next.disabled = at.segment === segments.length - 1 && at.frame === frames.length - 1;
+    const { says, kind, frames } = segments[position.segment];
+    setText(find(box, ".says"), says);
+    drawing.replaceChildren(DRAWINGS[kind](frames[position.frame]));
+    setText(find(box, ".at"), `${position.segment + 1} / ${segments.length}`);
+    back.disabled = position.segment === 0;
+    next.disabled = position.segment === segments.length - 1 && position.frame === frames.length - 1;
     if (next.disabled && document.activeElement === document.body) find(box, ".leave").focus();
-    drawing.dataset.frame = `${at.segment}.${at.frame}`;
+    drawing.dataset.frame = `${position.segment}.${position.frame}`;
     countDraw(drawing);
   }
 
-  const ACTS = {
-    next: () => goToState(pressed(segments, at, isStill())),
-    back: () => goToState(beginning(segments, at.segment - 1, true)),
+  const COMMANDS = {
+    next: () => showFrame(positionAfterNext(segments, position, isStill())),
+    back: () => showFrame(segmentStart(segments, position.segment - 1, true)),
     leave() {
       clearTimeout(timer);
       box.hidden = true;
       document.body.classList.remove("walking");
-      focused?.focus();
+      previousFocus?.focus();
     },
   };
-  const KEYS = { " ": "next", ArrowRight: "next", PageDown: "next", ArrowLeft: "back", PageUp: "back", Escape: "leave" };
+  const KEY_COMMANDS = { " ": "next", ArrowRight: "next", PageDown: "next", ArrowLeft: "back", PageUp: "back", Escape: "leave" };
 
-  for (const [name, act] of Object.entries(ACTS)) find(box, `.${name}`).addEventListener("click", act);
+  for (const [name, command] of Object.entries(COMMANDS)) find(box, `.${name}`).addEventListener("click", command);
   document.addEventListener("keydown", (event) => {
     if (box.hidden) return;
-    event.stopPropagation(); // nothing behind it listens
-    const act = KEYS[event.key], isOnButton = event.key === " " && /** @type {Element} */ (event.target).matches(".walk .back, .walk .leave");
-    if (event.key === "Tab") return keepInside(event);
-    if (!act || isOnButton || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.stopPropagation(); // the page behind must not react
+    const command = KEY_COMMANDS[event.key], isOnButton = event.key === " " && /** @type {Element} */ (event.target).matches(".walk .back, .walk .leave");
+    if (event.key === "Tab") return trapFocus(event);
+    if (!command || isOnButton || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    ACTS[act]();
+    COMMANDS[command]();
   }, { capture: true });
 
-  // The Tab key goes round among its words and buttons.
-  function keepInside(event) {
-    const stops = findAll(box, ".term, button:not(:disabled)");
-    const here = stops.indexOf(/** @type {any} */ (document.activeElement)), by = event.shiftKey ? -1 : 1;
+  // Keep the Tab key within the explained terms and buttons of the walkthrough.
+  function trapFocus(event) {
+    const focusable = findAll(box, ".term, button:not(:disabled)");
+    const index = focusable.indexOf(/** @type {any} */ (document.activeElement)), offset = event.shiftKey ? -1 : 1;
     event.preventDefault();
-    stops[(here + by + stops.length) % stops.length].focus();
+    focusable[(index + offset + focusable.length) % focusable.length].focus();
   }
 
-  onWalk(start);
+  onWalk(startWalkthrough);
 }
 
 /** @param {HTMLElement} element */

@@ -1,10 +1,10 @@
 // @ts-check
 // The text and how it goes on: its tokens as chips, its end in brief, what was written and how it was played, the tree
 // of continuations, and the visitor's guess.
-import { makeMove, nextStepButton, pick, runExample, tune } from "../../static/page_actions.js";
+import { makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { roleKey, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, recall, remember, focusableWhileScrolling, rove, say, span, setTabStop, isPartOfCharacter, percent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenFor, make, readStorage, writeStorage, focusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, messagePieces, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -116,11 +116,11 @@ export function tokenStrip(element) {
     if (chip) choose(+chip.dataset.position);
   });
   function choose(position) {
-    if (!isB) return pick({ query: position });
+    if (!isB) return select({ query: position });
     if (takeAwaitedPartner()) makeMove({ kind: "pin", a: state.query, b: position });
-    else pick({ query: positionFromB(position) });
+    else select({ query: positionFromB(position) });
   }
-  rove(strip, {
+  addRovingFocus(strip, {
     at: () => ({ row: 0, column: isB ? positionInB(state.query) : state.query }),
     size: () => ({ rows: 1, columns: chips().length }),
     go: ({ column }) => {
@@ -142,7 +142,7 @@ export function brief(element) {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
       next: span("next", span("label", `${_("will be drawn")}: `), ...tokenNodes(value.next)),
-      probability: span("probability", percent(value.probability)),
+      probability: span("probability", formatPercent(value.probability)),
     };
     // What is seen is the name, with words between that are only heard.
     const pieces = messagePieces(_("{text}: next {next}, probability {probability}"), values);
@@ -156,7 +156,7 @@ export function story(element) {
   onContent(element, (value) => {
     prompt.textContent = value.prompt;
     generated.replaceChildren(...textNodes(value.generated));
-    say(ended, value.ended);
+    setText(ended, value.ended);
     requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // once a frame the page's layout is known anyway
     countDraw(text);
   });
@@ -210,7 +210,7 @@ export function playback(element) {
 
   function go(i) {
     playedTo = within(i);
-    pick({ query: value.first + playedTo });
+    select({ query: value.first + playedTo });
   }
 
   function label(text, ariaLabel) {
@@ -307,7 +307,7 @@ export function branches(element) {
   }
 
   // The arrow keys go from row to row, Delete prunes.
-  rove(list, {
+  addRovingFocus(list, {
     at: ({ target }) => ({ row: indexOf(target), column: 0 }),
     size: () => ({ rows: rows.length, columns: 1 }),
     go: ({ row }) => focus(row),
@@ -330,7 +330,7 @@ const MAX_ENDING = 34; // characters of the text before the word that is to be g
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), seen = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !recall(VISITED) && !urlNamesView, place = null;
+  let isHidden = !readStorage(VISITED) && !urlNamesView, place = null;
   let guessedAt = null; // the place that the guess in the state is about
 
   function show({ choices: words, says, told, wrote, text }) {
@@ -355,24 +355,24 @@ export function guess(element) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     isHidden = false;
-    remember(VISITED, "true");
+    writeStorage(VISITED, "true");
     reveal();
     guessedAt = savedPlace(state);
-    tune({ guess: box.value.trim() });
+    changeSettings({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     document.body.classList.add("guessed");
     if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => find(document, "#columns").scrollIntoView()); // there the bar, which has the focus, is below all
   });
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;
-    remember(VISITED, "true");
+    writeStorage(VISITED, "true");
     reveal();
     find(document, "[data-mode=numbers]").click();
   });
   function askAgain() {
     isHidden = true;
     reveal();
-    if (state.view !== STORY_TABS[0]) pick({ view: STORY_TABS[0] }); // where no figure tells the answer
+    if (state.view !== STORY_TABS[0]) select({ view: STORY_TABS[0] }); // where no figure tells the answer
     box.focus();
   }
 

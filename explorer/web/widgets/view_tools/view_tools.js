@@ -1,11 +1,11 @@
 // @ts-check
 // What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
 // and the step of the training.
-import { ablatedHead, addEdit, changeModel, chooseStep, edits, makeMove, pick, runPrompt, setEdits, show, tellChances } from "../../static/page_actions.js";
+import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
 import { call, Refused } from "../../static/server_connection.js";
-import { hasOutdatedFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
-import { linkTo } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, recall, remember, say, span, toggleFold } from "../../static/dom.js";
+import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
+import { makeLink } from "../../static/history.js";
+import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
 import { _, messagePieces } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
@@ -67,7 +67,7 @@ export function choosers(element) {
         list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
     }
     fold.hidden = !shown.length;
-    say(fold, findAll(box, "label").map(chosen).join(" · "));
+    setText(fold, findAll(box, "label").map(chosen).join(" · "));
   }
 
   function chosen(label) {
@@ -79,11 +79,11 @@ export function choosers(element) {
   const choose = ({ target: list }) => {
     if (list instanceof HTMLSelectElement) {
       const [{ value, dataset }] = list.selectedOptions;
-      return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
+      return select({ [list.dataset.field]: dataset.number === "true" ? +value : value });
     }
     const { dataset, value, max, type } = /** @type {HTMLInputElement} */ (list);
-    if (type === "text") return pick({ [dataset.field]: value });
-    pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
+    if (type === "text") return select({ [dataset.field]: value });
+    select({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   };
   // The first few are in a line; all, at a button.
   const rest = button("⋯", () => { rest.ariaExpanded = String(box.classList.toggle("whole")); });
@@ -102,7 +102,7 @@ let put = null; // the changes that there were when a control was used last
 
 /** @param {string[]} changed */
 function putEdits(changed) {
-  setEdits(changed);
+  setInterventions(changed);
   put = state.edits;
 }
 
@@ -110,7 +110,7 @@ function putEdits(changed) {
 export function whatIfs(element) {
   const box = find(element, ".what-ifs"), fold = foldButton(), more = button("", () => {
     toggleFold(more);
-    remember("explorer-more-changes", String(more.ariaExpanded));
+    writeStorage("explorer-more-changes", String(more.ariaExpanded));
   }, { className: "more-changes" });
   let built = new Map(); // what a control offers, as JSON -> the control
   let offered = []; // what was shown last
@@ -137,8 +137,8 @@ export function whatIfs(element) {
     const labels = [...built.values()].map(({ label }) => label);
     if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_FIRST_CONTROLS ? 1 : labels.length, 0, onlyHere);
     if (offers.length > MAX_FIRST_CONTROLS) labels.splice(labels.indexOf(onlyHere) === 1 ? 2 : 1, 0, more);
-    say(more, _("{count} more changes", { count: offers.length - 1 }));
-    more.ariaExpanded = recall("explorer-more-changes") ?? "false"; // as it was left
+    setText(more, _("{count} more changes", { count: offers.length - 1 }));
+    more.ariaExpanded = readStorage("explorer-more-changes") ?? "false"; // as it was left
     more.hidden = Boolean(state.lesson);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
     if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
@@ -146,10 +146,10 @@ export function whatIfs(element) {
     showAmounts();
     if (!state.edits && put && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // taken back elsewhere
     if (!state.edits) put = "";
-    const isSaidByAnother = ({ ablates, everywhere: [, place] }) => ablates && edits().includes(ablationOf(place));
+    const isSaidByAnother = ({ ablates, everywhere: [, place] }) => ablates && interventions().includes(ablationOf(place));
     const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isSaidByAnother(offer)).length;
     fold.hidden = !offers.length;
-    say(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
+    setText(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
   onState(element, () => { // a lesson begins with it closed
@@ -167,8 +167,8 @@ function listOf({ title, scopes }) {
   const texts = scopes.map(([, text]) => text);
   const list = make("select", {}, new Option(_("off"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
-    const others = edits().filter((edit) => !texts.includes(edit));
-    putEdits(list.selectedIndex ? addEdit(others, texts[list.selectedIndex - 1]) : others);
+    const others = interventions().filter((edit) => !texts.includes(edit));
+    putEdits(list.selectedIndex ? addIntervention(others, texts[list.selectedIndex - 1]) : others);
   });
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
@@ -186,15 +186,15 @@ function control(offer, isHere) {
   const written = (amount) => String(+amount.toPrecision(4));
   const tell = (amount) => {
     number.value = written(amount);
-    say(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
+    setText(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
   };
   const change = (amount) => {
     tell(amount);
     const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const ended = offer.ablates ? [inPlaceOf, ablationOf(inPlaceOf)] : [inPlaceOf];
-    const others = edits().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
-    putEdits(edit ? addEdit(others, edit) : others);
+    const others = interventions().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
+    putEdits(edit ? addIntervention(others, edit) : others);
   };
   input.addEventListener("input", () => {
     const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
@@ -218,9 +218,9 @@ function control(offer, isHere) {
 /** @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
-  const whatItDid = linkTo(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
+  const whatItDid = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
   onState(element, () => { whatItDid.hidden = state.view === "experiments"; });
-  const takeBack = (of, text, label, left, dataset = {}) => button(text, () => setEdits(left(), of), { ariaLabel: label, dataset });
+  const takeBack = (of, text, label, left, dataset = {}) => button(text, () => setInterventions(left(), of), { ariaLabel: label, dataset });
 
   /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
   function listed(of, made) {
@@ -228,7 +228,7 @@ export function changes(element) {
     /** @type {HTMLElement[]} */
     const buttons = made.map(([edit, described], i) => {
       const words = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : described;
-      return takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => edits(of).filter((other) => other !== edit), { edit, words });
+      return takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => interventions(of).filter((other) => other !== edit), { edit, words });
     });
     if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
     if (of === "edits" && made.length) buttons.push(whatItDid);
@@ -253,7 +253,7 @@ export function changes(element) {
   });
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(write); }); // its words differ
   onContent(element, (made) => { shown = made; write(); });
-  onContent(element, ({ words, chances }) => writeAbove(() => { say(find(element, ".effect"), words); tellChances(chances); }), EFFECT);
+  onContent(element, ({ words, chances }) => writeAbove(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
 
 /** @param {HTMLElement} element */
@@ -275,7 +275,7 @@ export function promptLists(element) {
 
   make.addEventListener("click", async () => {
     told.textContent = "";
-    try { pick({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    try { select({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
     catch (error) { if (error instanceof Refused) told.textContent = error.message; }
   });
 }
@@ -317,9 +317,9 @@ export function advice(element) {
   onContent(element, show);
 }
 
-// Going through pictures by itself at a steady pace, the next one only once the one before is painted: none pile up.
+// Going through figures by itself at a steady pace, the next one only once the one before is painted: none pile up.
 
-const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a picture may take, or else there is none
+const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a figure may take, or else there is none
 
 /**
  * @param {() => boolean} advance goes on to the next; says whether there is another after it
@@ -379,7 +379,7 @@ function stepSlider(box, of, name) {
 
   const last = () => moments.length - 1;
   const place = () => moments.findIndex(([checkpoint]) => checkpoint === state[of]);
-  const go = (i) => chooseStep(moments[Math.max(0, Math.min(last(), i))][0], of);
+  const go = (i) => chooseCheckpoint(moments[Math.max(0, Math.min(last(), i))][0], of);
 
   /** @param {Moment[]} content */
   function show(content) {
@@ -396,7 +396,7 @@ function stepSlider(box, of, name) {
     const [, words] = moments[place()] ?? ["", ""], run = of === "checkpoint" ? "A" : "B";
     slider.value = String(place());
     slider.setAttribute("aria-valuetext", words);
-    say(told, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
+    setText(told, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
   }
 
   slider.addEventListener("input", () => go(+slider.value));
@@ -477,7 +477,7 @@ export function runs(element) {
   function compared() {
     const { about, aligned, gaps, pins } = value.two;
     const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"], ["both", "A | B"]].map(([name, text]) =>
-      button(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
+      button(text, () => showRuns(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const missing = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
     const which = span("switch", ...shown);
     which.ariaLabel = _("which run the figures show");
@@ -516,7 +516,7 @@ export function runs(element) {
 
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
   function pinning() {
-    const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
+    const tell = () => setText(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
     const pin = button("", () => { awaitPartnerToken(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
     tell();
     return pin;
@@ -552,7 +552,7 @@ export function runs(element) {
 export function series(element) {
   const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
   const steps = stepSlider(box, "checkpoint", _("step of its training"));
-  const playing = player(advance, hasOutdatedFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
+  const playing = player(advance, hasStaleFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
 
   // Whether there is another after it.
   function advance() {
@@ -562,7 +562,7 @@ export function series(element) {
 
   function toggle() {
     if (playing.stop()) return;
-    if (steps.place() >= steps.last()) chooseStep(steps.nameAt(0));
+    if (steps.place() >= steps.last()) chooseCheckpoint(steps.nameAt(0));
     playing.start();
   }
 

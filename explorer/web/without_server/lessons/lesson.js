@@ -111,5 +111,5 @@ async function figureOf(id, context) {
   const { view } = context.state, panel = DRAWN_VIEWS[view] && VIEWS[view].panels.find(({ name }) => `${view}-${name}` === id);
   if (!panel) return null;
   const { kind, height, title } = panel, values = await DRAWN_VIEWS[view].panels[panel.name](context);
-  return { kind, height, title: lookUpMessage(title), picture: id in FIGURES ? drawFigure(id, values) : values };
+  return { kind, height, title: lookUpMessage(title), content: id in FIGURES ? drawFigure(id, values) : values };
 }

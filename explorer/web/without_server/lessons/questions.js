@@ -2,7 +2,7 @@
 // Questions and tasks of lessons, as explorer/lessons/questions.py and tasks.py: what is asked, and what the run says of a reply. The true
 // answer is worked out of the run each time.
 import { _, ngettext } from "../../static/translations.js";
-import { numberOf } from "../../widgets/teaching/lesson.js";
+import { parseNumber } from "../../widgets/teaching/lesson.js";
 import { range } from "../figures.js";
 import { escapeToken, formatCount, formatNumber, quoteToken } from "../notation.js";
 import { appendTokens, COUNTS, evaluate, holds, SHARES, withValue } from "./quantities.js";
@@ -22,7 +22,7 @@ export const formatAnswer = (value) => (Number.isInteger(value) ? formatCount(va
 const indexOf = (text) => (/^\d{1,9}$/.test(text) ? +text : null);
 /** The numbers of a reply; null where it has others. @param {string} reply @param {number} count */
 function numbersOf(reply, count) {
-  const numbers = reply.split("_").map(numberOf);
+  const numbers = reply.split("_").map(parseNumber);
   return numbers.length === count && !numbers.includes(null) ? numbers : null;
 }
 /** Names as in "a, b and c". @param {string[]} names */
@@ -36,7 +36,7 @@ export const QUESTIONS = {
     ask: ({ quantity, lowest, highest }) => ({ kind: "number", is_count: COUNTS.includes(quantity.name), lowest, highest }),
     async grade({ quantity, lowest, highest, tolerance }, context, reply) {
       const truth = await evaluate(context, quantity), data = { truth, written: formatAnswer(truth), within: tolerance, lowest: Math.min(lowest, truth), highest: Math.max(highest, truth) };
-      const words = _("The run has {number}.", { number: await appendTokens(formatAnswer(truth), quantity, context) }), value = reply === null ? null : numberOf(reply);
+      const words = _("The run has {number}.", { number: await appendTokens(formatAnswer(truth), quantity, context) }), value = reply === null ? null : parseNumber(reply);
       if (reply === null) return { isRight: null, words, truth: data };
       if (value === null) return null;
       const error = Math.abs(value - truth), off = error ? [_("You are off by {difference}.", { difference: formatAnswer(error) })] : [];

@@ -20,7 +20,7 @@ def run_case(look, style) -> Case:
 
 @pytest.fixture
 def rendered_map(run_case) -> RenderedMap:
-    return run_case.picture("overview", "map")
+    return run_case.figure("overview", "map")
 
 
 def element_under(model_map: RenderedMap, x: float, y: float) -> Point:
@@ -102,14 +102,14 @@ def test_every_disc_says_the_layer_that_its_click_opens(rendered_map):
 
 
 def test_the_running_sum_is_of_the_parts_in_their_order(run_case):
-    picture = run_case.picture("overview", "sum")
-    bars = picture.parts[0]
+    figure = run_case.figure("overview", "sum")
+    bars = figure.parts[0]
     ends = np.add(bars["base"], bars["y"])
     attention = [run_case.logit_contributions(run_case.trace[f"blocks.{i}.attn.out"][9].astype(float)) for i in (0, 1)]
     feed_forward = [
         run_case.logit_contributions(run_case.trace[f"blocks.{i}.ffn.out"][9].astype(float)) for i in (0, 1)
     ]
-    points = [p for p in picture.points() if p.group == 0]
+    points = [p for p in figure.points() if p.group == 0]
     for colour, values in ((ATTENTION, attention), (FEED_FORWARD, feed_forward)):
         some = [p for p in points if p.colour == colour]
         assert [p.value for p in some] == pytest.approx(values, rel=1e-3, abs=1e-4)

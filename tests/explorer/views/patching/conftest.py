@@ -6,7 +6,7 @@ from explorer import capture
 from explorer.tracing.comparison import Comparison
 from tests.sample_models import tokenizer
 
-from .pictures import PatchingCase
+from .patching_figures import PatchingCase
 
 
 @pytest.fixture

@@ -15,51 +15,51 @@ from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
 
-from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point, near
+from .patching_figures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point, near
 
 
 @pytest.mark.parametrize("clean_run", "ab")
 @pytest.mark.parametrize("name", BY_POSITION)
 def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_run):
-    picture = two.picture(name, clean_run=clean_run)
+    figure = two.figure(name, clean_run=clean_run)
     tokens = (two.runs.trace if clean_run == "a" else two.runs.other).tokens
-    values = cell_values(picture)
-    assert values.shape == (2, 12) and picture.layout["meta"]["of"] == clean_run
-    assert "token of the clean prompt" in picture.title("x") and picture.title("y").startswith("layer; patched: ")
-    for p in picture.points():
+    values = cell_values(figure)
+    assert values.shape == (2, 12) and figure.layout["meta"]["of"] == clean_run
+    assert "token of the clean prompt" in figure.title("x") and figure.title("y").startswith("layer; patched: ")
+    for p in figure.points():
         layer, position = int(p.y), int(p.x)
         assert f"layer {layer}, position {position_labels(tokens)[position]}\n" in p.hover_text
         assert contains_number(p.hover_text, values[layer, position]) and p.change == {"key": position, "layer": layer}
-    (frame,) = picture.layout["shapes"]
+    (frame,) = figure.layout["shapes"]
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
 
 
 @pytest.mark.parametrize("name", BY_HEAD)
 def test_a_cell_of_a_head_says_which_it_is_and_selects_it(two, name):
-    picture = two.picture(name)
-    values = cell_values(picture)
+    figure = two.figure(name)
+    values = cell_values(figure)
     assert (
-        picture.title("x") == "head"
-        and picture.title("y").startswith("layer; patched: ")
-        and "of" not in picture.layout["meta"]
+        figure.title("x") == "head"
+        and figure.title("y").startswith("layer; patched: ")
+        and "of" not in figure.layout["meta"]
     )
-    elements = picture.points()
+    elements = figure.points()
     assert len(elements) == np.isfinite(values).sum()
     for p in elements:
         layer, head = int(p.y), int(p.x)
         assert f"layer {layer} head {head}\n" in p.hover_text and contains_number(p.hover_text, values[layer, head])
         assert p.change == {"head": head, "layer": layer}
-    frames = [shape for shape in picture.layout.get("shapes", ()) if shape["type"] == "rect"]
+    frames = [shape for shape in figure.layout.get("shapes", ()) if shape["type"] == "rect"]
     assert [[frame[side] for side in ("x0", "x1", "y0", "y1")] for frame in frames] == (
         [] if name == "paths" else [[1.5, 2.5, 0.5, 1.5]]
     )
-    texts = picture.parts[0]["text"]
+    texts = figure.parts[0]["text"]
     assert texts == [[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values]
 
 
 @pytest.mark.parametrize("name", (*BY_POSITION, *BY_HEAD))
 def test_no_effect_has_no_colour_and_the_scale_is_as_far_both_ways(two, name):
-    (heatmap,) = two.picture(name).parts
+    (heatmap,) = two.figure(name).parts
     largest = np.nanmax(np.abs(np.array(heatmap["z"], dtype=float)))
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
@@ -71,11 +71,11 @@ def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
     shared = 2 * config.kv_heads // config.num_heads
     receiver_node = receiver if receiver == "logits" else (1, 2 if receiver == "q" else shared, receiver)
     expected = two.expected(path_patching, receiver=receiver_node, direction=direction)
-    picture = two.picture("paths", receiver=receiver, patch_direction=direction)
+    figure = two.figure("paths", receiver=receiver, patch_direction=direction)
     last = 2 if receiver == "logits" else 1
-    assert_allclose(cell_values(picture)[:last], expected[:last], atol=1e-4)
-    assert np.isnan(cell_values(picture)[last:]).all()
-    alt = picture.layout["meta"]["alt"]
+    assert_allclose(cell_values(figure)[:last], expected[:last], atol=1e-4)
+    assert np.isnan(cell_values(figure)[last:]).all()
+    alt = figure.layout["meta"]["alt"]
     name = "the logits" if receiver == "logits" else f"{receiver} of head {receiver_node[1]} of layer 1"
     assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in describe_patching(
         two.runs, two.selection(receiver=receiver)
@@ -94,7 +94,7 @@ def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, t
     assert min(np.abs(one - other).max() for one, other in combinations(expected, 2)) > 1e-3
     for head in range(6):
         chosen = {"receiver": receiver, "head": head}
-        assert_allclose(cell_values(case.picture("paths", **chosen))[0], expected[head // 2], atol=1e-4)
+        assert_allclose(cell_values(case.figure("paths", **chosen))[0], expected[head // 2], atol=1e-4)
         derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), ClickedPoint(x=4, y=0))
         assert derivation.recomputed_value == near(expected[head // 2][4])
         description = f"direct paths to {receiver} of head {head // 2} of layer 1"
@@ -104,8 +104,8 @@ def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, t
 @pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])
 @pytest.mark.parametrize("direction", INTO)
 def test_the_alternative_names_the_largest_effect_and_the_way(two, name, direction):
-    picture = two.picture(name, patch_direction=direction, receiver="logits")
-    alt, values = picture.layout["meta"]["alt"], np.nan_to_num(cell_values(picture))
+    figure = two.figure(name, patch_direction=direction, receiver="logits")
+    alt, values = figure.layout["meta"]["alt"], np.nan_to_num(cell_values(figure))
     layer, column = np.unravel_index(np.abs(values).argmax(), values.shape)
     assert f"the largest effect is {format_number(values[layer, column])}, of layer {layer}, column {column}." in alt
     shown_direction = name.partition("_")[2] if name.partition("_")[2] in INTO else direction
@@ -121,15 +121,15 @@ def test_another_layer_and_another_receiver_are_asked_anew(two):
         ("estimate", {"metric": "logit_difference"}, {"metric": "probability"}),
         ("estimate", {"patch_direction": "denoise"}, {"patch_direction": "noise"}),
     ):
-        before, after, again = (two.picture(name, **chosen) for chosen in (one, other, one))
+        before, after, again = (two.figure(name, **chosen) for chosen in (one, other, one))
         value = "y" if name == "neurons" else "z"
         assert before.parts[0][value] == again.parts[0][value] != after.parts[0][value], name
 
 
 @pytest.mark.parametrize("name", ["heads_denoise", "positions_noise"])
 def test_a_clicked_cell_is_the_one_that_is_told(two, name):
-    picture, direction = two.picture(name), name.partition("_")[2]
-    for p in picture.points():
+    figure, direction = two.figure(name), name.partition("_")[2]
+    for p in figure.points():
         if (p.x, p.y) not in ((0, 1), (2, 0), (2, 1)):
             continue
         derivation = PANEL[name].inspect(two.runs, two.selection(), clicked_point(p))

@@ -4,17 +4,17 @@ import pytest
 
 from tests.rendered_figures import contains_number
 
-from .pictures import INTO, PANEL, clicked_point, near
+from .patching_figures import INTO, PANEL, clicked_point, near
 
 
 @pytest.mark.exhaustive
 def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
-    picture = two.picture("neurons")
-    patches, order = picture.layout["meta"]["changes"], picture.parts[0]["customdata"]
-    assert [plot_trace["name"] for plot_trace in picture.parts] == list(INTO.values())
+    figure = two.figure("neurons")
+    patches, order = figure.layout["meta"]["changes"], figure.parts[0]["customdata"]
+    assert [plot_trace["name"] for plot_trace in figure.parts] == list(INTO.values())
     assert patches["of"] == "edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
-    elements = picture.points()
-    for plot_trace in picture.parts:
+    elements = figure.points()
+    for plot_trace in figure.parts:
         assert plot_trace["customdata"] == order == [int(name) for name in plot_trace["x"]]
     for p in elements:
         assert (
@@ -25,4 +25,4 @@ def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
         derivation = PANEL["neurons"].inspect(two.runs, two.selection(), clicked_point(p))
         assert p.value == pytest.approx(derivation.value, abs=1e-9)
         assert derivation.recomputed_value == near(p.value)
-        assert (INTO["denoise"] if p.group == 0 else INTO["noise"]) == picture.parts[p.group]["name"]
+        assert (INTO["denoise"] if p.group == 0 else INTO["noise"]) == figure.parts[p.group]["name"]

@@ -9,7 +9,7 @@ from explorer.views.patching import describe_patching
 from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
 
-from .pictures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point
+from .patching_figures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def unequal(lms, trace_of) -> PatchingCase:
 def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequal, name, clean_run):
     partners = unequal.runs.alignment.partners
     unaligned = [partners.index(None)] if clean_run == "a" else []
-    picture = unequal.picture(name, clean_run=clean_run)
-    values = cell_values(picture)
+    figure = unequal.figure(name, clean_run=clean_run)
+    values = cell_values(figure)
     assert values.shape == (2, 12 if clean_run == "a" else 11)
     assert [i for i in range(values.shape[1]) if np.isnan(values[:, i]).all()] == unaligned
-    notes = [note for note in picture.layout.get("annotations", ()) if note["text"] == "not patched"]
+    notes = [note for note in figure.layout.get("annotations", ()) if note["text"] == "not patched"]
     assert [note["x"] for note in notes] == unaligned
-    shades = [shape for shape in picture.layout.get("shapes", ()) if shape.get("opacity") == 0.3]
+    shades = [shape for shape in figure.layout.get("shapes", ()) if shape.get("opacity") == 0.3]
     assert len(shades) == len(notes)
     if "positions" in name.split("_")[0]:
-        patches, direction = picture.layout["meta"]["changes"], name.partition("_")[2]
+        patches, direction = figure.layout["meta"]["changes"], name.partition("_")[2]
         into_a = patches["of"] == "edits"
         assert into_a == ((direction == "denoise") == (clean_run == "b"))
         inverse = unequal.runs.alignment.inverse
@@ -45,7 +45,7 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
                 "" if column in unaligned else f"blocks.1.resid_pre@{target_position}*patch"
             )
     chosen = 9 if clean_run == "a" else partners[9]
-    frame = picture.layout["shapes"][0]
+    frame = figure.layout["shapes"][0]
     assert (frame["x0"] + frame["x1"]) / 2 == chosen
 
 
@@ -56,21 +56,21 @@ def test_tokens_that_were_put_together_take_each_other_s_values_whichever_run_is
     assert runs.alignment.partners[a] == b != unequal.runs.alignment.partners[a]
     case = PatchingCase(runs, unequal.lm)
     for direction in INTO:
-        patches = case.picture(f"positions_{direction}", clean_run=clean_run).layout["meta"]["changes"]
+        patches = case.figure(f"positions_{direction}", clean_run=clean_run).layout["meta"]["changes"]
         put_at = a if patches["of"] == "edits" else b
         assert patches["texts"][1][a if clean_run == "a" else b] == f"blocks.1.resid_pre@{put_at}*patch"
 
 
 def test_of_unequal_prompts_heads_have_effects_and_patterns_a_sentence(unequal):
     for name in ("heads_denoise", "heads_noise", "estimate", "agreement", "paths", "neurons"):
-        picture = unequal.picture(name, patch_head="attn.q")
-        assert picture.points(), name
-        last = picture.points()[-1]
+        figure = unequal.figure(name, patch_head="attn.q")
+        assert figure.points(), name
+        last = figure.points()[-1]
         assert PANEL[name].inspect(unequal.runs, unequal.selection(patch_head="attn.q"), clicked_point(last)), name
         assert PANEL[name].verify(unequal.runs, unequal.selection()).state == "recomputed", name
         if name != "neurons" and name != "paths":
             with pytest.raises(NoDifferenceError, match="pattern can only be patched between prompts of equal length"):
-                unequal.picture(name, patch_head="attn.pattern")
+                unequal.figure(name, patch_head="attn.pattern")
     assert "values go over between tokens that stand beside each other" in describe_patching(
         unequal.runs, unequal.selection()
     )
@@ -86,5 +86,5 @@ def test_of_prompts_that_have_no_partners_it_is_said_what_to_do(lms, trace_of):
     with pytest.raises(
         NoDifferenceError, match="No tokens of the two prompts are aligned. Align two tokens above first"
     ):
-        case.picture("heads_denoise")
+        case.figure("heads_denoise")
     assert "Align two tokens" in describe_patching(case.runs, case.selection())

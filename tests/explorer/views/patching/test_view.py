@@ -136,7 +136,7 @@ def metric(run, question, chosen) -> float:
     return float(logits[question.answer] - logits[question.wrong])
 
 
-def test_every_picture_is_vouched_for(style, runs):
+def test_every_figure_is_vouched_for(style, runs):
     for selection in (
         Selection(),
         Selection().replace(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="a"),

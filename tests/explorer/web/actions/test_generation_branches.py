@@ -109,7 +109,7 @@ def test_every_kind_of_model_can_be_compared_changed_or_not(page, state, style, 
 
 
 def test_what_changes_the_run_has_a_later_turn_than_what_it_follows(page, once, merge, move):
-    """The browser discards answers of an older turn (`merge` in page_actions.js)."""
+    """The browser discards answers of an older turn (`applyUpdate` in page_actions.js)."""
     now = once
     for write in (page.generation.regenerate, page.generation.compare):
         updates = list(write(now))

@@ -61,7 +61,7 @@ def logits(lms, shown_answer) -> np.ndarray:
     return lms["rope"](torch.tensor([shown_answer["seen"]]))[0].double().numpy()
 
 
-def test_the_small_picture_of_a_head_is_its_own(lms, shown_answer):
+def test_the_small_figure_of_a_head_is_its_own(lms, shown_answer):
     """Row = query, column = key, for every head at its own place in the grid."""
     patterns = capture(lms["rope"], shown_answer["seen"]).stack("blocks.*.attn.pattern")
     grid = shown_answer["contents"]["attention-heads"]
@@ -199,7 +199,7 @@ def test_lists_write_what_they_are_called(endpoints, shown_answer):
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_picture_and_its_mark_go_to_its_own_widget(endpoints, view):
+def test_every_figure_and_its_mark_go_to_its_own_widget(endpoints, view):
     state = {
         "checkpoint": "rope",
         "prompt": [40, 50, 60, 70, 40, 50],

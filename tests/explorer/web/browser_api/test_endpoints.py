@@ -114,7 +114,7 @@ def test_what_is_seen_at_once(endpoints, state, view, at_once):
     assert {name for name, content in panels.items() if content} == at_once
 
 
-def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, all_contents, state, library):
+def test_a_view_that_does_not_apply_loses_its_figures(endpoints, all_contents, state, library):
     contents = all_contents("show", state | {"checkpoint": "none", "view": "positions"})
     positions = next(view for view in VIEWS if view.name == "positions")
     assert contents["positions-words"] == positions.unavailable_message(library.model("none")[0].config)
@@ -215,18 +215,18 @@ def test_what_the_browser_calls(endpoints):
     ]  # see server_connection.js
 
 
-@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
+@pytest.mark.parametrize("figure", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
 @pytest.mark.parametrize(
     "point",
     [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
     ids=str,
 )
-def test_a_point_that_makes_no_sense_is_refused(endpoints, state, picture, point):
+def test_a_point_that_makes_no_sense_is_refused(endpoints, state, figure, point):
     with pytest.raises(UserError):
-        endpoints.inspect(state, picture, point)
+        endpoints.inspect(state, figure, point)
 
 
-def test_a_picture_that_there_is_not_has_nothing_to_tell(endpoints, state):
+def test_a_figure_that_there_is_not_has_nothing_to_tell(endpoints, state):
     assert endpoints.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
 
 

@@ -83,7 +83,7 @@ def ask(library):
     return call_endpoint
 
 
-def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, slow_content, ask, page_state):
+def test_a_figure_says_what_it_waits_for_until_that_is_there(gate, slow_content, ask, page_state):
     waits = slow_content()
     assert waits["instead"] == "This takes longer than a click." and waits["job"]["seconds"] > 0
     assert slow_content(2) is None
@@ -114,7 +114,7 @@ def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):
     gate.set()
 
 
-def test_a_picture_that_waits_for_nothing_is_done(gate, ask, page_state):
+def test_a_figure_that_waits_for_nothing_is_done(gate, ask, page_state):
     state = page_state.run.as_dict() | page_state.selection.as_dict()
     assert ask("begin_job", state, "experiments-heads", "ann")["state"] == "done"
     assert ask("begin_job", state, "experiments-nothing", "ann")["state"] == "done"

@@ -119,7 +119,7 @@ def test_the_other_runs_model_is_part_of_it(endpoints, state, computed_answers, 
     assert len(computed_answers) == 2
 
 
-def test_who_holds_pictures_of_older_files_is_told(endpoints, state):
+def test_who_holds_figures_of_older_files_is_told(endpoints, state):
     endpoints.cached_answer("view", state, 0)
     for _time in range(2):
         response = json.loads(endpoints.cached_answer("view", state | {"version": "rope@00000000"}, 0))

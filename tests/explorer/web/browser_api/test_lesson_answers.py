@@ -155,7 +155,7 @@ def test_what_would_tell_is_hidden_in_every_tab(at_step):
     assert {NEXT_TOKEN, "next-token-words", "guess", "brief", "why-token"} <= set(next_token["ids"])
 
 
-def test_every_picture_can_be_named():
+def test_every_figure_can_be_named():
     assert {element_id(view.name, panel.name) for view in VIEWS for panel in view.panels} <= ELEMENT_IDS
 
 
@@ -185,7 +185,7 @@ def test_the_list_has_them_all(answers, opening):
     assert LessonEndpoints(opening.runs, None).listed_lessons({}) == []
 
 
-def test_an_answer_has_the_lesson_before_the_pictures(answers, opening):
+def test_an_answer_has_the_lesson_before_the_figures(answers, opening):
     page_state, _settings = LessonStepStates(answers).go_to_step(
         {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": "mine", "step": 1}
     )

@@ -38,7 +38,7 @@ def test_every_step_of_a_lesson_can_be_printed_with_its_answer(endpoints, name):
         if step.target in step.hidden_figures:
             assert sheet["is_hidden"]
         if step.target and sheet["figure"]:
-            assert step.target.startswith(step.state["view"]) and sheet["figure"]["picture"]
+            assert step.target.startswith(step.state["view"]) and sheet["figure"]["content"]
 
 
 def test_its_numbers_are_those_of_the_model_that_is_here(endpoints):

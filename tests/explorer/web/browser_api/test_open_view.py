@@ -130,7 +130,7 @@ def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
     ],
     ids=["changed", "same prompt", "other model"],
 )
-def test_what_holds_of_all_pictures_of_two_runs_is_said_once_above_them(opening, page_state, style, changes, words):
+def test_what_holds_of_all_figures_of_two_runs_is_said_once_above_them(opening, page_state, style, changes, words):
     other = changes.get("other")
     compared = None if other is None else opening.create_run(style, other or "the fox asked the owl")
     selection = replace(page_state.selection, view="patching")
@@ -141,7 +141,7 @@ def test_what_holds_of_all_pictures_of_two_runs_is_said_once_above_them(opening,
     assert not any(open_view.verify(panel) for panel in open_view.view.panels)
 
 
-def test_what_holds_of_one_picture_of_two_runs_is_said_in_its_place(opening, page_state):
+def test_what_holds_of_one_figure_of_two_runs_is_said_in_its_place(opening, page_state):
     selection = page_state.selection.replace(view="patching", patch_head="attn.pattern")
     page_state = PageState(page_state.run, selection, other=opening.create_run("rope", "the moon asked"))
     open_view = make_open_view(opening.runs, page_state)

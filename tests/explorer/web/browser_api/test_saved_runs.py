@@ -57,9 +57,9 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
     for stage in range(3):
         view_contents(open_view, True, stage)
     for panel in view.panels:
-        picture = open_view.draw(panel)
-        if isinstance(picture, FigurePlaceholder) and picture.job is None:
-            assert "Load" in picture.message and "run the prompt again" in picture.message
+        figure = open_view.draw(panel)
+        if isinstance(figure, FigurePlaceholder) and figure.job is None:
+            assert "Load" in figure.message and "run the prompt again" in figure.message
         mark = open_view.verify(panel)
         assert mark is None or mark.state != "off"
         if panel.inspect and open_view.has(panel):

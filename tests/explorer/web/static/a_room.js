@@ -20,7 +20,7 @@ export function standInRooms() {
   globalThis.history = { state: null, replaceState: (_state, _title, url) => { globalThis.location = new URL(url); } };
   globalThis.fetch = (where, { body, signal, keepalive }) => {
     const name = String(where).split("/").pop();
-    if (!String(where).startsWith("rooms/")) return new Promise(() => {}); // a picture's answer never comes
+    if (!String(where).startsWith("rooms/")) return new Promise(() => {}); // a figure's answer never comes
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason));
       asked.push({ name, signal, keepalive, ...JSON.parse(body), answer: (content, status = 200) => resolve({ ok: status === 200, status, json: async () => content }), fail: () => reject(new TypeError("nobody is there")) });

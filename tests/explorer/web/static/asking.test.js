@@ -1,7 +1,7 @@
 import { placeBanner, placeNotices } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { act, actionsDone, ask, enableRequests, isAsking, isBusy } from "../../../../explorer/web/static/page_actions.js";
+import { runAction, actionsDone, requestUpdate, enableRequests, isAsking, isBusy } from "../../../../explorer/web/static/page_actions.js";
 import { isServerLost } from "../../../../explorer/web/static/server_connection.js";
 import { onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { setState, state } from "../../../../explorer/web/static/page_state.js";
@@ -26,7 +26,7 @@ async function answer(content) {
 }
 
 test("nothing is asked before there are widgets, and then what was wanted of a run that there is", async () => {
-  ask("show");
+  requestUpdate("show");
   setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 1 });
   await settled();
   assert.equal(asked.length, 0);
@@ -41,10 +41,10 @@ test("nothing is asked before there are widgets, and then what was wanted of a r
 test("one question at a time, then the most important of those since, of the state as it is then", async () => {
   const before = asked.length;
   setState({ query: 1 });
-  ask("tune");
+  requestUpdate("tune");
   await settled();
-  ask("pick");
-  ask("tune");
+  requestUpdate("pick");
+  requestUpdate("tune");
   setState({ query: 2 });
   assert.deepEqual([since(before), asked.at(-1).state.query], [["tune"], 1]);
   await answer();
@@ -55,7 +55,7 @@ test("one question at a time, then the most important of those since, of the sta
 
 test("each line is shown as it comes", async () => {
   const before = asked.length;
-  ask("show");
+  requestUpdate("show");
   await settled();
   asked.at(-1).line({ contents: { story: "in sight" } });
   await settled();
@@ -70,9 +70,9 @@ test("each line is shown as it comes", async () => {
 
 test("the first line is waited for, the rest is not once something newer is asked, and is still owed then", async () => {
   const before = asked.length;
-  ask("pick");
+  requestUpdate("pick");
   await settled();
-  ask("tune");
+  requestUpdate("tune");
   await settled();
   assert.equal(asked.at(-1).signal.aborted, false);
   await answer();
@@ -80,7 +80,7 @@ test("the first line is waited for, the rest is not once something newer is aske
   asked.at(-1).line({ contents: {} });
   await settled();
   const rest = asked.at(-1);
-  ask("tune");
+  requestUpdate("tune");
   await settled();
   assert.equal(rest.signal.aborted, true);
   assert.deepEqual(since(before), ["pick", "pick", "pick"]);
@@ -89,7 +89,7 @@ test("the first line is waited for, the rest is not once something newer is aske
 });
 
 test("an action brings its change before the contents, and is done", async () => {
-  const acted = act({ kind: "undo" });
+  const acted = runAction({ kind: "undo" });
   await settled();
   assert.deepEqual(asked.at(-1).action, { kind: "undo" });
   asked.at(-1).line(done({ generated: [5], turn: state.turn + 1 }));
@@ -104,8 +104,8 @@ test("an action brings its change before the contents, and is done", async () =>
 test("actions are done one after another, each of the state that the one before led to, and all before they are done", async () => {
   const before = asked.length, turn = state.turn;
   let areDone = false;
-  act({ kind: "take", token: 7 });
-  act({ kind: "step" });
+  runAction({ kind: "take", token: 7 });
+  runAction({ kind: "step" });
   actionsDone().then(() => { areDone = true; });
   await settled();
   assert.deepEqual(since(before), ["take"]);
@@ -118,13 +118,13 @@ test("actions are done one after another, each of the state that the one before 
 
 test("an action that is no longer wanted when its turn comes is not asked", async () => {
   const before = asked.length;
-  const acted = act({ kind: "undo" }, () => false);
+  const acted = runAction({ kind: "undo" }, () => false);
   assert.equal(await acted, false);
   assert.deepEqual(since(before), []);
 });
 
 test("a refused action changes nothing and says why", async () => {
-  const before = state.generated, acted = act({ kind: "undo" });
+  const before = state.generated, acted = runAction({ kind: "undo" });
   await settled();
   await answer({ change: {}, prompt: null, done: false, notices: ["There is <b>nothing</b> to undo."] });
   assert.equal(await acted, false);
@@ -135,17 +135,17 @@ test("a refused action changes nothing and says why", async () => {
 });
 
 test("the version of the model's files goes along", async () => {
-  ask("pick");
+  requestUpdate("pick");
   await settled();
   await answer({ contents: {}, version: "tiny@2" });
-  ask("pick");
+  requestUpdate("pick");
   await settled();
   assert.equal(asked.at(-1).state.version, "tiny@2");
   await answer();
 });
 
 test("a sentence in place of an answer is told", async () => {
-  ask("pick");
+  requestUpdate("pick");
   await settled();
   asked.at(-1).refuse("There is no such model.");
   await settled();
@@ -154,14 +154,14 @@ test("a sentence in place of an answer is told", async () => {
 
 test("where nobody answers nothing more is asked, and what was to be done is not", async () => {
   const before = asked.length;
-  ask("pick");
+  requestUpdate("pick");
   await settled();
   asked.at(-1).fail();
   await settled();
   assert.equal(isServerLost, true);
   assert.equal(document.body.classList.contains("disconnected"), true);
-  ask("show");
-  assert.equal(await act({ kind: "undo" }), false);
+  requestUpdate("show");
+  assert.equal(await runAction({ kind: "undo" }), false);
   await settled();
   assert.deepEqual([asked.length - before, isAsking()], [1, false]);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { plain, withoutCellTexts } from "../../../../explorer/web/static/plotly_figures.js";
+import { decodeEntities, withoutCellTexts } from "../../../../explorer/web/static/plotly_figures.js";
 
 const heatmap = { type: "heatmap", z: [[1]], text: [["a"]], texttemplate: "%{text}" };
 const bars = { type: "bar", y: [1], text: ["b"], texttemplate: "%{text}" };
@@ -16,5 +16,5 @@ test("Plotly draws the words of bars alone", () => {
 });
 
 test("what stands for brackets and ampersands in a text is read once", () => {
-  assert.equal(plain("&lt;b&gt; &amp;lt;"), "<b> &lt;");
+  assert.equal(decodeEntities("&lt;b&gt; &amp;lt;"), "<b> &lt;");
 });

@@ -1,7 +1,7 @@
 import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { enableRequests, chooseStep, edits, pick, setGenerating, show, toggleEdit, tune } from "../../../../explorer/web/static/page_actions.js";
+import { enableRequests, chooseCheckpoint, interventions, select, setGenerating, showRuns, toggleIntervention, changeSettings } from "../../../../explorer/web/static/page_actions.js";
 import { SIMPLE_TABS } from "../../../../explorer/web/static/shared_constants.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
@@ -18,11 +18,11 @@ const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
 
 test("before anything runs nothing of it can be chosen", async () => {
-  pick({ stand_ins: "open" });
+  select({ stand_ins: "open" });
   assert.equal("stand_ins" in state, false);
   assert.equal(asked.length, 0);
   begin({ edits: "" });
-  pick({ stand_ins: "open" });
+  select({ stand_ins: "open" });
   await settled();
   assert.equal(state.stand_ins, "open");
   assert.equal(asked.length, 1);
@@ -30,33 +30,33 @@ test("before anything runs nothing of it can be chosen", async () => {
 
 test("settings are numbers of their kind, whatever their boxes hold meanwhile", () => {
   begin({ temperature: 0.8, top_k: 40, seed: 7, stop_strings: "" });
-  tune({ temperature: null, top_k: 3.5, seed: null, stop_strings: "the end" });
+  changeSettings({ temperature: null, top_k: 3.5, seed: null, stop_strings: "the end" });
   assert.deepEqual([state.temperature, state.top_k, state.seed, state.stop_strings], [0.8, 3, 7, "the end"]);
-  tune({ temperature: 1.25, top_k: 0, seed: 2 ** 32 - 1, stop_strings: "" });
+  changeSettings({ temperature: 1.25, top_k: 0, seed: 2 ** 32 - 1, stop_strings: "" });
   assert.deepEqual([state.temperature, state.top_k, state.seed, state.stop_strings], [1.25, 0, 4294967295, ""]);
 });
 
 test("a change is added to others, and the same taken back alone", () => {
   begin({ edits: "" });
-  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
-  toggleEdit("blocks.0.attn.z.1*zero", ADDED);
-  assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero"]);
-  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
+  toggleIntervention("blocks.1.attn.z.1*zero", ADDED);
+  toggleIntervention("blocks.0.attn.z.1*zero", ADDED);
+  assert.deepEqual(interventions(), ["blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero"]);
+  toggleIntervention("blocks.1.attn.z.1*zero", ADDED);
   assert.equal(state.edits, "blocks.0.attn.z.1*zero");
 });
 
 test("a change that is not added takes the place of those of its kind, and of no others", () => {
   begin({ edits: "blocks.0.attn.z.0*patch~blocks.1.attn.z.1*zero~blocks.1.attn.z.0*patchmean" });
-  toggleEdit("blocks.1.resid_pre@2*patch", ALONE);
-  assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean", "blocks.1.resid_pre@2*patch"]);
-  toggleEdit("blocks.1.resid_pre@2*patch", ALONE);
-  assert.deepEqual(edits(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean"]);
+  toggleIntervention("blocks.1.resid_pre@2*patch", ALONE);
+  assert.deepEqual(interventions(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean", "blocks.1.resid_pre@2*patch"]);
+  toggleIntervention("blocks.1.resid_pre@2*patch", ALONE);
+  assert.deepEqual(interventions(), ["blocks.1.attn.z.1*zero", "blocks.1.attn.z.0*patchmean"]);
 });
 
 test("the second run's changes are its own, and the selection goes along", () => {
   begin({ edits: "blocks.1.attn.z.1*zero", "b.edits": "" });
-  toggleEdit("blocks.0.attn.z.0*patch", { of: "b.edits", adds: false }, { query: 0 });
-  assert.deepEqual([edits(), edits("b.edits")], [["blocks.1.attn.z.1*zero"], ["blocks.0.attn.z.0*patch"]]);
+  toggleIntervention("blocks.0.attn.z.0*patch", { of: "b.edits", adds: false }, { query: 0 });
+  assert.deepEqual([interventions(), interventions("b.edits")], [["blocks.1.attn.z.1*zero"], ["blocks.0.attn.z.0*patch"]]);
   assert.equal(state.query, 0);
 });
 
@@ -64,7 +64,7 @@ test("what is being written under other changes ends", () => {
   setGenerating(true);
   begin({ edits: "" });
   const before = halted, { turn } = state;
-  toggleEdit("blocks.1.attn.z.1*zero", ADDED);
+  toggleIntervention("blocks.1.attn.z.1*zero", ADDED);
   assert.equal(halted, before + 1);
   assert.ok(state.turn > turn);
 });
@@ -87,30 +87,30 @@ async function answerAll() {
 
 test("what is picked in the open tab asks for what follows it, in another for that tab", async () => {
   begin({ view: "attention" });
-  assert.deepEqual(await askedBy(() => pick({ query: 0 })), ["pick"]);
-  assert.deepEqual(await askedBy(() => pick({ query: 1, view: "residual" })), ["view"]);
-  assert.deepEqual(await askedBy(() => pick({ query: 0, view: SIMPLE_TABS[0] })), ["view"]);
+  assert.deepEqual(await askedBy(() => select({ query: 0 })), ["pick"]);
+  assert.deepEqual(await askedBy(() => select({ query: 1, view: "residual" })), ["view"]);
+  assert.deepEqual(await askedBy(() => select({ query: 0, view: SIMPLE_TABS[0] })), ["view"]);
 });
 
 test("a tab is opened", async () => {
   begin({ view: "attention" });
-  assert.deepEqual(await askedBy(() => pick({ view: "residual" })), ["view"]);
+  assert.deepEqual(await askedBy(() => select({ view: "residual" })), ["view"]);
   assert.equal(state.view, "residual");
-  assert.deepEqual(await askedBy(() => show("b")), ["view"]);
+  assert.deepEqual(await askedBy(() => showRuns("b")), ["view"]);
   assert.equal(state.shown, "b");
 });
 
 test("from the simple page, which shows one run, to the full one all is asked for, and back", async () => {
   begin({ view: SIMPLE_TABS[0], "b.checkpoint": "small" });
-  assert.deepEqual(await askedBy(() => pick({ view: "residual" })), ["show"]);
-  assert.deepEqual(await askedBy(() => pick({ view: SIMPLE_TABS[0] })), ["show"]);
-  assert.deepEqual(await askedBy(() => pick({ view: SIMPLE_TABS[1] })), ["view"]);
+  assert.deepEqual(await askedBy(() => select({ view: "residual" })), ["show"]);
+  assert.deepEqual(await askedBy(() => select({ view: SIMPLE_TABS[0] })), ["show"]);
+  assert.deepEqual(await askedBy(() => select({ view: SIMPLE_TABS[1] })), ["view"]);
   begin({ "b.checkpoint": "" });
 });
 
 test("another step is of the run that it was chosen for, and the same is no other", async () => {
   begin({ "b.checkpoint": "small" });
-  assert.deepEqual(await askedBy(() => chooseStep("small-1", "b.checkpoint")), ["show"]);
+  assert.deepEqual(await askedBy(() => chooseCheckpoint("small-1", "b.checkpoint")), ["show"]);
   assert.deepEqual([state.checkpoint, state["b.checkpoint"]], ["tiny", "small-1"]);
-  assert.deepEqual(await askedBy(() => chooseStep("tiny")), []);
+  assert.deepEqual(await askedBy(() => chooseCheckpoint("tiny")), []);
 });

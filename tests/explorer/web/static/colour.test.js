@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { along, channels, readableInkOn } from "../../../../explorer/web/static/dom.js";
+import { colourAt, parseHexColour, readableTextColour } from "../../../../explorer/web/static/dom.js";
 
 test("a colour in its channels", () => {
-  assert.deepEqual(channels("#10a0ff"), [16, 160, 255]);
+  assert.deepEqual(parseHexColour("#10a0ff"), [16, 160, 255]);
 });
 
 test("between two stops of a scale a colour is mixed of theirs", () => {
   const scale = [[0, [0, 0, 0]], [0.5, [100, 200, 0]], [1, [200, 200, 200]]];
-  assert.deepEqual(along(scale, 0), [0, 0, 0]);
-  assert.deepEqual(along(scale, 0.25), [50, 100, 0]);
-  assert.deepEqual(along(scale, 0.5), [100, 200, 0]);
-  assert.deepEqual(along(scale, 0.75), [150, 200, 100]);
-  assert.deepEqual(along(scale, -1), [0, 0, 0]);
-  assert.deepEqual(along(scale, 2), [200, 200, 200]);
+  assert.deepEqual(colourAt(scale, 0), [0, 0, 0]);
+  assert.deepEqual(colourAt(scale, 0.25), [50, 100, 0]);
+  assert.deepEqual(colourAt(scale, 0.5), [100, 200, 0]);
+  assert.deepEqual(colourAt(scale, 0.75), [150, 200, 100]);
+  assert.deepEqual(colourAt(scale, -1), [0, 0, 0]);
+  assert.deepEqual(colourAt(scale, 2), [200, 200, 200]);
 });
 
 test("words are black on light colours and white on dark ones", () => {
-  assert.equal(readableInkOn([255, 255, 255]), "black");
-  assert.equal(readableInkOn([0, 0, 0]), "white");
-  assert.equal(readableInkOn([0, 158, 115]), "black"); // dark to the eye's first guess
-  assert.equal(readableInkOn([84, 80, 176]), "white");
-  assert.deepEqual([readableInkOn([255, 0, 0]), readableInkOn([0, 0, 255])], ["black", "white"]); // red is the lighter one
+  assert.equal(readableTextColour([255, 255, 255]), "black");
+  assert.equal(readableTextColour([0, 0, 0]), "white");
+  assert.equal(readableTextColour([0, 158, 115]), "black"); // dark to the eye's first guess
+  assert.equal(readableTextColour([84, 80, 176]), "white");
+  assert.deepEqual([readableTextColour([255, 0, 0]), readableTextColour([0, 0, 255])], ["black", "white"]); // red is the lighter one
 });

@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { give, onContent } from "../../../../explorer/web/static/widget_contents.js";
+import { setContent, onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
 standInPage();
 
 test("what came before a widget was built is kept for it", async () => {
   const shown = [];
-  await give("story", "first");
-  await give("story", "second");
+  await setContent("story", "first");
+  await setContent("story", "second");
   onContent(new StandIn("story"), (content) => shown.push(content));
   assert.deepEqual(shown, ["second"]);
-  await give("story", "third");
+  await setContent("story", "third");
   assert.deepEqual(shown, ["second", "third"]);
 });
 
 test("a widget may have several contents", async () => {
   const shown = [];
-  onContent(new StandIn("picture"), (content) => shown.push(content), "-mark");
-  await give("picture", "drawn");
-  await give("picture-mark", "vouched for");
+  onContent(new StandIn("figure"), (content) => shown.push(content), "-mark");
+  await setContent("figure", "drawn");
+  await setContent("figure-mark", "vouched for");
   assert.deepEqual(shown, ["vouched for"]);
 });
 
@@ -28,24 +28,24 @@ test("a widget that fails is told and leaves the others alone", async (t) => {
   t.mock.method(console, "error", () => {});
   onContent(new StandIn("bad"), () => { throw Error("a slip"); });
   onContent(new StandIn("problem"), (content) => shown.push(content));
-  await give("bad", 1);
+  await setContent("bad", 1);
   assert.match(shown.at(-1), /could not be drawn/);
   assert.equal(console.error.mock.callCount(), 1);
 });
 
 test("what is empty is a content, too", async () => {
   const shown = [];
-  await give("brief", "");
+  await setContent("brief", "");
   onContent(new StandIn("brief"), (content) => shown.push(content));
   assert.deepEqual(shown, [""]);
 });
 
-test("a picture is no longer old once the question that it was asked by is answered", async () => {
+test("a figure is no longer old once the question that it was asked by is answered", async () => {
   const block = new StandIn("next-token");
   standInPage(block);
   Object.assign(block.dataset, { asked: "2", oldSince: "2" });
-  await give("next-token", {}, 1);
+  await setContent("next-token", {}, 1);
   assert.equal(block.dataset.oldSince, "2");
-  await give("next-token", {}, 2);
+  await setContent("next-token", {}, 2);
   assert.ok(!("oldSince" in block.dataset));
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { replyGrid, replyCounts, total } from "../../../../explorer/web/widgets/teaching/class_session.js";
+import { replyGrid, replyCounts, totalCount } from "../../../../explorer/web/widgets/teaching/class_session.js";
 
 test("every option has its count, also one that nobody chose", () => {
   const rows = replyCounts({ kind: "choice", options: ["a", "b", "c"] }, { 3: 5, 1: 2 });
   assert.deepEqual(rows.map(({ says, count }) => [says, count]), [["a", 2], ["b", 0], ["c", 5]]);
-  assert.equal(total({ 3: 5, 1: 2 }), 7);
+  assert.equal(totalCount({ 3: 5, 1: 2 }), 7);
 });
 
 test("nothing is right before the truth is told", () => {

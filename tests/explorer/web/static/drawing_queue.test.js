@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { drawInTurn } from "../../../../explorer/web/static/widget_contents.js";
+import { queueDraw } from "../../../../explorer/web/static/widget_contents.js";
 import { standInPage } from "./stand_ins.js";
 
 standInPage();
@@ -14,10 +14,10 @@ const at = (place, top = 1000) => ({
   getBoundingClientRect: () => ({ top, bottom: top + 100, height: 100 }),
 });
 
-test("pictures that are in sight are drawn in one frame, as far as there is time", async (t) => {
+test("figures that are in sight are drawn in one frame, as far as there is time", async (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
-  const drawn = [], draw = (place, top) => drawInTurn(at(place, top), () => { now += 20; drawn.push([place, frames]); });
+  const drawn = [], draw = (place, top) => queueDraw(at(place, top), () => { now += 20; drawn.push([place, frames]); });
   const before = frames;
   await Promise.all([draw(1, 0), draw(2, 300), draw(3, 600), draw(4, 1000), draw(5, -200)]);
   assert.deepEqual(drawn.map(([place, frame]) => [place, frame - before]), [[1, 0], [2, 0], [3, 1], [4, 2], [5, 3]]);
@@ -25,7 +25,7 @@ test("pictures that are in sight are drawn in one frame, as far as there is time
 
 test("others are drawn from the top of the page down, one a frame", async () => {
   const drawn = [];
-  const draw = (place) => drawInTurn(at(place), () => drawn.push([place, frames]));
+  const draw = (place) => queueDraw(at(place), () => drawn.push([place, frames]));
   await Promise.all([draw(3), draw(1), draw(2)]);
   assert.deepEqual(drawn.map(([place]) => place), [1, 2, 3]);
   assert.deepEqual(drawn.map(([, frame]) => frame - drawn[0][1]), [0, 1, 2]);
@@ -34,7 +34,7 @@ test("others are drawn from the top of the page down, one a frame", async () => 
 test("one that fails leaves the others to be drawn", async (t) => {
   t.mock.method(console, "error", () => {});
   const drawn = [];
-  await Promise.all([drawInTurn(at(1), () => { throw Error("a slip"); }), drawInTurn(at(2), () => drawn.push(2))]);
+  await Promise.all([queueDraw(at(1), () => { throw Error("a slip"); }), queueDraw(at(2), () => drawn.push(2))]);
   assert.deepEqual(drawn, [2]);
   assert.equal(console.error.mock.callCount(), 1);
 });

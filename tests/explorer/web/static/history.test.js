@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { urlOfState, recordInHistory, latestQuery, own, startHistory, writeUrl } from "../../../../explorer/web/static/history.js";
+import { urlOfState, recordInHistory, latestQuery, continuationsByModel, startHistory, writeUrl } from "../../../../explorer/web/static/history.js";
 
 const here = "http://127.0.0.1/sub/?text=Once&b.text=Twice&__theme=dark&seed=3#top";
 const steps = { replaced: [], pushed: [], went: [] };
@@ -41,7 +41,7 @@ test("what became empty is in the address no more", () => {
 });
 
 test("what the browser kept over a reload is there", () => {
-  assert.deepEqual(own, { twin: { generated: [1] } });
+  assert.deepEqual(continuationsByModel, { twin: { generated: [1] } });
 });
 
 test("a page that nothing has come to leaves the step as it was, and is loaded anew where somebody goes back", (t) => {

@@ -76,7 +76,7 @@ const COMPLETE = {
   "a script of others": { target: script("http://elsewhere.example/script.js") },
   "a script within the page": { target: script("") },
   "an icon": { target: link("icon", `${HERE}/favicon.ico`) },
-  "a picture": { target: { src: `${HERE}/picture.png` } },
+  "a figure": { target: { src: `${HERE}/figure.png` } },
 };
 for (const [what, values] of Object.entries(COMPLETE))
   test(`a page that lacks ${what} stays`, async () => {

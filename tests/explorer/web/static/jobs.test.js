@@ -4,10 +4,10 @@ import { standInPage } from "./stand_ins.js";
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); }); // timers stand still here
 standInPage();
-const { duration, followJob, leave } = await import("../../../../explorer/web/static/widget_contents.js");
+const { formatDuration, followJob, cancelJob } = await import("../../../../explorer/web/static/widget_contents.js");
 
 test("a time is told in whole seconds, and a long one in minutes", () => {
-  assert.deepEqual([0.1, 3.4, 89, 150].map(duration), ["1 s", "3 s", "89 s", "3 min"]);
+  assert.deepEqual([0.1, 3.4, 89, 150].map(formatDuration), ["1 s", "3 s", "89 s", "3 min"]);
 });
 
 const going = { state: "waiting", done: 0, of: 2, seconds: 0, error: "" };
@@ -26,7 +26,7 @@ test("what is left is begun again once Python knows that it was left", async () 
   const asked = calls(), done = [];
   followJob("a", ["begin_opening", []], () => {}, () => done.push("first"));
   await settled();
-  leave("a");
+  cancelJob("a");
   followJob("a", ["begin_opening", []], () => {}, () => done.push("again"));
   await settled();
   assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "leave_job"]);
@@ -47,7 +47,7 @@ test("what was known of a job before it was left does not end it once it is begu
   await settled();
   context.mock.timers.tick(200); // it looks how far it is, and is left before that is answered
   await settled();
-  leave("b");
+  cancelJob("b");
   followJob("b", ["begin_opening", []], () => {}, () => done.push("again"));
   asked[2][1]({ ...going, state: "gone" });
   await settled();

@@ -2,7 +2,7 @@ import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
-import { forgetReply, goToStep, keepLessonPositions, leaveLesson, lessonPositions, shownLessonStep, onLessonStep, storedReply, sendReply, showAnswer, notifyLessonStep } from "../../../../explorer/web/static/history.js";
+import { forgetReply, goToStep, storeLessonPositions, leaveLesson, lessonPositions, shownLessonStep, onLessonStep, replyAtStep, sendReply, showAnswer, notifyLessonStep } from "../../../../explorer/web/static/history.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
@@ -14,14 +14,14 @@ globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (nam
 placeBanner();
 connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {}, wake() {} } });
 enableRequests();
-keepLessonPositions();
+storeLessonPositions();
 setState({ checkpoint: "tiny", prompt: [1], generated: [], turn: 0, lesson: "order", step: 2, reply: "" });
 
 test("a reply belongs to its step", () => {
-  assert.equal(storedReply(2, "2:0.5"), "0.5");
-  assert.equal(storedReply(1, "2:0.5"), null);
-  assert.equal(storedReply(2, "22:0.5"), null);
-  assert.equal(storedReply(2, undefined), null);
+  assert.equal(replyAtStep(2, "2:0.5"), "0.5");
+  assert.equal(replyAtStep(1, "2:0.5"), null);
+  assert.equal(replyAtStep(2, "22:0.5"), null);
+  assert.equal(replyAtStep(2, undefined), null);
 });
 
 test("where a lesson was left, and what was replied, is kept and comes back with the step", async () => {

@@ -2,7 +2,7 @@ import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setGenerating } from "../../../../explorer/web/static/page_actions.js";
-import { own } from "../../../../explorer/web/static/history.js";
+import { continuationsByModel } from "../../../../explorer/web/static/history.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
@@ -85,7 +85,7 @@ test("what is to be written waits until all is done", async () => {
 });
 
 test("another model begins with its own continuations, where it has been here before", async () => {
-  Object.assign(own, { twin: { generated: [9] }, fables: { generated: [3] } });
+  Object.assign(continuationsByModel, { twin: { generated: [9] }, fables: { generated: [3] } });
   for (const [checkpoint, kept] of [["twin", { generated: [9] }], ["fables/step-000512", { generated: [3] }], ["other", null]]) {
     changeModel(checkpoint);
     await settled();

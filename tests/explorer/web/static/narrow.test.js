@@ -3,12 +3,12 @@ import test from "node:test";
 
 import { figureInWidth, figureOnStage, gridInSize, wrapped } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
-const PICTURE = {
+const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
   layout: { xaxis: { title: { text: "one two<br>three" }, tickfont: { family: "mono", size: 11 } }, yaxis: {}, margin: { l: 1, r: 2 }, height: 9 },
 };
 
-test("a picture with room is drawn as it is", () => assert.equal(figureInWidth(PICTURE, 358), PICTURE));
+test("a figure with room is drawn as it is", () => assert.equal(figureInWidth(FIGURE, 358), FIGURE));
 
 test("a title that is longer than its axis goes on in another line", () => {
   const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
@@ -16,13 +16,13 @@ test("a title that is longer than its axis goes on in another line", () => {
 });
 
 test("a narrow one has no scale of colours, small letters, its title in more lines, and room for the names of lines", () => {
-  const { data, layout } = figureInWidth(PICTURE, 40);
-  assert.deepEqual(data, [{ ...PICTURE.data[0], showscale: false }, PICTURE.data[1]]);
+  const { data, layout } = figureInWidth(FIGURE, 40);
+  assert.deepEqual(data, [{ ...FIGURE.data[0], showscale: false }, FIGURE.data[1]]);
   assert.deepEqual(layout.xaxis, { title: { text: "one<br>two<br>three" }, tickfont: { family: "mono", size: 10 } });
   assert.deepEqual(layout.yaxis, { tickfont: { size: 10 } });
   assert.deepEqual(layout.margin, { l: 1, r: 40 });
   assert.equal(layout.height, 9);
-  assert.equal(PICTURE.layout.xaxis.tickfont.size, 11);
+  assert.equal(FIGURE.layout.xaxis.tickfont.size, 11);
 });
 
 test("words are not cut, and short lines stay", () => {
@@ -43,7 +43,7 @@ test("on the stage words in cells need no scale of colours, and no margin is kep
 const COUNTS = [1, 4, 16, 24, 32, 64], SIZES = [[963, 400], [911, 400], [638, 400], [358, 400], [230, 300]];
 const asText = (values) => ({ dtype: "f8", bdata: Buffer.from(Float64Array.from(values).buffer).toString("base64") });
 
-test("circles stand in full rows, apart from one another, within the picture, and what belongs to each moves with it", () => {
+test("circles stand in full rows, apart from one another, within the figure, and what belongs to each moves with it", () => {
   for (const count of COUNTS) {
     for (const [width, height] of SIZES) {
       const before = Array.from({ length: count }, (_none, i) => i), strokes = before.flatMap((i) => [i, i + 0.5, NaN]), level = strokes.map((x) => x * 0);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { paced } from "../../../../explorer/web/static/page_actions.js";
+import { makeTokenPlayer } from "../../../../explorer/web/static/page_actions.js";
 
 const A_TOKEN = 1000 / 18;
 
@@ -17,7 +17,7 @@ function start(t) {
       t.mock.timers.tick(1);
     }
   }
-  return { ...page, page, pace: paced((count, isLast) => shown.push([count, isLast]), () => page.isBusy) };
+  return { ...page, page, pace: makeTokenPlayer((count, isLast) => shown.push([count, isLast]), () => page.isBusy) };
 }
 
 test("tokens are shown one after another, each for as long, and the last is told", (t) => {

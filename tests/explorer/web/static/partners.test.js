@@ -18,7 +18,7 @@ test("the first token is a neighbour, too", () => {
   assert.deepEqual([0, 1, 2].map(positionFromB), [0, 0, 2]); // before the first partner none is nearer than the beginning
 });
 
-test("what is chosen in a picture of B is chosen of A, and of A's pictures as it is", () => {
+test("what is chosen in a figure of B is chosen of A, and of A's figures as it is", () => {
   setAlignment(TWO);
   setState({ query: 3, key: 1, shown: "b" });
   assert.deepEqual(changeInA({ query: 4, key: 3, layer: 1 }), { query: 3, key: 2, layer: 1 });

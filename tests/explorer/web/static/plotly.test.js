@@ -6,11 +6,11 @@ import { StandIn, standInPage } from "./stand_ins.js";
 standInPage();
 document.head = new StandIn();
 const saved = [];
-globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...picture) => { saved.push(picture); } };
+globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...figure) => { saved.push(figure); } };
 globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => ({ "--body-background-fill": "#111" })[name] });
-const { config } = await import("../../../../explorer/web/static/plotly_figures.js");
+const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
-const [[download, downloadSvg]] = config().modeBarButtons;
+const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
 
 const plotOf = (data, layout) => {
   const block = { id: "attention-pattern", querySelector: () => ({ textContent: "Who looks <at> whom" }) };
@@ -20,7 +20,7 @@ const plotOf = (data, layout) => {
   };
 };
 
-test("a picture is saved under its heading, what it shows and the model", async () => {
+test("a figure is saved under its heading, what it shows and the model", async () => {
   setState({ checkpoint: "llama-fables/step-4" }, false);
   await download.click(plotOf([{ type: "bar", y: [1] }], { xaxis: { title: "x" } }));
   const [{ data, layout }, { format, filename }] = saved.at(-1);
@@ -46,4 +46,4 @@ test("one that cannot be saved is told as such", async (t) => {
   assert.equal(console.error.mock.callCount(), 1);
 });
 
-test("nothing of Plotly is set anew from one drawing to the next", () => assert.equal(config(), config()));
+test("nothing of Plotly is set anew from one drawing to the next", () => assert.equal(plotlyConfig(), plotlyConfig()));

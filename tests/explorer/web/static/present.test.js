@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { isElsewhere } from "../../../../explorer/web/static/dom.js";
+import { isKeyForFocus } from "../../../../explorer/web/static/dom.js";
 import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfTarget } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 import { figureRoom, textRoom } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
@@ -26,7 +26,7 @@ test("a reply leads to the truth, and asking again back to the question", () => 
   assert.equal(pageAfterAnswer("after", { judged: {} }, { judged: {} }), "after");
 });
 
-test("the picture that would tell is not shown", () => {
+test("the figure that would tell is not shown", () => {
   assert.equal(isTargetVisible({ target: "a-b", hides: { ids: ["a-b"] } }), false);
   assert.equal(isTargetVisible({ target: "a-b", hides: { ids: ["a-c"] } }), true);
   assert.equal(isTargetVisible({ target: "" }), false);
@@ -35,7 +35,7 @@ test("the picture that would tell is not shown", () => {
 test("controls of what is elsewhere are not shown, and of settings what they make", () => {
   for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(figureOfTarget(controls), "");
   assert.equal(figureOfTarget("generation"), "next-token");
-  for (const picture of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(figureOfTarget(picture), picture);
+  for (const figure of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(figureOfTarget(figure), figure);
 });
 
 test("the keys of a presenter's remote go on and back as the arrows do", () => {
@@ -49,19 +49,19 @@ test("the keys of a presenter's remote go on and back as the arrows do", () => {
 
 test("keys are dead where somebody writes, and with a modifier", () => {
   const at = (isText, modifiers = {}) => ({ target: { closest: () => (isText ? {} : null) }, ...modifiers });
-  assert.equal(isElsewhere(at(true)), true);
-  assert.equal(isElsewhere(at(false)), false);
-  assert.equal(isElsewhere(at(false, { ctrlKey: true })), true);
+  assert.equal(isKeyForFocus(at(true)), true);
+  assert.equal(isKeyForFocus(at(false)), false);
+  assert.equal(isKeyForFocus(at(false, { ctrlKey: true })), true);
 });
 
 test("the smallest letters have 20 pixels on any screen, and more on a larger one", () => {
   for (const [width, height] of [[1024, 768], [1440, 900], [1920, 1080], [390, 844]]) {
-    const screen = { width, height }, picture = figureRoom(screen, 90, true), words = textRoom(screen, 90, false);
-    assert.ok(width < 600 || picture.scale * 10 >= 20 - 1e-9);
+    const screen = { width, height }, figure = figureRoom(screen, 90, true), words = textRoom(screen, 90, false);
+    assert.ok(width < 600 || figure.scale * 10 >= 20 - 1e-9);
     assert.ok(Math.min(...words.scales) * 15 >= 20 - 1e-9);
     assert.deepEqual(words.scales, [...words.scales].sort((a, b) => b - a));
-    assert.ok(picture.left >= words.left + words.width && picture.left + picture.width <= width);
-    assert.ok(picture.top + picture.height < height);
+    assert.ok(figure.left >= words.left + words.width && figure.left + figure.width <= width);
+    assert.ok(figure.top + figure.height < height);
   }
   assert.ok(figureRoom({ width: 1920, height: 1080 }, 90, false).scale > figureRoom({ width: 1024, height: 768 }, 90, false).scale);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { indexAfterKey, rove, setTabStop } from "../../../../explorer/web/static/dom.js";
+import { indexAfterKey, addRovingFocus, setTabStop } from "../../../../explorer/web/static/dom.js";
 import { StandIn } from "./stand_ins.js";
 
 const ROW = { rows: 1, columns: 4 }, COLUMN = { rows: 4, columns: 1 }, GRID = { rows: 3, columns: 4 };
@@ -49,7 +49,7 @@ test("other keys lead nowhere", () => {
 test("a key moves on, and the browser does nothing else of it", () => {
   const box = new StandIn(), gone = [];
   let column = 2;
-  rove(box, { at: () => ({ row: 0, column }), size: () => ROW, go: (to) => { gone.push(to.column); column = to.column; } });
+  addRovingFocus(box, { at: () => ({ row: 0, column }), size: () => ROW, go: (to) => { gone.push(to.column); column = to.column; } });
   assert.equal(box.press("ArrowRight"), true);
   assert.equal(box.press("ArrowRight"), true); // at the end already
   assert.equal(box.press("ArrowDown"), false);
@@ -59,7 +59,7 @@ test("a key moves on, and the browser does nothing else of it", () => {
 
 test("where the keyboard is at no item nothing moves", () => {
   const box = new StandIn();
-  rove(box, { at: () => null, size: () => ROW, go: () => assert.fail() });
+  addRovingFocus(box, { at: () => null, size: () => ROW, go: () => assert.fail() });
   assert.equal(box.press("ArrowRight"), false);
 });
 

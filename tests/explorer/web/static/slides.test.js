@@ -1,52 +1,54 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { added, slideQuery, bring, storeSlides, storedSlides, linkOf, MOST, onSlidesReceived, makeSlide, validSlides, slidesInLink, reordered } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
+import { appendSlides, slideQuery, receiveSlides, storeSlides, storedSlides, slidesLink, LIMITS, onSlidesReceived, makeSlide, validSlides, slidesFromHash, moveItem } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 
 const HOSTILE = '<img src=x onerror="alert(1)">${1+1}{{1}}';
-const SLIDE = { words: "checkpoint=tiny&view=attention", picture: "attention-pattern", caption: HOSTILE, notes: "„ß…" };
+const SLIDE = { words: "checkpoint=tiny&view=attention", figure: "attention-pattern", caption: HOSTILE, notes: "„ß…" };
 
 test("a slide is the words of the address, without those of a lesson, a turn and a language", () => {
   const state = { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: [1, 2], layer: 0, "b.edits": "x*zero", lesson: "order", step: 3, reply: "3:1", turn: 9, lang: "de", find: "" };
   const slide = makeSlide(state, "attention-pattern", "first");
   assert.deepEqual(slideQuery(slide), { checkpoint: "tiny", view: "attention", depth: "numbers", prompt: "1.2", layer: "0", "b.edits": "x*zero" });
-  assert.equal(makeSlide({ checkpoint: "x".repeat(MOST.words) }, "", ""), null);
+  assert.equal(makeSlide({ checkpoint: "x".repeat(LIMITS.words) }, "", ""), null);
 });
 
 test("of what anybody wrote, that is taken alone which is a slide, and no more of it than a list has", () => {
-  assert.deepEqual(validSlides([SLIDE, null, 7, {}, { words: 3 }, { words: "" }, { words: "x".repeat(MOST.words + 1) }]), [SLIDE]);
+  assert.deepEqual(validSlides([SLIDE, null, 7, {}, { words: 3 }, { words: "" }, { words: "x".repeat(LIMITS.words + 1) }]), [SLIDE]);
   assert.deepEqual(validSlides("x"), []);
-  assert.deepEqual(validSlides([{ words: "a=b", picture: '"] body', caption: 7 }]), [{ words: "a=b", picture: "", caption: "", notes: "" }]);
-  assert.equal(validSlides([{ words: "a=b", caption: "x".repeat(9999) }])[0].caption.length, MOST.caption);
-  assert.equal(validSlides(Array(999).fill(SLIDE)).length, MOST.slides);
+  const { figure, ...rest } = SLIDE;
+  assert.deepEqual(validSlides([{ ...rest, picture: figure }]), [SLIDE]); // as slides were saved before
+  assert.deepEqual(validSlides([{ words: "a=b", figure: '"] body', caption: 7 }]), [{ words: "a=b", figure: "", caption: "", notes: "" }]);
+  assert.equal(validSlides([{ words: "a=b", caption: "x".repeat(9999) }])[0].caption.length, LIMITS.caption);
+  assert.equal(validSlides(Array(999).fill(SLIDE)).length, LIMITS.slides);
 });
 
 test("a link's fragment brings the same slides along, and no server is sent them", async () => {
-  const link = new URL(await linkOf([SLIDE, SLIDE], "http://here/sub/?view=tokens#old"));
+  const link = new URL(await slidesLink([SLIDE, SLIDE], "http://here/sub/?view=tokens#old"));
   assert.equal(link.search, "");
   assert.match(link.hash, /^#places=[\w-]+$/);
-  assert.deepEqual(await slidesInLink(link.hash), [SLIDE, SLIDE]);
+  assert.deepEqual(await slidesFromHash(link.hash), [SLIDE, SLIDE]);
 });
 
 test("a broken fragment brings none, and one that unpacks to very much is given up", async () => {
-  assert.equal(await slidesInLink("#elsewhere"), null);
-  assert.equal(await slidesInLink(""), null);
-  assert.deepEqual(await slidesInLink("#places=%%%"), []);
-  assert.deepEqual(await slidesInLink("#places=AAAA"), []);
-  const bomb = await linkOf(Array(2000).fill({ ...SLIDE, notes: "x".repeat(5000) }), "http://here/");
+  assert.equal(await slidesFromHash("#elsewhere"), null);
+  assert.equal(await slidesFromHash(""), null);
+  assert.deepEqual(await slidesFromHash("#places=%%%"), []);
+  assert.deepEqual(await slidesFromHash("#places=AAAA"), []);
+  const bomb = await slidesLink(Array(2000).fill({ ...SLIDE, notes: "x".repeat(5000) }), "http://here/");
   assert.ok(bomb.length < 100_000);
-  assert.deepEqual(await slidesInLink(new URL(bomb).hash), []);
+  assert.deepEqual(await slidesFromHash(new URL(bomb).hash), []);
 });
 
 test("an item goes elsewhere and the others keep their order", () => {
-  assert.deepEqual(reordered(["a", "b", "c"], 0, 2), ["b", "c", "a"]);
-  assert.deepEqual(reordered(["a", "b", "c"], 2, 0), ["c", "a", "b"]);
+  assert.deepEqual(moveItem(["a", "b", "c"], 0, 2), ["b", "c", "a"]);
+  assert.deepEqual(moveItem(["a", "b", "c"], 2, 0), ["c", "a", "b"]);
 });
 
 test("what is brought along is cleaned before anybody takes it", () => {
   let taken = null;
   onSlidesReceived((slides) => { taken = slides; });
-  bring([SLIDE, 7]);
+  receiveSlides([SLIDE, 7]);
   assert.deepEqual(taken, [SLIDE]);
 });
 
@@ -60,9 +62,9 @@ test("a browser without a storage keeps nothing, and says so", () => {
 });
 
 test("no more are added than may be kept, and it is known how many are not", () => {
-  const slides = (count) => Array.from({ length: count }, (_none, i) => ({ words: `text=${i}`, picture: "", caption: "", notes: "" }));
-  const [all, left] = added(slides(MOST.slides - 2), slides(5));
-  assert.deepEqual([all.length, left], [MOST.slides, 3]);
+  const slides = (count) => Array.from({ length: count }, (_none, i) => ({ words: `text=${i}`, figure: "", caption: "", notes: "" }));
+  const [all, left] = appendSlides(slides(LIMITS.slides - 2), slides(5));
+  assert.deepEqual([all.length, left], [LIMITS.slides, 3]);
   assert.deepEqual(all.slice(-2), slides(2));
-  assert.deepEqual(added(slides(2), slides(1)), [[...slides(2), ...slides(1)], 0]);
+  assert.deepEqual(appendSlides(slides(2), slides(1)), [[...slides(2), ...slides(1)], 0]);
 });

@@ -1,28 +1,28 @@
-import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/dom.js";
+import { isPartOfCharacter, splitToken } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const marks = (token) => pieces(token).map(({ mark }) => mark);
+const marks = (token) => splitToken(token).map(({ mark }) => mark);
 
 test("what can be seen stays in one piece", () => {
-  assert.deepEqual(pieces("moon"), [{ text: "moon" }]);
-  assert.deepEqual(pieces("狐🦊é"), [{ text: "狐🦊é" }]);
+  assert.deepEqual(splitToken("moon"), [{ text: "moon" }]);
+  assert.deepEqual(splitToken("狐🦊é"), [{ text: "狐🦊é" }]);
 });
 
 test("a token without a text has a mark in its place", () => {
-  assert.deepEqual(pieces(""), [{ text: "", mark: "∅" }]);
+  assert.deepEqual(splitToken(""), [{ text: "", mark: "∅" }]);
 });
 
 test("what cannot be seen has a mark beside its text", () => {
-  assert.deepEqual(pieces(" fox"), [{ text: " ", mark: "·" }, { text: "fox" }]);
-  assert.deepEqual(pieces("a\nb"), [{ text: "a" }, { text: "\n", mark: "↵" }, { text: "b" }]);
+  assert.deepEqual(splitToken(" fox"), [{ text: " ", mark: "·" }, { text: "fox" }]);
+  assert.deepEqual(splitToken("a\nb"), [{ text: "a" }, { text: "\n", mark: "↵" }, { text: "b" }]);
   assert.deepEqual(marks("\t\u0000\u001b"), ["→", "␀", "␛"]);
   assert.deepEqual(marks("\u00a0\u200b\u202e"), ["⟨00A0⟩", "⟨200B⟩", "⟨202E⟩"]);
 });
 
 test("all pieces together are the token", () => {
   for (const token of ["  two", "<b>\n\t</b>", "\u200d👩\u200d🚀 "])
-    assert.equal(pieces(token).map(({ text }) => text).join(""), token);
+    assert.equal(splitToken(token).map(({ text }) => text).join(""), token);
 });
 
 test("bytes that are no whole character are known by how they are written", () => {

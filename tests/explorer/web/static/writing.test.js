@@ -1,7 +1,7 @@
 import { placeBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { changeTo, dropUnshownTokens, isWriting, merge, setGenerating, stop } from "../../../../explorer/web/static/page_actions.js";
+import { changeUpTo, dropUnshownTokens, isWriting, applyUpdate, setGenerating, stopWriting } from "../../../../explorer/web/static/page_actions.js";
 import { state } from "../../../../explorer/web/static/page_state.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
@@ -9,29 +9,29 @@ standInPage();
 standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
-merge({ change: { checkpoint: "tiny", prompt: [1, 2], generated: [], query: 1, key: 0, turn: 4 }, ask: "show" });
+applyUpdate({ change: { checkpoint: "tiny", prompt: [1, 2], generated: [], query: 1, key: 0, turn: 4 }, ask: "show" });
 
 test("the first of the tokens that were written are shown, at the last of them", () => {
   const written = { change: { generated: [8, 9, 10, 11], query: 9, turn: 4 }, steps: [3, 4, 5] }; // 8 was there before
-  assert.deepEqual(changeTo(written, 1), { generated: [8, 9], query: 3, key: 2, turn: 4 });
-  assert.deepEqual(changeTo(written, 3), { generated: [8, 9, 10, 11], query: 5, key: 4, turn: 4 });
-  assert.equal(changeTo({ change: { generated: [8] }, steps: [0] }, 1).key, 0);
+  assert.deepEqual(changeUpTo(written, 1), { generated: [8, 9], query: 3, key: 2, turn: 4 });
+  assert.deepEqual(changeUpTo(written, 3), { generated: [8, 9, 10, 11], query: 5, key: 4, turn: 4 });
+  assert.equal(changeUpTo({ change: { generated: [8] }, steps: [0] }, 1).key, 0);
 });
 
 test("what belongs to an older turn comes too late", () => {
-  merge({ change: { query: 0, turn: 3 }, ask: "show" });
+  applyUpdate({ change: { query: 0, turn: 3 }, ask: "show" });
   assert.deepEqual([state.query, state.turn], [1, 4]);
-  merge({ change: { query: 0, turn: 4 }, ask: "show" });
+  applyUpdate({ change: { query: 0, turn: 4 }, ask: "show" });
   assert.equal(state.query, 0);
 });
 
 test("tokens are shown one by one until it is stopped, and then none", async () => {
   const change = { generated: [5, 6, 7], query: 4, turn: 4 };
-  merge({ change, steps: [2, 3, 4], ask: "token" });
+  applyUpdate({ change, steps: [2, 3, 4], ask: "token" });
   assert.deepEqual([state.generated, state.query], [[5], 2]);
-  stop();
+  stopWriting();
   assert.deepEqual([state.generated, state.turn], [[5], 6]);
-  merge({ change, steps: [2, 3, 4], ask: "show" });
+  applyUpdate({ change, steps: [2, 3, 4], ask: "show" });
   await new Promise((resolve) => { setTimeout(resolve, 150); });
   assert.deepEqual(state.generated, [5]);
 });
@@ -41,12 +41,12 @@ test("something is being written from the press of the button until the last tok
   assert.equal(isWriting(), false);
   setGenerating(true);
   assert.equal(isWriting(), true);
-  merge({ change, steps: [2, 3], ask: "show" });
+  applyUpdate({ change, steps: [2, 3], ask: "show" });
   setGenerating(false); // Python is faster than what is shown
   assert.equal(isWriting(), true);
-  stop();
+  stopWriting();
   assert.equal(isWriting(), false);
-  for (const end of [stop, dropUnshownTokens]) {
+  for (const end of [stopWriting, dropUnshownTokens]) {
     setGenerating(true);
     end();
     assert.equal(isWriting(), false);

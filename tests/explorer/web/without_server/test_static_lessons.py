@@ -129,5 +129,5 @@ def test_a_computation_and_a_lesson_s_sheet_are_told_as_python_does(first_page, 
     step = "who-looks-at-whom", 2
     ours = json.loads(first_page.evaluate(CALL, ["lesson_sheet", state, *step]))
     sheets = [ours, json.loads(json.dumps(endpoints.lesson_sheet(state, *step)))]
-    pictures = [unpack(sheet["figure"].pop("picture")) for sheet in sheets]
-    assert not list(filter(None, [*differences, difference(*sheets), difference(*pictures)]))
+    figures = [unpack(sheet["figure"].pop("content")) for sheet in sheets]
+    assert not list(filter(None, [*differences, difference(*sheets), difference(*figures)]))

@@ -298,7 +298,7 @@ INSPECT = """async ([state, points]) => {
   const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI);
   const { derivationOf } = await import(url);
   const texts = [];
-  for (const [picture, point] of points) texts.push(await derivationOf(state, { picture, point }));
+  for (const [figure, point] of points) texts.push(await derivationOf(state, { figure, point }));
   return texts;
 }"""
 DERIVED = [name for name, state in STATES.items() if "unfolded" in state]

@@ -25,7 +25,7 @@ class PatchingCase:
     runs: Comparison
     lm: object
 
-    def picture(self, name: str, **chosen) -> RenderedFigure:
+    def figure(self, name: str, **chosen) -> RenderedFigure:
         return render_panel(PANEL[name], PANEL[name].draw(self.runs, self.selection(**chosen)))
 
     def selection(self, **chosen) -> Selection:
@@ -45,8 +45,8 @@ def near(value: float):
     return pytest.approx(value, rel=2e-3, abs=2e-3)
 
 
-def cell_values(picture: RenderedFigure) -> np.ndarray:
-    (heatmap,) = picture.parts
+def cell_values(figure: RenderedFigure) -> np.ndarray:
+    (heatmap,) = figure.parts
     return np.array(heatmap["z"], dtype=float)
 
 

@@ -16,7 +16,7 @@ from model.transformer_lm import TransformerLM
 from tests.panels import JOB_PANELS, PANELS, shows, subject
 from tests.sample_models import RECORD, SCORES, set_training_history, training_history
 
-from .every_picture import FIGURES, check, figure_json
+from .every_figure import FIGURES, check, figure_json
 
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 
@@ -56,7 +56,7 @@ AT_LENGTH = [name for name in FIGURES if name not in JOB_PANELS]
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", AT_LENGTH)
-def test_a_picture_of_many_numbers_is_drawn_like_others_and_small_enough_to_send(long_traces, name):
+def test_a_figure_of_many_numbers_is_drawn_like_others_and_small_enough_to_send(long_traces, name):
     for figure in drawn_at_length(long_traces, name):
         check(figure, PANELS[name][1])
         assert len(figure_json(figure)) < LARGEST

@@ -28,24 +28,24 @@ def hold_answers(person, scope: str):
 
 
 @pytest.mark.exhaustive
-def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
-    picture, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
-    expect(picture).not_to_contain_class("stale")
+def test_an_old_figure_is_dimmed_until_it_is_drawn_anew(person):
+    figure, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
+    expect(figure).not_to_contain_class("stale")
     person.at_rest()
     with hold_answers(person, "pick"):
         person.chips.nth(3).click()
-        for old in (picture, prediction, person.page.locator("#attention-formula")):
+        for old in (figure, prediction, person.page.locator("#attention-formula")):
             expect(old).to_contain_class("stale")
             expect(old.locator(".html-container")).to_have_css("opacity", "0.4")
         draws = person.pattern.get_attribute("data-draws")
-    expect(picture).not_to_contain_class("stale")
+    expect(figure).not_to_contain_class("stale")
     expect(person.pattern).not_to_have_attribute("data-draws", draws)
-    expect(picture.locator(".html-container")).to_have_css("opacity", "1")
+    expect(figure.locator(".html-container")).to_have_css("opacity", "1")
     expect(person.page.locator(".stale:visible")).to_have_count(0)
 
 
 @pytest.mark.exhaustive
-def test_pictures_are_dimmed_while_text_is_written(person):
+def test_figures_are_dimmed_while_text_is_written(person):
     person.set_length(4)
     person.at_rest()
     with hold_answers(person, "show"):
