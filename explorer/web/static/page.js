@@ -5,7 +5,7 @@ import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExam
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { placeBanner, placeNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { copyLink, copyPython, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, lastAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -313,7 +313,7 @@ function followButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
+  const acts = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, "save-png": saveFigureInSight, "save-svg": saveFigureInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
   for (const [id, act] of Object.entries(acts)) {
     const pressed = find(document, `#${id}`);
     pressed.addEventListener("click", () => act(pressed));

@@ -181,6 +181,7 @@ export function figure(element) {
     const isOther = dataText !== read[0];
     if (isOther) data = withoutCellTexts(JSON.parse(dataText)); // Plotly skips data it has drawn already
     if (isOther || template !== read[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
+    plot.cellImage = image;
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const sized = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };
