@@ -177,7 +177,7 @@ def is_written(area: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(("view", "figure"), [("attention", "attention-pattern"), ("overview", "overview-whole")])
 def test_a_figure_is_saved_on_white_paper_in_either_theme(newcomer, view, figure):
-    """Covers the system's theme, and the other one chosen on the page; the whole model is a drawing of the page's own."""
+    """Covers the system's theme, the other one chosen on the page, and the whole model, a drawing of the page's own."""
     person = newcomer(color_scheme="dark").open(view=view, query=27, depth="numbers").at_rest()
     page = person.page
 

@@ -308,7 +308,7 @@ export function spacedPositions(positions, minDistance) {
 
 // Plotly's own messages, which it looks up in a dictionary.
 const PLOTLY_MESSAGES = [
-  N_("Zoom"), N_("Pan"), N_("Zoom in"), N_("Zoom out"), N_("Reset axes"), N_("Double-click to zoom back out"),
+  N_("Zoom"), N_("Pan"), N_("Reset axes"), N_("Double-click to zoom back out"),
   N_("Double-click on legend to isolate one trace"),
 ];
 const dictionary = Object.fromEntries(PLOTLY_MESSAGES.map((words) => [words, lookUpMessage(words)]));
@@ -342,7 +342,7 @@ let cachedConfig;
 
 /** Return Plotly's config, always the same object, since Plotly redraws everything for another one. */
 export const plotlyConfig = () => cachedConfig ??= {
-  responsive: false, displaylogo: false, modeBarButtons: [[downloadButton("png"), downloadButton("svg"), csvButton()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  responsive: false, displaylogo: false, modeBarButtons: [[downloadButton("png"), downloadButton("svg"), csvButton()], ["zoom2d", "pan2d"], ["resetScale2d"]],
   locale: language, locales: { [language]: { dictionary } },
 };
 
