@@ -126,7 +126,7 @@ def wire_generation(layout: PageLayout, generation: GenerationActions, private: 
     for trigger in events:
         trigger(None, cancels=[event for other, event in events.items() if other is not trigger])
     for event in events.values():
-        event.then(None, None, None, js=event_script("page.wrote()"))
+        event.then(None, None, None, js=event_script("page.endGeneration()"))
     for trigger in (layout.stop.click, layout.undo.click, layout.state.halt):
         trigger(None, cancels=list(events.values()))
     layout.state.wake(lambda: None, None, None, show_progress="hidden", api_visibility="private")

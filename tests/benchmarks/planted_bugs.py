@@ -292,23 +292,23 @@ BUGS = {
     # The page's scripts
     "explorer/web/test_scripts.py -k sampling": [
         (
-            "return { probabilities: left.map((weight) => weight / total), kept }",
-            "return { probabilities: left, kept }",
+            "return { probabilities: remaining.map((weight) => weight / total), counts }",
+            "return { probabilities: remaining, counts }",
         ),
-        ("while (min_p && weights[kept.min_p - 1] < min_p)", "while (min_p && weights[kept.min_p - 1] <= min_p)"),
+        ("while (min_p && weights[counts.min_p - 1] < min_p)", "while (min_p && weights[counts.min_p - 1] <= min_p)"),
         ("Math.exp((scores[i] - scores[0]) / temperature)", "Math.exp((scores[i] - scores[0]) * temperature)"),
     ],
     "explorer/web/test_scripts.py -k state": [
-        ("(any.key > any.query ? { ...any, key: any.query } : any)", "any"),
+        ("(candidate.key > candidate.query ? { ...candidate, key: candidate.query } : candidate)", "candidate"),
         ('replace(/\\/step-\\d{1,9}$/, "")', 'replace(/\\/step-\\d{1,2}$/, "")'),
     ],
     "explorer/web/test_scripts.py -k partners": [
         ("if (positions[i] !== null) return positions[i];\n", "return positions[i];\n"),
-        ("nearest(two.back, mapped[name])", "nearest(two.partners, mapped[name])"),
+        ("nearestPartner(alignment.back, mapped[name])", "nearestPartner(alignment.partners, mapped[name])"),
     ],
     "explorer/web/test_scripts.py -k bitmap": [
         ("[blue, green, red].forEach(", "[red, green, blue].forEach("),
-        ("little(14, 40, width, -height)", "little(14, 40, width, height)"),
+        ("setInt32s(14, 40, width, -height)", "setInt32s(14, 40, width, height)"),
         ("Math.ceil(width / 4) * 4", "width"),
     ],
     "explorer/web/test_scripts.py -k history": [
@@ -326,7 +326,7 @@ BUGS = {
         ('> 1.05 * 0.05 ? "black" : "white"', '> 1.05 * 0.05 ? "white" : "black"'),
     ],
     "explorer/web/test_scripts.py -k search": [
-        ("return PREFIX - rest;", "return PREFIX + rest;"),
+        ("return PREFIX - lengthPenalty;", "return PREFIX + lengthPenalty;"),
         (
             'return [{ kind: "head", layer: heads[0], index: heads[1] }]',
             'return [{ kind: "head", layer: heads[1], index: heads[0] }]',
@@ -341,8 +341,8 @@ BUGS = {
     ],
     "explorer/web/test_scripts.py -k room": [
         (
-            'const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];',
-            'const OWN = ["lang", "turn", "version", "move", "own", "guess"];',
+            'const PERSONAL_FIELDS = ["lang", "turn", "version", "move", "own", "reply", "guess"];',
+            'const PERSONAL_FIELDS = ["lang", "turn", "version", "move", "own", "guess"];',
         ),
         ("room.key ? null : room.code);", "room.code);"),
     ],
@@ -351,8 +351,8 @@ BUGS = {
         ("cumulative.findIndex((end) => end > content.u)", "cumulative.findIndex((end) => end < content.u)"),
         ("stretch.style.left = `${100 * start}%`;", "stretch.style.left = `${100 * end}%`;"),
         (
-            "alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;",
-            "alone.style.left = `${100 * scale * length(row.probability, isLog)}%`;",
+            "unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;",
+            "unchangedBar.style.left = `${100 * scale * barLength(row.probability, isLog)}%`;",
         ),
         (
             "(isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES)",
@@ -360,47 +360,50 @@ BUGS = {
         ),
     ],
     "browser/test_drawn_figures.py": [
-        ("if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!written) return;"),
-        ("const written = trace.text[row]?.[column];", "const written = trace.text[column]?.[row];"),
+        ("if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!cellText) return;"),
+        ("const cellText = trace.text[row]?.[column];", "const cellText = trace.text[column]?.[row];"),
     ],
     "browser/test_languages.py": [
-        ('link.searchParams.delete("lang"); // who opens', "// who opens"),
+        ('link.searchParams.delete("lang"); // recipients', "// recipients"),
     ],
     "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
-        ("chip.ariaSelected = String(chip === chosen);", "chip.ariaSelected = String(chip !== chosen);"),
+        ("chip.ariaSelected = String(chip === selected);", "chip.ariaSelected = String(chip !== selected);"),
         (
             'chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));',
             'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
         ),
     ],
     "browser/test_lines.py": [
-        ("{ [SIDES[+(across > 0.5)]]: token }", "{ [SIDES[+(across < 0.5)]]: token }"),
+        ("{ [SIDES[+(acrossShare > 0.5)]]: token }", "{ [SIDES[+(acrossShare < 0.5)]]: token }"),
     ],
     "browser/test_drawn_map.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
-        ("y: y + (i - (rows.length - 1) / 2) * LINE", "y: y - (i - (rows.length - 1) / 2) * LINE"),
+        ("y: y + (i - (lines.length - 1) / 2) * LINE_HEIGHT", "y: y - (i - (lines.length - 1) / 2) * LINE_HEIGHT"),
     ],
     "browser/test_history.py browser/test_url.py": [
-        ("history.pushState(...entry());", "history.replaceState(...entry());"),
+        ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
     ],
     "browser/test_whole_model.py -k every_curve": [
-        ("+((widest * norm) / most).toFixed(2))", "+((widest * most) / norm).toFixed(2))"),
+        ("+((maxWidth * norm) / maxNorm).toFixed(2))", "+((maxWidth * maxNorm) / norm).toFixed(2))"),
         ('"data-head": `${l}.${h}`, "data-key": key,', '"data-head": `${h}.${l}`, "data-key": key,'),
         ('sign: value < 0 ? "takes" : "adds", opacity', 'sign: value < 0 ? "adds" : "takes", opacity'),
     ],
     "browser/test_whole_model.py -k parts_open": [
         ('{ open: "" } : { open: "block", layer: l }),', '{ open: "" } : { open: "block", layer: l - 1 }),'),
-        ("{ query: textOf(position), key: isFold", "{ query: textOf(query), key: isFold"),
+        ("{ query: tokenText(position), key: isFold", "{ query: tokenText(query), key: isFold"),
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
     ],
     "browser/test_head_table.py": [
-        ("descending: by === sorted.column ? !sorted.descending : by >= 0", "descending: by >= 0"),
+        (
+            "descending: sortColumn === sorting.column ? !sorting.descending : sortColumn >= 0",
+            "descending: sortColumn >= 0",
+        ),
         (
             "inspect({ x: cell.cellIndex - 1, y: 0, layer, head });",
             "inspect({ x: cell.cellIndex, y: 0, layer, head });",
         ),
-        ("row: order.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
+        ("row: sortedRows.indexOf(cell.parentElement) + 1,", "row: rows.indexOf(cell.parentElement) + 1,"),
         ("Math.floor(i / value.heads), i % value.heads,", "i % value.heads, Math.floor(i / value.heads),"),
     ],
     "browser/test_selection.py -k cell": [
@@ -414,13 +417,19 @@ BUGS = {
             'details.open = ["formula", "code"].includes(state.depth)',
             'details.open = ["formula"].includes(state.depth)',
         ),
-        ("DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0]", "DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[1]"),
+        (
+            "DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[0]",
+            "DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[1]",
+        ),
     ],
     "browser/test_evidence.py": [
         ("words.hidden ||= !isCurrent();", "words.hidden ||= isCurrent();"),
     ],
     "browser/test_settings.py": [
-        ("if (before && before.id !== value.drawn) {", "if (before && before.id === value.drawn) {"),
+        (
+            "if (rowBeforeChange && rowBeforeChange.id !== shownContent.drawn) {",
+            "if (rowBeforeChange && rowBeforeChange.id === shownContent.drawn) {",
+        ),
         ('element.classList.toggle("found", row.found);', 'element.classList.toggle("found", row.cut);'),
     ],
     "browser/test_menus.py": [

@@ -54,12 +54,12 @@ GENERATE = """async () => {
   await window.explorer.settled();
 }"""
 COMPUTE = """async ([url, numTokens]) => {
-  const { ask } = await import(new URL(url, document.baseURI)), { checkpoint, prompt } = window.explorer.state;
+  const { callWorker } = await import(new URL(url, document.baseURI)), { checkpoint, prompt } = window.explorer.state;
   const filters = { temperature: 0.8, top_k: 40, top_p: 1, min_p: 0, repetition_penalty: 1, seed: 0, num_dropped: 0 };
   const settings = { ...filters, max_new_tokens: numTokens }, long = Array.from({ length: 256 }, (_none, i) => 100 + i);
   const start = performance.now();
-  if (numTokens) await ask("generate", { checkpoint, ids: prompt, edits: [], settings });
-  else await ask("prediction", { run: { checkpoint, ids: long, edits: [] }, position: 255 });
+  if (numTokens) await callWorker("generate", { checkpoint, ids: prompt, edits: [], settings });
+  else await callWorker("prediction", { run: { checkpoint, ids: long, edits: [] }, position: 255 });
   return performance.now() - start;
 }"""
 MODEL = "../../explorer/web/without_server/model.js"

@@ -78,6 +78,13 @@ def assert_scroll_hint(person, box):
     assert not title.evaluate(has_hint)
 
 
+def test_a_telephone_shows_the_end_of_a_prompt(newcomer):
+    prompt = newcomer(viewport=TELEPHONE).open("attention").prompt
+    visible = prompt.screenshot()
+    prompt.evaluate("(box) => { box.style.color = 'transparent'; }")
+    assert prompt.screenshot() != visible
+
+
 SMALL = """() => [...document.querySelectorAll("button, select, summary, input, .chip")].filter((target) => {
   const { width, height } = target.getBoundingClientRect();
   const isInside = target.closest("footer, table, .map, .plot, [type=range], [type=checkbox]");

@@ -11,7 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 
-GRACE = 300  # milliseconds (GRACE_MS in static/glossary_terms.js)
+GRACE = 300  # milliseconds (CLOSE_DELAY_MS in static/glossary_terms.js)
 
 
 def expected_definition(person, name: str) -> str:
@@ -140,3 +140,17 @@ def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
     expect(definition(person)).to_have_text(expected_definition(person, name))
     person.evaluate(choose, 1)
     expect(definition(person)).to_have_text(expected_definition(person, name))
+
+
+UNDERLINED = """() => [...document.querySelectorAll(".term")]
+  .filter((term) => term.checkVisibility() && getComputedStyle(term).borderBottomColor !== "rgba(0, 0, 0, 0)")
+  .map((term) => term.dataset.term)"""
+
+
+def test_three_terms_are_underlined_at_a_time_and_any_that_is_pointed_at(person):
+    person.all_marked()
+    underlined = person.page.evaluate(UNDERLINED)
+    assert len(set(underlined)) == len(underlined) == 3
+    quiet = person.page.locator("#sampling .term").first
+    quiet.hover()
+    assert quiet.get_attribute("data-term") in person.page.evaluate(UNDERLINED)

@@ -57,7 +57,7 @@ export function countDraw(element) {
  * @param {string} type
  * @param {() => void} listener
  */
-export function listenFor(element, target, type, listener) {
+export function listenWhileConnected(element, target, type, listener) {
   const handle = () => {
     if (element.isConnected) listener();
     else target.removeEventListener(type, handle);
@@ -108,7 +108,7 @@ export function isKeyForFocus({ target, altKey, ctrlKey, metaKey }) {
 // Rarely used controls are behind a button on a phone. On a wide screen they are visible without it (page.css).
 
 /** Create a fold button without a text. page.css says what it opens. */
-export function foldButton() {
+export function makeFoldButton() {
   const fold = button("", () => toggleFold(fold), { className: "fold", ariaExpanded: "false" });
   return fold;
 }
@@ -261,7 +261,7 @@ export function markSidewaysScroll(box, content) {
 }
 
 /** Hide a widget's element and the block around it, so that its neighbours take its room. @param {HTMLElement} element @param {boolean} isHidden */
-export function hide(element, isHidden) {
+export function setHidden(element, isHidden) {
   element.hidden = isHidden;
   element.closest("[data-widget]")?.classList.toggle("hidden", isHidden);
 }
@@ -280,7 +280,7 @@ export function scrollSidewaysTo(box, target) {
  * @param {Box} box
  * @returns {Box}
  */
-export function focusableWhileScrolling(box) {
+export function makeFocusableWhileScrolling(box) {
   const updateTabIndex = () => {
     if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
@@ -331,7 +331,7 @@ const STORAGE_KEY = "explorer:theme";
 const themeEvents = new EventTarget();
 
 /** Return the current theme's colours and Plotly template (style.py). */
-export const theme = () => THEMES[document.body.classList.contains("dark") ? "dark" : "light"];
+export const currentTheme = () => THEMES[document.body.classList.contains("dark") ? "dark" : "light"];
 
 /** Return what a function reads of the page's colours on paper, which is light. @template T @param {() => T} read @returns {T} */
 export function readOnPaper(read) {
@@ -345,7 +345,7 @@ export function readOnPaper(read) {
 }
 
 /** Call `listener` when the theme changes, until the widget's element leaves the page. */
-export const onThemeChange = (element, listener) => listenFor(element, themeEvents, "change", listener);
+export const onThemeChange = (element, listener) => listenWhileConnected(element, themeEvents, "change", listener);
 
 /** Switch to the other theme. */
 export function toggleTheme() {
@@ -399,7 +399,7 @@ export function closeMenu(menu) {
  * @param {() => boolean} [options.stays]
  * @param {boolean} [options.opens] whether the button opens it; false if it opens another list
  */
-export function dropDown(opener, list, { fill, first: firstFocus, left = (button) => button.left, stays = () => false, opens: isOpenedByButton = true }) {
+export function makeDropdown(opener, list, { fill, first: firstFocus, left = (button) => button.left, stays = () => false, opens: isOpenedByButton = true }) {
   async function show() {
     if ((await fill()) === false) return;
     const button = opener.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
@@ -487,7 +487,7 @@ export function formatPercent(share) {
 let banner;
 
 /** Add the empty banner to the page. */
-export function placeBanner() {
+export function addBanner() {
   banner = make("div", { id: "connection", role: "status" });
   document.body.prepend(banner);
 }
@@ -504,7 +504,7 @@ let noticeList;
 let queueStatus;
 
 /** Add the list of notices to the page. */
-export function placeNotices() {
+export function addNotices() {
   noticeList = make("div", { id: "notices", role: "status" });
   document.body.append(noticeList);
 }

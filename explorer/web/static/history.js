@@ -1,13 +1,13 @@
 // @ts-check
 // Browser history: the URL, Back and Forward, Undo, reloads, links, state files, and the positions in lessons.
 import { runAction, requestUpdate, dropUnshownTokens, isWriting, makeMove, select, setInterventions, changeSettings } from "./page_actions.js";
-import { call, isServerLost, onServerReturn, Refused } from "./server_connection.js";
+import { callServer, isServerLost, onServerReturn, RefusedError } from "./server_connection.js";
 import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
 import { showBanner, find, make, notify, download, setText } from "./dom.js";
 import { saveFigure, saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
-import { bus, onEveryState, modelName, setState, state } from "./page_state.js";
+import { gradioEvents, onEveryState, modelName, setState, state } from "./page_state.js";
 
 /** @typedef {import("./page_state.js").State} State */
 
@@ -135,11 +135,11 @@ export async function copyLink(button) {
 export async function copyPython(button) {
   closeMenuAround(button);
   try {
-    const id = currentFigure(), script = await call("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
+    const id = currentFigure(), script = await callServer("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return download(script, "explorer_figure.py", "text/x-python"); }
     confirmCopied(button);
     if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), NOTICE_KIND);
-  } catch (error) { if (error instanceof Refused) showBanner(error.message); } // a lost connection has its own banner
+  } catch (error) { if (error instanceof RefusedError) showBanner(error.message); } // a lost connection has its own banner
 }
 
 /** Find the current figure, or else the first one that is drawn. @param {string} selector what is drawn */
@@ -248,7 +248,7 @@ function recordUndoState(now, before) {
 }
 
 /** Return what `undo` reverts; null for nothing. @returns {"token" | "edit" | "prompt" | null} */
-export function lastAction() {
+export function undoableAction() {
   while (undoStates.length && isSame(["prompt", "lesson"], undoStates.at(-1), state) && !changedEdits(undoStates.at(-1), state).length) undoStates.pop(); // of another model
   const target = undoStates.at(-1);
   if (target && changedEdits(target, state).length && (!state.generated?.length || isSame(["generated"], target, state))) return "edit";
@@ -258,7 +258,7 @@ export function lastAction() {
 
 /** Revert the last token, intervention or prompt. */
 export function undo() {
-  const action = lastAction();
+  const action = undoableAction();
   if (action === "token" || !action) return void makeMove({ kind: "undo" });
   const { view, depth } = state, target = undoStates.pop();
   isUndoing = true;
@@ -274,7 +274,7 @@ export const openStateFile = (take) => openFile((saved) => goToState(saved, fals
 export function goToState(target, isSameRun) {
   if (isSameRun) setState({ view: target.view });
   else {
-    if (isWriting()) bus.halt();
+    if (isWriting()) gradioEvents.halt();
     dropUnshownTokens();
     setState({ ...target, turn: state.turn + 2 });
   }

@@ -3,11 +3,11 @@
 // Generated text is shown token by token.
 import { button, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
-import { answerLines, isServerLost, look, onServerReturn, Refused } from "./server_connection.js";
+import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
 import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
-import { bus, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
+import { gradioEvents, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens arrive faster than one can read and a browser can draw. They are shown one by one at an even pace, each once the
 // figures of the previous one are drawn.
@@ -61,7 +61,7 @@ export function syncControls(text) {
     pendingPrompt = isFirst ? initialPrompt(text) : text;
     isFirst = false;
   }
-  bus?.sync();
+  gradioEvents?.sync();
 }
 
 /** Return the values of Gradio's prompt, settings and box "all". An undefined prompt leaves its box as it is. @param {string[]} names of the settings */
@@ -91,7 +91,7 @@ let generatedUpdate = null; // latest update of the generation; its first tokens
 let pauseTimer = null, connectionTimer = null;
 let isGenerating = false, hasUnshownTokens = false; // whether Python generates; whether tokens are not visible yet
 let hasReceivedUpdate = false; // whether this generation has sent anything
-const tokenPlayer = makeTokenPlayer(showTokens, () => isAsking() || isServerLost);
+const tokenPlayer = makeTokenPlayer(showTokens, () => isRequestOpen() || isServerLost);
 
 /** Return whether text is being generated or shown, which can be stopped. */
 export const isWriting = () => isGenerating || hasUnshownTokens;
@@ -102,9 +102,9 @@ export function setGenerating(now) {
   clearInterval(connectionTimer);
   hasReceivedUpdate = false;
   if (now) connectionTimer = setInterval(() => { // Gradio's stream does not report a broken connection
-    look();
+    checkConnection();
     // Gradio 6.31 closes its stream once nothing is due, and does not reopen it for a request made before it has read that.
-    if (!hasReceivedUpdate && !isServerLost) bus?.wake();
+    if (!hasReceivedUpdate && !isServerLost) gradioEvents?.wake();
   }, CONNECTION_CHECK_MS);
   deferStateListeners();
   notifyStateListeners();
@@ -168,7 +168,7 @@ function applyChange(change, isComing = false) {
 
 /** Stop generating, on the server too. */
 function haltGeneration() {
-  if (isWriting()) bus?.halt();
+  if (isWriting()) gradioEvents?.halt();
   stopWriting();
 }
 
@@ -240,9 +240,9 @@ export function runAction(action, isWanted = () => true) {
  * @param {Record<string, any>} point
  * @returns {Promise<string>} "" if there is none
  */
-export function inspect(figure, point) {
+export function requestDerivation(figure, point) {
   clickedPoint?.tell("");
-  const derivation = /** @type {Promise<string>} */ (new Promise((tell) => { clickedPoint = { figure, point, tell }; }));
+  const derivation = /** @type {Promise<string>} */ (new Promise((resolve) => { clickedPoint = { figure, point, tell: resolve }; }));
   queueMicrotask(() => { if (clickedPoint) requestUpdate("tune"); }); // the click selected nothing
   return derivation;
 }
@@ -251,10 +251,10 @@ export function inspect(figure, point) {
 export const actionsDone = () => allActions;
 
 /** Return whether a request is open. */
-export const isAsking = () => openRequest !== null;
+export const isRequestOpen = () => openRequest !== null;
 
 /** Return whether a request is open or pending. */
-export const isBusy = () => isAsking() || actions.length > 0 || settingsTimer !== null;
+export const isBusy = () => isRequestOpen() || actions.length > 0 || settingsTimer !== null;
 
 onServerReturn(() => { if (state.checkpoint) requestUpdate("show"); });
 
@@ -285,7 +285,7 @@ async function sendRequest(scope, action) {
   pendingScope = -1;
   clickedPoint = null;
   try {
-    for await (const line of answerLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
+    for await (const line of responseLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
       showQueueLength(line.waiting ?? null);
       line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
@@ -305,7 +305,7 @@ async function sendRequest(scope, action) {
     isComplete = !isNewer();
   } catch (error) {
     isComplete = error.name !== "AbortError";
-    if (error instanceof Refused) setContent(PROBLEM, error.message);
+    if (error instanceof RefusedError) setContent(PROBLEM, error.message);
   }
   tell?.("");
   showQueueLength(null);
@@ -439,10 +439,10 @@ export function showProbabilityChange(text = "") {
 
 const probabilityText = (run) => (probabilityChange && run === "edits" && interventions().length === 1 ? `: ${probabilityChange}` : ".");
 
-/** Create the note that a head is ablated, with the probability's change and a button to restore it. @param {string} text @param {Edits} run @param {{ layer: string, head: string }} where */
-export function makeAblationNote(text, run, where) {
+/** Create the note that a head is ablated, with the probability's change and a button to restore it. @param {string} text @param {Edits} run @param {{ layer: string, head: string }} head */
+export function makeAblationNote(text, run, head) {
   const probability = make("span", { className: "chances", dataset: { of: run } }, probabilityText(run));
-  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", where), probability), " ",
+  return make("span", { className: "switched-off" }, make("span", {}, _("Layer {layer} head {head} is off", head), probability), " ",
     button(_("Put it back"), () => setInterventions(interventions(run).filter((other) => other !== text), run), { className: "plain" }));
 }
 
@@ -464,16 +464,16 @@ export function makeHeadSwitch() {
   };
 }
 
-/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} others @param {string} text */
-export function addIntervention(others, text) {
+/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} texts @param {string} text */
+export function addIntervention(texts, text) {
   const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;
-  const replaced = others.filter((other) => changedPart(other) === changedPart(text));
+  const replaced = texts.filter((otherText) => changedPart(otherText) === changedPart(text));
   for (const replacedText of replaced) {
     /** @type {HTMLElement | null} */
     const chip = document.querySelector(`#changes [data-edit="${CSS.escape(replacedText)}"]`);
     if (replacedText !== text) notify(_("Replaced: {change}. One part has one change at a time.", { change: chip?.dataset.words ?? replacedText }));
   }
-  return [...others.filter((other) => !replaced.includes(other)), text];
+  return [...texts.filter((other) => !replaced.includes(other)), text];
 }
 
 // Moves: actions that run a prompt, change the model, or move among continuations, text beginnings and second runs

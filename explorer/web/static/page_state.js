@@ -1,213 +1,209 @@
 // @ts-check
-// The page's state: what is asked, and never an answer. Widgets, Gradio's controls and the style sheet follow it.
-import { listenFor } from "./dom.js";
+// The page's state. It holds the request, never the result. Widgets, Gradio's controls and the style sheet follow it.
+import { listenWhileConnected } from "./dom.js";
 import { language } from "./translations.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
-// Checkpoints of one training, by their names (tracing/training_history.py).
-
-/** The name of the model, which all checkpoints of its training share. @param {string} [checkpoint] */
+/** Return the model's name, which all checkpoints of one training share (tracing/training_history.py). @param {string} [checkpoint] */
 export const modelName = (checkpoint = "") => checkpoint.replace(/\/step-\d{1,9}$/, "");
 
-// The page's state: what is asked, and never an answer. What is in it, page_state.py and generation_settings.py say.
+// Its fields are defined in page_state.py and generation_settings.py.
 
 /** @typedef {Record<string, any>} State */
 
-/** The present state; every change makes a new one. @type {State} */
+/** Current state; each change creates a new object. @type {State} */
 export let state = { lang: language };
 
-const told = new EventTarget(), keepers = [];
-let isUntold = false;
+const stateEvents = new EventTarget(), stateListeners = [];
+let hasPendingChange = false;
 
-/** A state in which the key is no later than the query, which looks at its own position and before. @param {State} any */
-export const causal = (any) => (any.key > any.query ? { ...any, key: any.query } : any);
+/** Return a state whose key position is not after its query position. @param {State} candidate */
+export const withCausalKey = (candidate) => (candidate.key > candidate.query ? { ...candidate, key: candidate.query } : candidate);
 
-/** A state whose depth its view has. @param {State} any */
-const deep = (any) => {
-  const depth = depthOfView(any.view, any.depth) === "story" ? "story" : DEPTHS.includes(any.depth) && any.depth !== "story" ? any.depth : depthChosen;
-  return any.view && depth !== any.depth ? { ...any, depth } : any;
+/** Return a state with a depth that its view has. @param {State} candidate */
+const withDepth = (candidate) => {
+  const depth = depthOfView(candidate.view, candidate.depth) === "story" ? "story" : DEPTHS.includes(candidate.depth) && candidate.depth !== "story" ? candidate.depth : chosenDepth;
+  return candidate.view && depth !== candidate.depth ? { ...candidate, depth } : candidate;
 };
 
-/** @param {State} change @param {boolean} [tell] or else the widgets follow at the next `notifyStateListeners` */
-export function setState(change, tell = true) {
-  const before = state;
-  state = deep(causal({ ...state, ...change }));
-  isUntold = true;
-  if (tell) notifyStateListeners();
-  for (const keep of keepers) keep(state, before);
+/** @param {State} change @param {boolean} [notify] false defers the widgets to the next `notifyStateListeners` */
+export function setState(change, notify = true) {
+  const previous = state;
+  state = withDepth(withCausalKey({ ...state, ...change }));
+  hasPendingChange = true;
+  if (notify) notifyStateListeners();
+  for (const listener of stateListeners) listener(state, previous);
 }
 
-/** Has the widgets follow at the next `notifyStateListeners` what is no part of the state. */
-export const deferStateListeners = () => { isUntold = true; };
+/** Make the next `notifyStateListeners` notify, for a change outside the state. */
+export const deferStateListeners = () => { hasPendingChange = true; };
 
-/** Has the widgets follow a change that they have not been told of. */
+/** Notify the widgets of a change that they do not know yet. */
 export function notifyStateListeners() {
-  if (!isUntold) return;
-  isUntold = false;
-  told.dispatchEvent(new Event("change"));
+  if (!hasPendingChange) return;
+  hasPendingChange = false;
+  stateEvents.dispatchEvent(new Event("change"));
 }
 
-/** Calls `listener` where the state is another, until the widget's element has left the page. */
-export const onState = (element, listener) => listenFor(element, told, "change", listener);
+/** Call `listener` when the state changes, until the widget's element leaves the page. */
+export const onState = (element, listener) => listenWhileConnected(element, stateEvents, "change", listener);
 
-/** Calls `keep` with the state and the one before at every change, told or not. @param {(now: State, before: State) => void} keep */
-export const onEveryState = (keep) => void keepers.push(keep);
+/** Call `listener` with the new and the previous state at every change, also a deferred one. @param {(now: State, before: State) => void} listener */
+export const onEveryState = (listener) => void stateListeners.push(listener);
 
-// How much the page explains: a story; numbers; or formulas or code, too. A view is of the story or not, or both. What a visitor
-// chose last outlives a reload; an address goes first.
+// Depth of explanation: story, numbers, formula or code. A view belongs to the story, to the other depths, or to both. The
+// last choice survives a reload; the URL takes precedence.
 
-const CHOSEN = "explorer:mode"; // its place in the browser's storage
+const STORAGE_KEY = "explorer:mode";
 
 const DEPTHS = ["story", "numbers", "formula", "code"];
-let depthChosen = "numbers"; // of a view that is not of the story
+let chosenDepth = "numbers"; // of views outside the story
 
-/** Which depth a view is of: "story" or "numbers". @param {string} view @param {string} [depth] that one of both has */
+/** Return whether a view belongs to the "story" or to "numbers". @param {string} view @param {string} [depth] decides for a view of both */
 export const depthOfView = (view, depth = state.depth) => (SIMPLE_TABS.includes(view) || (STORY_TABS.includes(view) && depth === "story") ? "story" : "numbers");
 
-/** The change that tells the same so deep. @param {string} depth @returns {State} */
+/** Return the change that shows the current subject at another depth. @param {string} depth @returns {State} */
 export function changeToDepth(depth) {
   const { view } = state;
-  if (depth !== "story") depthChosen = depth;
+  if (depth !== "story") chosenDepth = depth;
   const isSame = (depth === "story" ? STORY_TABS : FULL_TABS).includes(view);
-  const step = STORY_TABS.find((one) => DEEPER_VIEWS[one]?.includes(view)) ?? STORY_TABS[0];
+  const step = STORY_TABS.find((storyView) => DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[0];
   return { depth, view: isSame ? view : depth === "story" ? step : DEEPER_VIEWS[view]?.[0] ?? FULL_TABS[0] };
 }
 
-const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
-const inAddress = new URLSearchParams(globalThis.location?.search).get("view");
-const named = OF_GRADIO.includes(inAddress) ? null : inAddress;
+const GRADIO_PANELS = ["api", "api-recorder", "settings"]; // Gradio's own panels, which an old URL may name as the view
+const urlView = new URLSearchParams(globalThis.location?.search).get("view");
+const initialTab = GRADIO_PANELS.includes(urlView) ? null : urlView;
 
-/** Whether the page's address named a tab. */
-export const urlNamesView = named !== null;
+/** True if the URL names a tab. */
+export const urlNamesView = initialTab !== null;
 
-/** The view and depth that the page opens with. */
+/** Return the view and depth that the page opens with. */
 export function initialView() {
-  const asked = new URLSearchParams(location.search).get("depth"), kept = chosen() === "full" ? "numbers" : chosen();
-  const depth = DEPTHS.includes(asked) ? asked : urlNamesView && kept === "story" ? "numbers" : DEPTHS.includes(kept) ? kept : urlNamesView ? "numbers" : "story";
-  if (depth !== "story") depthChosen = depth;
-  const view = named ?? (depth === "story" ? STORY_TABS : FULL_TABS)[0];
-  return { view, depth: depthOfView(view, depth) === "story" ? "story" : depthChosen };
+  const urlDepth = new URLSearchParams(location.search).get("depth"), storedDepth = readStoredDepth() === "full" ? "numbers" : readStoredDepth();
+  const depth = DEPTHS.includes(urlDepth) ? urlDepth : urlNamesView && storedDepth === "story" ? "numbers" : DEPTHS.includes(storedDepth) ? storedDepth : urlNamesView ? "numbers" : "story";
+  if (depth !== "story") chosenDepth = depth;
+  const view = initialTab ?? (depth === "story" ? STORY_TABS : FULL_TABS)[0];
+  return { view, depth: depthOfView(view, depth) === "story" ? "story" : chosenDepth };
 }
 
 /** @param {string} mode a depth */
-export function rememberDepth(mode) {
-  try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
+export function storeDepth(mode) {
+  try { localStorage.setItem(STORAGE_KEY, mode); } catch { /* without storage it is lost on reload */ }
 }
 
-/** Has the style sheet know which it is, and whether what was typed is yet to be run. */
+/** Set the attributes and classes by which the style sheet follows the depth, the view, and a typed prompt that has not run. */
 export function applyDepth() {
   const { classList } = document.body;
   document.addEventListener("input", ({ target }) => {
     if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
   });
-  const tell = (view, depth) => {
+  const showDepth = (view, depth) => {
     Object.assign(document.body.dataset, { depth, view });
     classList.toggle("simple", depth === "story");
   };
   const first = initialView();
-  tell(first.view, first.depth);
+  showDepth(first.view, first.depth);
   onEveryState((now, before) => {
     document.body.dataset.shown = (now["b.checkpoint"] && now.shown) || "a"; // a link may name it without a second run
     if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view && now.depth === before.depth) return;
-    if (now.depth !== "story") depthChosen = now.depth;
-    tell(now.view, now.depth);
+    if (now.depth !== "story") chosenDepth = now.depth;
+    showDepth(now.view, now.depth);
   });
 }
 
-function chosen() {
-  try { return localStorage.getItem(CHOSEN); } catch { return null; } // not every frame has a storage
+function readStoredDepth() {
+  try { return localStorage.getItem(STORAGE_KEY); } catch { return null; } // some frames have no storage
 }
 
-// Of two runs, which token of the one stands for which of the other. The state names tokens of A; in figures of B they are
-// its partners.
+// Aligned tokens of two runs. The state names tokens of A; figures of B show the aligned ones.
 
-/** @typedef {{ partners: (number | null)[], back: (number | null)[] }} Two */
+/** @typedef {{ partners: (number | null)[], back: (number | null)[] }} TokenAlignment */
 
-/** @type {Two | null} */
-let two = null;
-let choosing = false; // whether the next token of B is to be put beside the chosen one of A
+/** @type {TokenAlignment | null} */
+let alignment = null;
+let isAwaitingPartner = false; // whether the next selected token of B is to be aligned with A's selected one
 
-/** @param {Two | null} now */
-export function setAlignment(now) {
-  const isSame = JSON.stringify(now?.partners) === JSON.stringify(two?.partners);
-  two = now;
-  if (isSame) return; // it may come of a click before
-  choosing = false;
+/** @param {TokenAlignment | null} next */
+export function setAlignment(next) {
+  const isSame = JSON.stringify(next?.partners) === JSON.stringify(alignment?.partners);
+  alignment = next;
+  if (isSame) return; // a click in between stays pending
+  isAwaitingPartner = false;
   deferStateListeners();
 }
 
-/** The next token that is chosen of B is to stand beside the chosen one of A. */
-export const awaitPartnerToken = () => { choosing = true; };
+/** Align the next selected token of B with A's selected one. */
+export const awaitPartnerToken = () => { isAwaitingPartner = true; };
 
-export const isPartnerAwaited = () => choosing;
+export const isPartnerAwaited = () => isAwaitingPartner;
 
-/** Whether that is awaited; it no longer is. */
+/** Return whether a partner token is awaited, and stop waiting. */
 export function takeAwaitedPartner() {
-  const awaited = choosing;
-  choosing = false;
-  return awaited;
+  const wasAwaiting = isAwaitingPartner;
+  isAwaitingPartner = false;
+  return wasAwaiting;
 }
 
-/** The position that stands for another, or for the nearest before that has one. */
-function nearest(positions, position) {
+/** Return the aligned position, or that of the nearest token before that has one. */
+function nearestPartner(positions, position) {
   for (let i = Math.min(position, positions.length - 1); i >= 0; i--) if (positions[i] !== null) return positions[i];
   return 0;
 }
 
-/** Of a position in A the one in B. @param {number} position @returns {number} */
-export const positionInB = (position) => (two ? nearest(two.partners, position) : position);
+/** Return the position in B aligned with one in A. @param {number} position @returns {number} */
+export const positionInB = (position) => (alignment ? nearestPartner(alignment.partners, position) : position);
 
-/** @param {string} [of] the run that a figure's tokens are of: "b", or another word for A */
-const isB = (of = state.shown) => two && of === "b";
+/** @param {string} [run] of a figure's tokens: "b"; anything else is A */
+const isB = (run = state.shown) => alignment && run === "b";
 
-/** The run that a figure shows, or "difference". @param {Element} element */
+/** Return the run that a figure shows, or "difference". @param {Element} element */
 export const shownRun = (element) => (state.shown !== "both" ? state.shown : element.closest(".of-b") ? "b" : "a");
 
-/** Which checkpoint of the state is that of the run that a figure shows; of a difference it is A's. @param {Element} element */
+/** Return the state field with the checkpoint of the run that a figure shows; A's for a difference. @param {Element} element */
 export const checkpointOfShownRun = (element) => (isB(shownRun(element)) ? "b.checkpoint" : "checkpoint");
 
 /**
- * A change of the selection as the state has it, of one that was made in a figure.
+ * Translate a change of the selection in a figure to positions of A.
  * @param {Record<string, any>} change
- * @param {string} [of] the run that the figure's tokens are of
+ * @param {string} [run] of the figure's tokens
  */
-export function changeInA(change, of) {
-  if (!isB(of)) return change;
+export function changeInA(change, run) {
+  if (!isB(run)) return change;
   const mapped = { ...change };
-  for (const name of ["query", "key"]) if (name in mapped) mapped[name] = nearest(two.back, mapped[name]);
+  for (const name of ["query", "key"]) if (name in mapped) mapped[name] = nearestPartner(alignment.back, mapped[name]);
   return mapped;
 }
 
-/** The same of a token of B, wherever it was chosen. @param {number} position @returns {number} */
-export const positionFromB = (position) => (two ? nearest(two.back, position) : position);
+/** Return the position in A aligned with one in B. @param {number} position @returns {number} */
+export const positionFromB = (position) => (alignment ? nearestPartner(alignment.back, position) : position);
 
-/** The state as a figure shows it. @param {string} [of] the run that its tokens are of @returns {State} */
-export const seen = (of) => (isB(of) ? { ...state, query: positionInB(state.query), key: positionInB(state.key) } : state);
+/** Return the state with the selection in the positions of a figure's run. @param {string} [run] of its tokens @returns {State} */
+export const stateInRun = (run) => (isB(run) ? { ...state, query: positionInB(state.query), key: positionInB(state.key) } : state);
 
-// The state in Gradio: the value of an invisible component, which generation starts from, and whose events have Gradio's
-// controls follow.
+// State in Gradio: the value of an invisible component. Generation starts from it, and its events update Gradio's controls.
 
 /**
- * What Gradio gives the script of a component (layout.py).
+ * Arguments of a component's script (layout.py).
  * @typedef {object} Gradio
  * @property {Record<string, any>} props
  * @property {(name: string, act: () => void) => void} watch calls `act` when Python has changed the prop
  * @property {Record<string, () => void>} emit its events
  */
 
-/** Null until Gradio has built it. @type {{ sync: () => void, halt: () => void, localize: () => void, wake: () => void } | null} */
-export let bus = null;
+/** Events of Gradio's component; null until Gradio has built it. @type {{ sync: () => void, halt: () => void, localize: () => void, wake: () => void } | null} */
+export let gradioEvents = null;
 /** @type {(nothing?: any) => void} */
-let tellReady;
-/** Resolved once it is built. */
-export const ready = new Promise((resolve) => { tellReady = resolve; });
+let resolveReady;
+/** Resolves once Gradio has built the component. */
+export const gradioReady = new Promise((resolve) => { resolveReady = resolve; });
 
 /** @param {Gradio} gradio */
 export function connectState({ props, emit }) {
-  bus = /** @type {any} */ (emit);
+  gradioEvents = /** @type {any} */ (emit);
   const write = () => { props.value = state; };
   onEveryState(write);
   write();
-  tellReady();
+  resolveReady();
 }

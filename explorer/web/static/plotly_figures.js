@@ -2,7 +2,7 @@
 // Plotly figures, and what Plotly does too slowly or badly: texts in cells, large heatmaps as bitmap files, readable text
 // colours, and tick labels that do not overlap.
 import { widgetBlock, reportFailure } from "./widget_contents.js";
-import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, download, readOnPaper, set, theme } from "./dom.js";
+import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, download, readOnPaper, set, currentTheme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
 import { PLOTLY_URL, THEMES } from "./shared_constants.js";
@@ -38,7 +38,7 @@ export const bitmapRowBytes = (width) => Math.ceil(width / 4) * 4;
  */
 export function bitmapUrlPrefix(colours, width, height) {
   const file = new DataView(new ArrayBuffer(PIXEL_OFFSET)), size = bitmapRowBytes(width) * height;
-  const setInt32s = (at, ...csvButton) => csvButton.forEach((number, i) => file.setInt32(at + 4 * i, number, true));
+  const setInt32s = (offset, ...csvButton) => csvButton.forEach((number, i) => file.setInt32(offset + 4 * i, number, true));
   file.setUint16(0, 0x424d); // "BM"
   setInt32s(2, PIXEL_OFFSET + size, 0, PIXEL_OFFSET);
   setInt32s(14, 40, width, -height); // negative: rows from the top
@@ -174,12 +174,12 @@ function valueAt(cells, csvButton, row, column) {
 /** Return an image with a pixel per cell as a data URL. Compression would take longer than everything else. */
 function cellBitmap(cells, csvButton, { zmin, zmax }) {
   const { rows, columns, kind } = cells, rowBytes = bitmapRowBytes(columns);
-  const colours = interpolatePalette(zmin < 0 ? theme().diverging : theme().sequential), last = colours.length - 1;
+  const colours = interpolatePalette(zmin < 0 ? currentTheme().diverging : currentTheme().sequential), maxIndex = colours.length - 1;
   const emptyIndex = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
-  const factor = last / (zmax - zmin || 1);
+  const factor = maxIndex / (zmax - zmin || 1);
   const colourIndex = (number) => {
     const share = (decodeValue(cells, number) - zmin) * factor;
-    return Number.isNaN(share) ? emptyIndex : Math.max(0, Math.min(last, Math.round(share)));
+    return Number.isNaN(share) ? emptyIndex : Math.max(0, Math.min(maxIndex, Math.round(share)));
   };
   const indexTable = kind === "u2" && Uint8Array.from({ length: MAX_U2 + 2 }, (_nothing, number) => colourIndex(number));
   const pixels = new Uint8Array(rowBytes * rows).fill(emptyIndex);
@@ -238,10 +238,10 @@ export function followPointerCells(plot, visibleImage, click) {
     const image = visibleImage(), layout = plot._fullLayout;
     if (!image || !layout?.xaxis) return null;
     const box = plot.getBoundingClientRect(), { xaxis, yaxis } = layout, { rows, columns } = image.trace.cells;
-    const across = event.clientX - box.left - xaxis._offset, down = event.clientY - box.top - yaxis._offset;
-    if (across < 0 || down < 0 || across > xaxis._length || down > yaxis._length) return null;
+    const pointerX = event.clientX - box.left - xaxis._offset, pointerY = event.clientY - box.top - yaxis._offset;
+    if (pointerX < 0 || pointerY < 0 || pointerX > xaxis._length || pointerY > yaxis._length) return null;
     const position = (axis, pixel, labels) => Math.round(axis.p2l(pixel)) - firstPosition(labels);
-    const x = position(xaxis, across, image.trace.x), y = position(yaxis, down, image.trace.y);
+    const x = position(xaxis, pointerX, image.trace.x), y = position(yaxis, pointerY, image.trace.y);
     return x >= 0 && y >= 0 && x < columns && y < rows ? { ...image, x, y, value: valueAt(image.trace.cells, image.numbers, y, x) } : null;
   }
   plot.addEventListener("pointermove", (event) => {
@@ -267,7 +267,7 @@ function hoverLines({ trace, x, y, value }) {
   const general = (digits) => String(Number(trace.cells.kind === "u2" ? value.toFixed(4) : value.toPrecision(digits))); // precision of 16 bits
   const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : general(digits)).replace("-", "−");
   return trace.hovertemplate.replace("<extra></extra>", "").split("<br>").map((line) => line
-    .replace(/%\{z:\.(\d)([fg])\}/g, (whole, digits, kind) => number(kind, +digits))
+    .replace(/%\{z:\.(\d)([fg])\}/g, (match, digits, kind) => number(kind, +digits))
     .replace("%{z}", String(value)).replace("%{x}", () => label(trace.x, x)).replace("%{y}", () => label(trace.y, y)));
 }
 
@@ -324,7 +324,7 @@ export const fetchPlotly = () => document.head.append(make("link", { rel: "prelo
 
 /** @type {Promise<void> | null} */
 let loading = null;
-/** Whether figures wait for Plotly's script. */
+/** True while figures wait for Plotly's script. */
 export let isPlotlyLoading = false;
 
 /** Load Plotly's script. It takes a second to run, so everything else is drawn before. */

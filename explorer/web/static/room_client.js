@@ -1,20 +1,20 @@
 // @ts-check
-// A class in one room: this page leads it, or is in it and follows; replies count among those of the class.
+// A class's room: this page leads it, or joins it, follows the teacher and sends replies.
 import { requestUpdate, requestView } from "./page_actions.js";
-import { Refused } from "./server_connection.js";
+import { RefusedError } from "./server_connection.js";
 import { button, find, make, setText } from "./dom.js";
 import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
-import { bus, onEveryState, depthOfView, setState, state } from "./page_state.js";
+import { gradioEvents, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
 /** @typedef {import("./page_state.js").State} State */
 
-// What a room is asked, on the server (room_routes.py).
+// Requests to the server (room_routes.py).
 
-const PATIENCE = 45_000; // milliseconds; what says nothing new comes after twenty seconds
+const REQUEST_TIMEOUT_MS = 45_000; // the server answers a long poll after 20 s at the latest
 
-/** A sentence in place of an answer, and the status of HTTP that came with it. */
-class RoomRefused extends Refused {
+/** The server refused a request: its message and the HTTP status. */
+class RoomRefusedError extends RefusedError {
   /** @param {string} words @param {number} status */
   constructor(words, status) {
     super(words);
@@ -23,77 +23,77 @@ class RoomRefused extends Refused {
 }
 
 /**
- * The answer.
+ * Send a request and return its response.
  * @param {"open" | "next" | "lead" | "reply" | "leave" | "close"} name
- * @param {Record<string, any>} given
- * @param {AbortSignal} [signal] says that it is no longer wanted
+ * @param {Record<string, any>} body
+ * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
- * @throws {RoomRefused | Error} the latter where nobody answers
+ * @throws {RoomRefusedError | Error} an Error if the server is unreachable
  */
-async function askRoom(name, given, signal) {
-  const late = AbortSignal.timeout(PATIENCE);
+async function sendRoomRequest(name, body, signal) {
+  const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
   const response = await fetch(`rooms/${name}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ lang: language, ...given }),
-    keepalive: name === "leave", // as the page goes
-    signal: signal ? AbortSignal.any([signal, late]) : late,
+    body: JSON.stringify({ lang: language, ...body }),
+    keepalive: name === "leave", // the page may be closing
+    signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
   });
-  const answer = await response.json(); // a proxy's page says that Python is gone
+  const answer = await response.json(); // throws for a proxy's HTML page, which means that Python is gone
   if (response.ok) return answer;
-  throw new RoomRefused(answer.detail, response.status);
+  throw new RoomRefusedError(answer.detail, response.status);
 }
 
-// A class in one room: this page leads it, or is in it. The address says which (`room`); that this page leads, and as whom
-// it is there, this tab alone keeps, so that neither is in a link that is passed on.
+// The room. Its code is in the URL (`room`). The teacher's key and the student's id are only in sessionStorage, so that a
+// shared link contains neither.
 
 /**
  * @typedef {object} Room
  * @property {string} code
- * @property {string} [key] of whom leads it
- * @property {string} [student] of whom is in it
+ * @property {string} [key] of the teacher
+ * @property {string} [student] id of the student
  * @property {boolean} leads whether the class is to follow
- * @property {boolean} follows whether this page does
+ * @property {boolean} follows whether this page follows
  * @property {boolean} isReached whether the server answers
- * @property {boolean} isHeard whether it has answered
- * @property {string} problem a sentence of the server's
- * @property {boolean} [isClosing] whether this page is about to close it
+ * @property {boolean} isHeard whether it has answered so far
+ * @property {string} problem message from the server
+ * @property {boolean} [isClosing] whether this page is closing the room
  * @property {number} people
- * @property {string} lesson whose questions are replied to
+ * @property {string} lesson lesson of the class
  * @property {number} step
- * @property {Record<string, number>} counts reply -> how many gave it
+ * @property {Record<string, number>} counts reply -> number of students
  */
 
-const OF_TAB = ["code", "key", "student", "leads", "follows"];
+const STORED_FIELDS = ["code", "key", "student", "leads", "follows"];
 
-/** Null where there is none. @type {Room | null} */
+/** Current room, or null. @type {Room | null} */
 export let room = null;
-/** Why there is none any more; "" where nobody need know. */
-export let ended = "";
+/** Reason why the last room ended; "" for none to show. */
+export let endReason = "";
 
-const told = new EventTarget();
-let leaving = new AbortController();
+const roomEvents = new EventTarget();
+let abortController = new AbortController();
 
-/** Calls `listener` with every change of the room. @param {() => void} listener */
-export const onRoom = (listener) => told.addEventListener("room", listener);
+/** Call `listener` on each change of the room. @param {() => void} listener */
+export const onRoom = (listener) => roomEvents.addEventListener("room", listener);
 
-/** Calls `listener` with each room that is entered, and what says that it was left. @param {(room: Room, left: AbortSignal) => void} listener */
-const onEntered = (listener) => told.addEventListener("entered", () => listener(room, leaving.signal));
+/** Call `listener` with each entered room and a signal that aborts when it is left. @param {(room: Room, left: AbortSignal) => void} listener */
+const onEntered = (listener) => roomEvents.addEventListener("entered", () => listener(room, abortController.signal));
 
 export const isTeacher = () => Boolean(room?.key);
 
-/** As whom this page asks. */
-const who = () => (room.key ? { code: room.code, key: room.key } : { code: room.code, student: room.student });
+/** Return the fields that identify this page to the server. */
+const memberFields = () => (room.key ? { code: room.code, key: room.key } : { code: room.code, student: room.student });
 
-/** Changes what is known of the room. @param {Partial<Room>} change */
+/** Change fields of the room and notify the listeners. @param {Partial<Room>} change */
 export function changeRoom(change) {
   Object.assign(room, change);
-  keep();
-  told.dispatchEvent(new Event("room"));
+  storeRoom();
+  roomEvents.dispatchEvent(new Event("room"));
 }
 
-/** The address at which students join. @param {string} code @param {string} address */
-export function linkOf(code, address) {
+/** Return the URL at which students join. @param {string} code @param {string} address */
+export function joinUrl(code, address) {
   const url = new URL(address);
   url.hash = "";
   url.search = `?${ROOM}=${code}`;
@@ -101,258 +101,258 @@ export function linkOf(code, address) {
 }
 
 /** @returns {Partial<Room>} */
-function kept() {
-  try { return JSON.parse(sessionStorage.getItem(ROOM_STORAGE_KEY)) ?? {}; } catch { return {}; } // not every frame has a storage
+function storedRoom() {
+  try { return JSON.parse(sessionStorage.getItem(ROOM_STORAGE_KEY)) ?? {}; } catch { return {}; } // some frames have no storage
 }
-function keep() {
+function storeRoom() {
   try {
     if (!room) return sessionStorage.removeItem(ROOM_STORAGE_KEY);
-    sessionStorage.setItem(ROOM_STORAGE_KEY, JSON.stringify(Object.fromEntries(OF_TAB.map((name) => [name, room[name]]))));
-  } catch { /* until the page is left, then */ }
+    sessionStorage.setItem(ROOM_STORAGE_KEY, JSON.stringify(Object.fromEntries(STORED_FIELDS.map((name) => [name, room[name]]))));
+  } catch { /* without storage it is lost on reload */ }
 }
 
-/** @param {Partial<Room> & { code: string }} given */
-function enter(given) {
-  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, counts: {}, ...given };
-  ended = "";
-  leaving = new AbortController();
-  inAddress(room.key ? null : room.code);
+/** @param {Partial<Room> & { code: string }} fields */
+function enterRoomAs(fields) {
+  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, counts: {}, ...fields };
+  endReason = "";
+  abortController = new AbortController();
+  writeRoomToUrl(room.key ? null : room.code);
   changeRoom({});
-  told.dispatchEvent(new Event("entered"));
+  roomEvents.dispatchEvent(new Event("entered"));
 }
 
-/** The page goes on alone. @param {string} [why] */
-export function end(why = "") {
+/** Leave the room; the page goes on alone. @param {string} [reason] */
+export function endRoom(reason = "") {
   room = null;
-  ended = why;
-  leaving.abort();
-  keep();
-  inAddress(null);
-  told.dispatchEvent(new Event("room"));
+  endReason = reason;
+  abortController.abort();
+  storeRoom();
+  writeRoomToUrl(null);
+  roomEvents.dispatchEvent(new Event("room"));
 }
 
 /** @param {string | null} code */
-function inAddress(code) {
+function writeRoomToUrl(code) {
   const url = urlWithoutRoom(new URL(location.href));
   if (code) url.searchParams.set(ROOM, code);
   history.replaceState(history.state, "", url);
 }
 
-/** Opens a room, which this page leads; no answer that was shown here before is shown to it. Throws what `askRoom` does. */
+/** Open a room that this page leads, and forget its replies. Throws like `sendRoomRequest`. */
 export async function openRoom() {
-  enter(await askRoom("open", {}));
+  enterRoomAs(await sendRoomRequest("open", {}));
   forgetReplies();
 }
 
-/** Joins one, as whom this tab was there before. @param {string} typed a code as somebody wrote it */
-export function joinRoom(typed) {
-  const code = typed.toUpperCase().replace(/[\s–—-]/g, ""), before = kept(), isSame = before.code === code && Boolean(before.student);
-  enter({ code, student: isSame ? before.student : newName(), follows: isSame ? before.follows : true });
+/** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
+export function joinRoom(text) {
+  const code = text.toUpperCase().replace(/[\s–—-]/g, ""), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
+  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true });
 }
-const newName = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Leaves the room that another leads. */
+/** Leave a room as a student. */
 export function leaveRoom() {
-  askRoom("leave", who()).catch(() => {}); // who no longer asks is gone anyway
-  end();
+  sendRoomRequest("leave", memberFields()).catch(() => {}); // the server drops pages that stop polling
+  endRoom();
 }
 
-/** Closes the room that this page leads; nothing of it stays. Throws what `askRoom` does. */
+/** Close the room that this page leads; the server deletes it. Throws like `sendRoomRequest`. */
 export async function closeRoom() {
-  room.isClosing = true; // what is heard of it is no news
-  try { await askRoom("close", who()); } catch (error) {
+  room.isClosing = true; // so that news of its end is ignored
+  try { await sendRoomRequest("close", memberFields()); } catch (error) {
     room.isClosing = false;
     throw error;
   }
-  end();
+  endRoom();
 }
 
-/** Enters the room that the address names, or that this tab leads. */
+/** Enter the room in the URL, or the one that this tab leads. */
 export function enterRoom() {
-  const named = new URLSearchParams(location.search).get(ROOM), { code, key, leads } = kept();
-  if (key && (!named || named === code)) enter({ code, key, leads });
-  else if (named) joinRoom(named);
+  const urlCode = new URLSearchParams(location.search).get(ROOM), { code, key, leads } = storedRoom();
+  if (key && (!urlCode || urlCode === code)) enterRoomAs({ code, key, leads });
+  else if (urlCode) joinRoom(urlCode);
 }
 
-// Going where another page is: all that its state says, but what stays each person's own.
+// Following another page: all of its state but the personal fields.
 
-const OWN = ["lang", "turn", "version", "move", "own", "reply", "guess"];
-const OF_RUN = ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "chat", "lesson", "step"];
-const OF_VIEW = ["view", "shown", "depth", "unfolded"];
-const SETTINGS = ["temperature", "top_k", "max_new_tokens", "seed", "top_p", "min_p", "repetition_penalty", "stop_strings"];
+const PERSONAL_FIELDS = ["lang", "turn", "version", "move", "own", "reply", "guess"];
+const RUN_FIELDS = ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "chat", "lesson", "step"];
+const VIEW_FIELDS = ["view", "shown", "depth", "unfolded"];
+const SETTING_FIELDS = ["temperature", "top_k", "max_new_tokens", "seed", "top_p", "min_p", "repetition_penalty", "stop_strings"];
 
-/** What of a state others follow. @param {State} state @returns {State} */
-export const shared = (state) => Object.fromEntries(Object.entries(state).filter(([name]) => !OWN.includes(name)));
+/** Return the fields of a state that others follow. @param {State} state @returns {State} */
+export const sharedFields = (state) => Object.fromEntries(Object.entries(state).filter(([name]) => !PERSONAL_FIELDS.includes(name)));
 
-/** What of another's state is another here: a name that this page has not, or a value that no address has, is left out. @param {State} theirs @param {State} mine @returns {State} */
-export function changeTo(theirs, mine) {
-  const isWord = (value) => ["string", "number", "boolean"].includes(typeof value) || (Array.isArray(value) && value.every((one) => typeof one === "number"));
-  const isOther = ([name, value]) => Object.hasOwn(mine, name) && !OWN.includes(name) && isWord(value) && String(value) !== String(mine[name]);
-  return Object.fromEntries(Object.entries(theirs).filter(isOther));
+/** Return the fields in which another page's state differs. Unknown names and values that no URL can have are dropped. @param {State} otherState @param {State} ownState @returns {State} */
+export function changeFrom(otherState, ownState) {
+  const isUrlValue = (value) => ["string", "number", "boolean"].includes(typeof value) || (Array.isArray(value) && value.every((item) => typeof item === "number"));
+  const isChange = ([name, value]) => Object.hasOwn(ownState, name) && !PERSONAL_FIELDS.includes(name) && isUrlValue(value) && String(value) !== String(ownState[name]);
+  return Object.fromEntries(Object.entries(otherState).filter(isChange));
 }
 
-/** What a change asks for: another run, another tab or figure, a place in it; null for nothing. @param {State} change @returns {"run" | "view" | "pick" | null} */
+/** Return the scope of a change: another run, another view or figure, another selection; null for none. @param {State} change @returns {"run" | "view" | "pick" | null} */
 export function changeScope(change) {
   const names = Object.keys(change);
-  if (names.some((name) => OF_RUN.includes(name) || name.startsWith("b."))) return "run";
-  if (names.some((name) => OF_VIEW.includes(name))) return "view";
+  if (names.some((name) => RUN_FIELDS.includes(name) || name.startsWith("b."))) return "run";
+  if (names.some((name) => VIEW_FIELDS.includes(name))) return "view";
   return names.length ? "pick" : null;
 }
 
-/** Goes where another page is, with the reply that was given here to the step of a lesson. @param {State} theirs */
-export function followTeacher(theirs) {
-  const change = changeTo(theirs, state), kind = changeScope(change);
-  if (!kind) return;
-  if (kind === "run") {
+/** Go to another page's state, with this page's own reply to a lesson's step. @param {State} teacherState */
+export function followTeacher(teacherState) {
+  const change = changeFrom(teacherState, state), scope = changeScope(change);
+  if (!scope) return;
+  if (scope === "run") {
     const isOtherStep = "lesson" in change || "step" in change, { lesson, step } = { ...state, ...change };
     return goToState({ ...change, ...(isOtherStep ? { reply: lessonPositions()[lesson]?.replies[step] ?? "" } : {}) }, false);
   }
   const mode = depthOfView(state.view);
   setState(change);
-  if (SETTINGS.some((name) => name in change)) bus.sync();
-  if (kind === "view") requestView(mode);
-  else requestUpdate(kind);
+  if (SETTING_FIELDS.some((name) => name in change)) gradioEvents.sync();
+  if (scope === "view") requestView(mode);
+  else requestUpdate(scope);
 }
 
-// The class is told where this page is, which leads it: at once, and then now and then.
+// Leading: the teacher's page sends its state at once, and then at a limited rate.
 
-const EVERY = 400, AGAIN = 1000; // milliseconds between two moves that are told; until it is tried again
+const SEND_INTERVAL_MS = 400, RETRY_MS = 1000;
 
-let sent = "", sentAt = 0;
+let sentText = "", sentAt = 0;
 /** @type {any} */
 let timer = null;
 let isSending = false;
 
-/** Has the class be told, whenever this page leads one. */
+/** Send the state to the class whenever this page leads one. */
 export function startLeading() {
-  onEntered(() => { sent = ""; });
-  onRoom(lead);
-  onEveryState(lead);
+  onEntered(() => { sentText = ""; });
+  onRoom(scheduleSend);
+  onEveryState(scheduleSend);
 }
 
-function lead() {
-  if (timer !== null || isSending || !isTeacher() || !state.checkpoint || shown() === sent) return;
-  timer = setTimeout(send, Math.max(0, sentAt + EVERY - Date.now()));
+function scheduleSend() {
+  if (timer !== null || isSending || !isTeacher() || !state.checkpoint || classMessage() === sentText) return;
+  timer = setTimeout(sendToClass, Math.max(0, sentAt + SEND_INTERVAL_MS - Date.now()));
 }
 
-/** What the class is told, as text. */
-const shown = () => JSON.stringify({ leads: room.leads, state: room.leads ? shared(state) : null, lesson: state.lesson, step: state.step });
+/** Return the message to the class as JSON. */
+const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step });
 
-async function send() {
+async function sendToClass() {
   timer = null;
   if (!isTeacher()) return;
-  const here = room, text = shown();
+  const sendingRoom = room, text = classMessage();
   [isSending, sentAt] = [true, Date.now()];
-  let problem = here.problem;
+  let problem = sendingRoom.problem;
   try {
-    await askRoom("lead", { ...who(), ...JSON.parse(text) });
-    [sent, problem] = [text, ""];
+    await sendRoomRequest("lead", { ...memberFields(), ...JSON.parse(text) });
+    [sentText, problem] = [text, ""];
   } catch (error) {
-    if (error instanceof RoomRefused) [sent, problem] = [text, error.message]; // it would be refused again
-    else sentAt = Date.now() + AGAIN;
+    if (error instanceof RoomRefusedError) [sentText, problem] = [text, error.message]; // a repeated request would be refused too
+    else sentAt = Date.now() + RETRY_MS;
   }
   isSending = false;
-  if (room === here) changeRoom({ problem });
+  if (room === sendingRoom) changeRoom({ problem });
 }
 
-// What happens in the room: whoever is in it follows its teacher, and replies count; whoever leads it is told how many.
+// Listening: students follow the teacher and send replies; the teacher gets their counts.
 
-const FIRST_PAUSE = 500, LONGEST_PAUSE = 8000; // milliseconds until somebody is asked again who did not answer
-const OVER = [403, 404, 422], SHOWN_ANYWAY = "?";
+const MIN_RETRY_MS = 500, MAX_RETRY_MS = 8000;
+const ENDING_STATUSES = [403, 404, 422], ANSWER_REQUEST = "?";
 
-let theirs = null; // the state that the teacher showed last
-const replied = new Map(); // step of the room's lesson -> the reply that the class has
+let lastTeacherState = null; // latest state from the teacher
+const countedReplies = new Map(); // step of the room's lesson -> this page's reply, as the class counts it
 
-/** Has the page know what happens in any room that is entered. */
+/** Listen to each room that is entered. */
 export function startListening() {
-  onEntered((here, left) => {
-    theirs = null;
-    replied.clear();
-    listen(here, left);
+  onEntered((enteredRoom, signal) => {
+    lastTeacherState = null;
+    countedReplies.clear();
+    listen(enteredRoom, signal);
   });
   onEveryState((now, before) => {
     if (!room?.student) return;
-    if (!before.checkpoint && now.checkpoint) queueMicrotask(catchUp); // the page has opened
-    tellReply();
+    if (!before.checkpoint && now.checkpoint) queueMicrotask(catchUp); // the page has loaded
+    sendReply();
   });
 }
 
-/** Whether this page goes where the teacher is. @param {boolean} does */
-export function follow(does) {
-  changeRoom({ follows: does });
-  if (does) catchUp();
+/** Set whether this page follows the teacher. @param {boolean} follows */
+export function setFollowing(follows) {
+  changeRoom({ follows: follows });
+  if (follows) catchUp();
 }
 
 function catchUp() {
-  if (room?.follows && room.leads && theirs && state.checkpoint) followTeacher(theirs);
+  if (room?.follows && room.leads && lastTeacherState && state.checkpoint) followTeacher(lastTeacherState);
 }
 
-/** @param {Room} here @param {AbortSignal} left */
-async function listen(here, left) {
-  for (let seen = "", pause = FIRST_PAUSE; room === here;) {
+/** @param {Room} listeningRoom @param {AbortSignal} signal */
+async function listen(listeningRoom, signal) {
+  for (let tag = "", pause = MIN_RETRY_MS; room === listeningRoom;) {
     try {
-      const news = await askRoom("next", { ...who(), seen }, left);
-      if (room !== here) return;
-      pause = FIRST_PAUSE;
-      if (news.closed) return here.isClosing ? undefined : end("closed");
-      seen = news.tag;
-      hear(news);
+      const news = await sendRoomRequest("next", { ...memberFields(), seen: tag }, signal);
+      if (room !== listeningRoom) return;
+      pause = MIN_RETRY_MS;
+      if (news.closed) return listeningRoom.isClosing ? undefined : endRoom("closed");
+      tag = news.tag;
+      handleNews(news);
     } catch (error) {
-      if (room !== here) return;
-      const isRefused = error instanceof RoomRefused;
-      if (isRefused && OVER.includes(error.status)) return end(error.message);
+      if (room !== listeningRoom) return;
+      const isRefused = error instanceof RoomRefusedError;
+      if (isRefused && ENDING_STATUSES.includes(error.status)) return endRoom(error.message);
       changeRoom({ isReached: isRefused, problem: isRefused ? error.message : "" });
       await new Promise((resolve) => { setTimeout(resolve, pause); });
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      pause = Math.min(2 * pause, MAX_RETRY_MS);
     }
   }
 }
 
-/** @param {Record<string, any>} news a tag alone where there are none */
-function hear({ tag, state: shown, ...news }) {
-  if (news.lesson !== undefined && news.lesson !== room.lesson) replied.clear();
+/** @param {Record<string, any>} news only a tag if nothing is new */
+function handleNews({ tag, state: teacherState, ...news }) {
+  if (news.lesson !== undefined && news.lesson !== room.lesson) countedReplies.clear();
   changeRoom({ ...news, isReached: true, isHeard: true, ...(room.key ? {} : { problem: "" }) });
-  if (room.key || shown === undefined) return;
-  theirs = shown;
+  if (room.key || teacherState === undefined) return;
+  lastTeacherState = teacherState;
   catchUp();
-  tellReply();
+  sendReply();
 }
 
-/** The reply to the step's question counts among those of the class. */
-function tellReply() {
+/** Send the reply to the step's question, or withdraw it. */
+function sendReply() {
   if (!room.lesson || state.lesson !== room.lesson) return;
-  const { lesson, step } = state, given = replyAtStep(step, state.reply), reply = given && given !== SHOWN_ANYWAY ? given : null;
-  if ((replied.get(step) ?? null) === reply) return;
-  replied.set(step, reply);
-  askRoom("reply", { ...who(), lesson, step, reply }).catch((error) => {
-    if (error instanceof RoomRefused && room) return changeRoom({ problem: error.message });
-    replied.delete(step); // it is told once the server is back
+  const { lesson, step } = state, ownReply = replyAtStep(step, state.reply), reply = ownReply && ownReply !== ANSWER_REQUEST ? ownReply : null;
+  if ((countedReplies.get(step) ?? null) === reply) return;
+  countedReplies.set(step, reply);
+  sendRoomRequest("reply", { ...memberFields(), lesson, step, reply }).catch((error) => {
+    if (error instanceof RoomRefusedError && room) return changeRoom({ problem: error.message });
+    countedReplies.delete(step); // sent again once the server is back
   });
 }
 
-// Above the page of whoever is in a class: which, whether this page follows the teacher, and the ways out.
+// Line above a student's page: the class, whether the page follows, and buttons to leave or let go.
 
-/** Puts the line, which says nothing yet, at the top of the page. */
+/** Add the empty line to the top of the page. */
 export function placeRoomLine() {
   const line = make("div", { id: "room-line", hidden: true }), words = make("span", { role: "status" });
-  const turn = button("", () => follow(!room.follows)), leave = button(_("Leave"), leaveRoom);
-  const hide = button(_("Close"), () => { line.hidden = true; });
-  line.append(words, turn, leave, hide);
+  const followButton = button("", () => setFollowing(!room.follows)), leaveButton = button(_("Leave"), leaveRoom);
+  const closeButton = button(_("Close"), () => { line.hidden = true; });
+  line.append(words, followButton, leaveButton, closeButton);
   find(document, "body > .skip").after(line);
   onRoom(() => {
-    const isIn = Boolean(room?.student);
-    line.hidden = !isIn && !ended;
-    line.classList.toggle("over", !isIn);
-    document.body.classList.toggle("in-room", isIn);
-    [turn.hidden, leave.hidden, hide.hidden] = [!isIn || !room.isHeard || !room.leads, !isIn, isIn];
-    setText(words, isIn ? saidOf(room) : endOf(ended));
-    if (isIn) setText(turn, room.follows ? _("Let go") : _("Follow again"));
+    const isStudent = Boolean(room?.student);
+    line.hidden = !isStudent && !endReason;
+    line.classList.toggle("over", !isStudent);
+    document.body.classList.toggle("in-room", isStudent);
+    [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
+    setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
+    if (isStudent) setText(followButton, room.follows ? _("Let go") : _("Follow again"));
   });
 }
 
-/** @param {Room} here */
-function saidOf({ code, leads, follows, isReached, isHeard, problem }) {
-  const name = written(code);
+/** @param {Room} room */
+function roomStatus({ code, leads, follows, isReached, isHeard, problem }) {
+  const name = formatCode(code);
   if (problem) return problem;
   if (!isReached) return _("Class {name}: the server does not answer. The page tries again.", { name });
   if (!isHeard) return _("Class {name}: joining …", { name });
@@ -360,8 +360,8 @@ function saidOf({ code, leads, follows, isReached, isHeard, problem }) {
   return follows ? _("Class {name}: you follow the teacher.", { name }) : _("Class {name}: you look on your own.", { name });
 }
 
-/** @param {string} why */
-const endOf = (why) => (why === "closed" ? _("The class is over. The page is yours again; nothing was kept.") : why);
+/** @param {string} reason */
+const endMessage = (reason) => (reason === "closed" ? _("The class is over. The page is yours again; nothing was kept.") : reason);
 
-/** A code in two halves, as it is read and typed. @param {string} code */
-export const written = (code) => (code.length === 10 ? `${code.slice(0, 5)}-${code.slice(5)}` : code);
+/** Format a code in two halves, which are easier to read and type. @param {string} code */
+export const formatCode = (code) => (code.length === 10 ? `${code.slice(0, 5)}-${code.slice(5)}` : code);

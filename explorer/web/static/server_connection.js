@@ -1,120 +1,120 @@
 // @ts-check
-// The way to Python: what the page asks it, and what the page does and says while nobody answers.
+// Connection to Python: requests, streamed responses, and what the page does while the server is lost.
 import { showBanner } from "./dom.js";
 import { _ } from "./translations.js";
 
-// Who asks: a name made up when the page was opened.
+// Random id of this page.
 
-export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+export const clientId = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-// The way to Python: what the page asks it, and what the page does while nobody answers. What Gradio sends by itself goes
-// another way; where that breaks off, Gradio loads the page anew as soon as somebody answers again.
+// Gradio's own requests do not pass through this module. When they break off, Gradio reloads the page once the server
+// answers again.
 
-const EVERY = 2000, PATIENCE = 10_000; // milliseconds between two looks for the server; until one is taken at all
+const CHECK_INTERVAL_MS = 2000, PATIENCE_MS = 10_000; // between two checks while it is lost; of a request before the first check
 
-/** Python's sentence in place of an answer. */
-export class Refused extends Error {}
-/** Nobody's answer; the page catches up later. */
-class Lost extends Error {}
+/** Python refused a request; the message says why. */
+export class RefusedError extends Error {}
+/** The server did not answer; the page catches up later. */
+class ConnectionLostError extends Error {}
 
-/** Whether nobody answers. */
+/** True while the server does not answer. */
 export let isServerLost = false;
 
-const returned = new EventTarget();
+const connectionEvents = new EventTarget();
 let inFlight = new AbortController();
 
-/** Calls `listener` once the server is back. @param {() => void} listener */
-export const onServerReturn = (listener) => returned.addEventListener("return", listener);
+/** Call `listener` once the server is back. @param {() => void} listener */
+export const onServerReturn = (listener) => connectionEvents.addEventListener("return", listener);
 
 /**
- * Python's answer to one question.
+ * Call a function of the server and return its result.
  * @param {"next_token_scores" | "define" | "direction_of_lists" | "listed_lessons" | "search_index" | "find_tokens" | "rank_of_token" | "walk" | "lesson_sheet" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "python_script"} name of a function of browser_api/endpoints.py
- * @param {any[]} given
- * @param {AbortSignal} [signal] says that the answer is no longer wanted
+ * @param {any[]} args
+ * @param {AbortSignal} [signal]
  * @returns {Promise<any>}
- * @throws {Refused | Lost | DOMException} the last, an AbortError, where `signal` says so
+ * @throws {RefusedError | ConnectionLostError | DOMException} an AbortError if `signal` aborts
  */
-export const call = (name, given, signal) => asked(name, given, signal, (response) => response.json());
+export const callServer = (name, args, signal) => postRequest(name, args, signal, (response) => response.json());
 
 /**
- * Python's lines of an answer, as they come.
- * @param {any} question
+ * Yield the lines of a response as they arrive.
+ * @param {any} request
  * @param {AbortSignal} signal
  */
-export async function* answerLines(question, signal) {
-  const response = await asked("answer", question, signal, async (came) => came);
+export async function* responseLines(request, signal) {
+  const response = await postRequest("answer", request, signal, async (result) => result);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let partialLine = "";
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop();
+      const lines = (partialLine + value).split("\n");
+      partialLine = lines.pop();
       for (const line of lines) yield JSON.parse(line);
     }
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") throw signal.reason ?? error;
-    lose();
-    throw new Lost();
+    markLost();
+    throw new ConnectionLostError();
   } finally {
     reader.cancel().catch(() => {});
   }
 }
 
-/** @template Answer @param {string} name @param {any} given @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} read @returns {Promise<Answer>} */
-async function asked(name, given, signal = new AbortController().signal, read) {
-  const impatience = setTimeout(look, PATIENCE), here = inFlight.signal;
+/** @template Answer @param {string} name @param {any} body @param {AbortSignal | undefined} signal @param {(response: Response) => Promise<Answer>} readBody @returns {Promise<Answer>} */
+async function postRequest(name, body, signal = new AbortController().signal, readBody) {
+  const patienceTimer = setTimeout(checkConnection, PATIENCE_MS), lossSignal = inFlight.signal;
   try {
     const response = await fetch(`explorer/${name}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Visitor": visitor },
-      body: JSON.stringify(given),
-      signal: AbortSignal.any([signal, here]),
+      headers: { "Content-Type": "application/json", "X-Visitor": clientId },
+      body: JSON.stringify(body),
+      signal: AbortSignal.any([signal, lossSignal]),
     });
-    if (response.ok) return await read(response);
-    throw new Refused((await response.json()).detail); // a proxy's page says that Python is gone
+    if (response.ok) return await readBody(response);
+    throw new RefusedError((await response.json()).detail); // throws for a proxy's HTML page, which means that Python is gone
   } catch (error) {
-    if (error instanceof Refused || signal.aborted) throw error;
-    lose();
-    throw new Lost();
+    if (error instanceof RefusedError || signal.aborted) throw error;
+    markLost();
+    throw new ConnectionLostError();
   } finally {
-    clearTimeout(impatience);
+    clearTimeout(patienceTimer);
   }
 }
 
-/** What Gradio says of the page, which it leaves as a global. */
+/** Return Gradio's config of the page, a global variable. */
 const gradio = () => /** @type {any} */ (window).gradio_config;
 
-/** Looks for the server whenever something says that it may be gone. */
+/** Check the connection when the browser goes offline or online. */
 export function watchServer() {
-  window.addEventListener("offline", look); // it may be on this very machine, and there
-  window.addEventListener("online", look);
+  window.addEventListener("offline", checkConnection); // a server on this machine is still there
+  window.addEventListener("online", checkConnection);
 }
 
-// Whether the server is there; and if it is another than the page came from, the page comes anew, with its address.
-export async function look() {
-  const wasLost = isServerLost, id = await appId(); // what answered before it was lost may be gone
-  if (!id) lose();
+// Check whether the server answers. If it is another process than the one that sent the page, reload with the same URL.
+export async function checkConnection() {
+  const wasLost = isServerLost, id = await appId(); // a response from before the loss proves nothing
+  if (!id) markLost();
   else if (isServerLost && id !== gradio().app_id) location.reload();
-  else if (wasLost && isServerLost) regain();
+  else if (wasLost && isServerLost) markReturned();
 }
 async function appId() {
   try { return (await (await fetch("gradio_api/app_id", { cache: "no-store", signal: AbortSignal.timeout(5000) })).json()).app_id; }
   catch { return null; }
 }
-function lose() {
+function markLost() {
   if (isServerLost) return;
   isServerLost = true;
   inFlight.abort();
   inFlight = new AbortController();
   document.body.classList.add("disconnected");
   showBanner(_("The server does not answer. The page updates itself once it does."));
-  const looking = setInterval(() => (isServerLost ? look() : clearInterval(looking)), EVERY);
+  const checkTimer = setInterval(() => (isServerLost ? checkConnection() : clearInterval(checkTimer)), CHECK_INTERVAL_MS);
 }
-function regain() {
+function markReturned() {
   isServerLost = false;
   document.body.classList.remove("disconnected");
   showBanner("");
-  returned.dispatchEvent(new Event("return"));
+  connectionEvents.dispatchEvent(new Event("return"));
 }

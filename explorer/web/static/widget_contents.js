@@ -1,9 +1,9 @@
 // @ts-check
 // Contents of the widgets: receives them from Python, queues their drawing, marks stale figures, and shows what stands
 // beside a figure: a job's progress, its verification, the derivation of a clicked number.
-import { requestUpdate, inspect } from "./page_actions.js";
-import { call, Refused, visitor } from "./server_connection.js";
-import { button, countDraw, find, findAll, hide, make, setText, span } from "./dom.js";
+import { requestUpdate, requestDerivation } from "./page_actions.js";
+import { callServer, RefusedError, clientId } from "./server_connection.js";
+import { button, countDraw, find, findAll, setHidden, make, setText, span } from "./dom.js";
 import { _ } from "./translations.js";
 import { ADVICE, FORMULA, HEADING, MARK, NEXT_TOKEN, PROBLEM, STAND_INS, TAB, WHAT_IFS, WHY } from "./shared_constants.js";
 import { onState, setState, state } from "./page_state.js";
@@ -23,26 +23,26 @@ const UNDRAWN_BLOCKS = "#view > :not([hidden]) .panels > .block:not([data-drawn]
 /**
  * Return the selectors of the blocks that a request updates. Each begins with an id, so that the browser does not search
  * the other tabs.
- * @param {string} kind of the request
+ * @param {string} scope of the request, one of ABOUT
  * @param {string} view the open tab
  */
-export function staleSelectors(kind, view) {
+export function staleSelectors(scope, view) {
   const figures = `#${view}-${TAB} .panels > [id^="${view}-"]`;
   const rest = [`#${view}-${FORMULA}`, `#${WHY}`, `#${STAND_INS}`], all = [figures, ...rest, `#${ADVICE}`];
-  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[kind];
+  const updated = { tune: [], token: [...all, `#${view}-${WHAT_IFS}`], pick: [`${figures}:not(.once)`, ...rest], view: [figures, ...rest], show: all }[scope];
   return [`#${NEXT_TOKEN}`, ...updated];
 }
 
 /** Count a request. Return a function that marks the blocks that it updates as stale. @returns {() => void} */
-export function staleMarker(kind, view) {
+export function staleMarker(scope, view) {
   const number = ++requestCount, previousQuery = lastQuery;
   lastQuery = state.query;
-  return () => markBlocksStale(number, kind, view, previousQuery);
+  return () => markBlocksStale(number, scope, view, previousQuery);
 }
 
 // A stale figure states its query position where another is selected by now: during generation it stays stale for long.
-function markBlocksStale(number, kind, view, previousQuery) {
-  for (const block of staleSelectors(kind, view).flatMap((selector) => findAll(document, selector))) {
+function markBlocksStale(number, scope, view, previousQuery) {
+  for (const block of staleSelectors(scope, view).flatMap((selector) => findAll(document, selector))) {
     block.dataset.asked = String(number);
     const isInTab = block.id.startsWith(`${view}-`); // blocks outside the tabs name their token themselves
     if (isInTab && !block.dataset.oldSince && previousQuery !== null && previousQuery !== state.query) block.dataset.asOf = _("as of position {position}", { position: previousQuery });
@@ -276,7 +276,7 @@ function makeJobStatus(element) {
     const startButton = button(_("work it out (about {time})", { time: formatDuration(job.seconds) }), start);
     box.replaceChildren(startButton, span("error", progress?.error ?? ""));
   }
-  const start = () => startJob(job, ["begin_job", [state, id, visitor]], () => requestUpdate("view"));
+  const start = () => startJob(job, ["begin_job", [state, id, clientId]], () => requestUpdate("view"));
   function showProgress({ state: status, done, of, seconds }) {
     const bar = find(box, "progress") ?? make("progress", { ariaLabel: _("worked out") }), words = find(box, ".left") ?? span("left");
     Object.assign(bar, of ? { max: of, value: done } : {});
@@ -342,7 +342,7 @@ async function startJob({ name, seconds }, startCall, onDone) {
   while (isWanted() && isJobRunning(attempt.progress)) {
     notifyListeners(name, attempt.progress);
     await waitBeforePoll(attempt.progress.seconds);
-    if (isWanted()) attempt.progress = await fetchProgress("job_progress", [visitor, name]);
+    if (isWanted()) attempt.progress = await fetchProgress("job_progress", [clientId, name]);
   }
   if (!isWanted()) return;
   runningJobs.delete(name);
@@ -356,8 +356,8 @@ export const isJobRunning = (progress) => progress.state === "waiting" || progre
 
 /** @param {JobEndpoint | "job_progress"} name @param {any[]} args @returns {Promise<Progress>} */
 async function fetchProgress(name, args) {
-  try { return await call(name, args); }
-  catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof Refused ? error.message : "" }; }
+  try { return await callServer(name, args); }
+  catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof RefusedError ? error.message : "" }; }
 }
 
 /** Cancel a job that no figure waits for. @param {string} name */
@@ -365,7 +365,7 @@ export function cancelJob(name) {
   if (!runningJobs.delete(name)) return;
   automaticJobs.delete(name);
   notifyListeners(name, null);
-  const cancellation = call("leave_job", [visitor, name]).catch(() => {}); // on failure it ends by itself, as nobody polls it
+  const cancellation = callServer("leave_job", [clientId, name]).catch(() => {}); // on failure it ends by itself, as nobody polls it
   cancellations = Promise.all([cancellations, cancellation]);
 }
 
@@ -408,24 +408,24 @@ export function showEvidence(element) {
   const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
   onState(element, () => { words.hidden ||= !isCurrent(); });
   /** @param {PointAction} action */
-  function actionButton({ label, act }) {
-    const actionPress = button(label(), () => {
+  function makeActionButton({ label, act }) {
+    const control = button(label(), () => {
       act();
       derivedState = state;
       words.hidden = false;
-      actionPress.textContent = label();
+      control.textContent = label();
     });
-    return actionPress;
+    return control;
   }
   return async (point, action = null) => {
     queueMicrotask(() => { derivedState = state; });
-    const text = await inspect(id, point);
+    const text = await requestDerivation(id, point);
     if (!isCurrent()) return;
     const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
     words.dataset.of = id;
     placeBelowRow(words, firstLine, element);
     setText(firstLine, text.split("\n")[0]);
-    words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", actionButton(action)] : []));
+    words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", makeActionButton(action)] : []));
     words.hidden = !text;
   };
 }
@@ -489,7 +489,7 @@ export function restoreFolds(unfolded) {
 export function onFigureContent(element, drawing, show) {
   const message = find(element, ".instead"), showJob = makeJobStatus(element), setFolded = makeFoldable(element);
   function showWidget() {
-    hide(element, false);
+    setHidden(element, false);
     element.closest(".tabitem")?.classList.remove("without-figures");
   }
   onContent(element, (content) => {

@@ -1,42 +1,42 @@
 // @ts-check
-// What is done to the page's state before it is answered, as explorer/web/actions/page_actions.py.
+// Actions that change the page's state, as explorer/web/actions/page_actions.py.
 import { parseInterventions } from "../static/in_browser/trace.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
-import { editsOf, openModel, visibleIds } from "./answers.js";
+import { interventionsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
-import { ask, ToldError } from "./model.js";
-import { ranking } from "./next_token.js";
+import { callWorker, UserError } from "./model.js";
+import { rankedIds } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 
 /** @typedef {Record<string, any>} State @typedef {{ change?: State, prompt?: string | null, done: boolean, notices?: string[] }} Update */
 
 const MAX_TOKENS = 2048, FIRST_MODEL = Object.keys(MODELS)[0];
-const OTHER_RUN = { "b.checkpoint": "", "b.prompt": "", "b.generated": "", "b.dropped": "", "b.edits": "", "b.pins": "" }; // there is one run
+const NO_SECOND_RUN = { "b.checkpoint": "", "b.prompt": "", "b.generated": "", "b.dropped": "", "b.edits": "", "b.pins": "" }; // this page has one run
 export const NEEDS_PYTHON = _("This needs Python: start “python app.py” in a copy of the project.");
-const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+const clampNumber = (value, low, high) => Math.max(low, Math.min(high, value));
 
-/** The change that an action makes; if it is refused, none, and a sentence. @param {{ kind: string } & State} action @param {State} state @returns {Promise<Update>} */
-export async function apply(action, state) {
-  const work = ACTIONS[action.kind];
-  if (!work) return { done: false, notices: [NEEDS_PYTHON] };
-  try { return await work(action, state); } catch (error) {
-    if (action.kind === "load" || !(error instanceof ToldError)) throw error;
+/** Return the change that an action makes, or a notice if it is refused. @param {{ kind: string } & State} action @param {State} state @returns {Promise<Update>} */
+export async function applyAction(action, state) {
+  const handler = ACTIONS[action.kind];
+  if (!handler) return { done: false, notices: [NEEDS_PYTHON] };
+  try { return await handler(action, state); } catch (error) {
+    if (action.kind === "load" || !(error instanceof UserError)) throw error;
     return { done: false, notices: [error.message] };
   }
 }
 
 /** @type {Record<string, (action: any, state: State) => Promise<Update>>} */
 const ACTIONS = {
-  /** Opens a link, or else the first example. */
+  /** Open a link, or the first example. */
   async load({ query }, state) {
     const complete = query.lesson ? (await import("./lessons/lesson.js")).completeQuery(query) : query, change = await openQuery(complete, state);
     const notices = query.edits && !change.edits ? [NEEDS_PYTHON] : [];
-    return { change, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
+    return { change, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
   },
   async lesson(action, state) {
     const { goToStep } = await import("./lessons/lesson.js"), change = await goToStep(action, state);
-    return { change: { ...change, turn: state.turn + 1 }, prompt: await ask("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
+    return { change: { ...change, turn: state.turn + 1 }, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),
   async example(action, state) {
@@ -44,65 +44,65 @@ const ACTIONS = {
     Object.assign(update.change, { target: 1, rival: 0 }, await selectStrongest({ ...state, ...update.change, target: 1, rival: 0 }, {}));
     return update;
   },
-  /** The same text with another model, which has the same tokens. */
+  /** Run the same text with another model, which shares the tokenizer. */
   async model({ text, checkpoint }, state) {
-    if (text !== (await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }))) return runText(text, checkpoint, state);
+    if (text !== (await callWorker("decode", { checkpoint: state.checkpoint, ids: state.prompt }))) return runText(text, checkpoint, state);
     return { change: { ...runChange(state), checkpoint }, prompt: null, done: true };
   },
   async step(_action, state) {
     let change = null;
-    await write(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
+    await continueRun(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
     return { change: change ?? undefined, done: change !== null };
   },
-  undo: async (_action, state) => moved(state, { generated: state.generated.slice(0, -1) }),
-  /** Another token than the text has after the selected one. */
+  undo: async (_action, state) => selectLast(state, { generated: state.generated.slice(0, -1) }),
+  /** Replace the token after the selected one. */
   async take({ token }, state) {
     const { earlier } = visibleIds(state, await openModel(state.checkpoint)), cut = earlier + state.query + 1, { prompt, generated } = state;
-    return moved(state, { prompt: prompt.slice(0, cut), generated: [...generated.slice(0, Math.max(0, cut - prompt.length)), token] });
+    return selectLast(state, { prompt: prompt.slice(0, cut), generated: [...generated.slice(0, Math.max(0, cut - prompt.length)), token] });
   },
-  async follow(_action, state) { return { prompt: await ask("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
+  async follow(_action, state) { return { prompt: await callWorker("decode", { checkpoint: state.checkpoint, ids: state.prompt }), change: {}, done: true }; },
 };
 
-/** The state that an address names. @param {Record<string, any>} query @param {State} state the page's, whose view and depth stay where none is named @returns {Promise<State>} */
+/** Return the state that a URL names. @param {Record<string, any>} query @param {State} state current state, which gives the default view and depth @returns {Promise<State>} */
 export async function openQuery(query, state) {
-  const view = query.view ?? state.view, fields = Object.fromEntries(Object.entries(ADDRESS_DEFAULTS).map(([name, value]) => [name, read(query[name], value)]));
-  for (const [name, [low, high]] of Object.entries(RANGES)) fields[name] = clamp(fields[name], low, high);
+  const view = query.view ?? state.view, fields = Object.fromEntries(Object.entries(ADDRESS_DEFAULTS).map(([name, value]) => [name, readField(query[name], value)]));
+  for (const [name, [low, high]] of Object.entries(RANGES)) fields[name] = clampNumber(fields[name], low, high);
   const checkpoint = MODELS[query.checkpoint]?.at(-1) ?? (Object.values(MODELS).flat().includes(query.checkpoint) ? query.checkpoint : FIRST_MODEL);
   const { config } = await openModel(checkpoint), ids = (name) => (query[name] ?? "").split(".").filter(Boolean).map(Number).filter((id) => Number.isInteger(id) && id >= 0 && id < config.vocab_size);
   const run = ids("prompt").length ? { prompt: ids("prompt").slice(0, MAX_TOKENS), generated: ids("generated").slice(0, MAX_TOKENS), dropped: fields.dropped } : { ...(await encode(checkpoint, query.text || FIRST_PROMPT)), generated: [] };
   const indices = Object.fromEntries(["layer", "head", "neuron"].map((name) => [name, +query[name] || 0]));
-  const change = /** @type {State} */ ({ ...fields, ...OTHER_RUN, ...run, ...indices, checkpoint, edits: readEdits(query.edits, config), branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "" });
+  const change = /** @type {State} */ ({ ...fields, ...NO_SECOND_RUN, ...run, ...indices, checkpoint, edits: readInterventions(query.edits, config), branches: "", began: 0, turn: 0, view: view in MARKUP ? view : "overview", depth: query.depth ?? state.depth, open: query.open ?? "" });
   Object.assign(change, await selectPosition(change, "query" in query ? change.query : Infinity, "query" in query ? change.key : Infinity));
   return Object.assign(change, await selectStrongest(change, query));
 }
 
-/** The interventions of an address; "" for those that this page has not. @param {string | undefined} text @param {any} config */
-function readEdits(text = "", config) {
-  try { parseInterventions(editsOf({ edits: text }), config); } catch { return ""; }
+/** Return the interventions of a URL; "" if this page does not support them. @param {string | undefined} text @param {any} config */
+function readInterventions(text = "", config) {
+  try { parseInterventions(interventionsOf({ edits: text }), config); } catch { return ""; }
   return text;
 }
 
-/** A field of an address, or its default. @param {string | undefined} text @param {string | number} value */
-function read(text, value) {
+/** Return a field of a URL, or its default. @param {string | undefined} text @param {string | number} value */
+function readField(text, value) {
   if (text === undefined || (typeof value === "number" && !Number.isFinite(+text))) return value;
   return typeof value === "number" ? +text : text;
 }
 
-/** The ids of a prompt in the window that the model sees, and the number of those before it. @param {string} checkpoint @param {string} text */
+/** Encode a prompt. Return the ids in the model's window and the number of those before it. @param {string} checkpoint @param {string} text */
 async function encode(checkpoint, text) {
-  const model = await openModel(checkpoint), prompt = await ask("encode", { checkpoint, text });
-  if (!prompt.length) throw new ToldError(_("The prompt is empty. Type a few words for the model to continue."));
+  const model = await openModel(checkpoint), prompt = await callWorker("encode", { checkpoint, text });
+  if (!prompt.length) throw new UserError(_("The prompt is empty. Type a few words for the model to continue."));
   const { ids, earlier } = visibleIds({ prompt, generated: [], dropped: 0 }, model);
   return { prompt: ids, dropped: earlier };
 }
 
-/** The fields of the run as they are, with another turn. @param {State} state */
-const runChange = ({ checkpoint, prompt, generated, dropped, edits, began, query, key, turn }) => ({ checkpoint, prompt, generated, dropped, edits, ...OTHER_RUN, branches: "", began, query, key, turn: turn + 1 });
+/** Return the run's fields with the next turn. @param {State} state */
+const runChange = ({ checkpoint, prompt, generated, dropped, edits, began, query, key, turn }) => ({ checkpoint, prompt, generated, dropped, edits, ...NO_SECOND_RUN, branches: "", began, query, key, turn: turn + 1 });
 
-/** A position as the query and, unless another is named, the one before as the key. @param {State} state @param {number} query @param {number} [key] */
+/** Select a query position and a key position, by default the one before. @param {State} state @param {number} query @param {number} [key] */
 async function selectPosition(state, query, key = Infinity) {
-  const { ids } = visibleIds(state, await openModel(state.checkpoint)), last = clamp(query, 0, ids.length - 1);
-  return { query: last, key: clamp(key, 0, key === Infinity ? Math.max(0, last - 1) : last) };
+  const { ids } = visibleIds(state, await openModel(state.checkpoint)), queryPosition = clampNumber(query, 0, ids.length - 1);
+  return { query: queryPosition, key: clampNumber(key, 0, key === Infinity ? Math.max(0, queryPosition - 1) : queryPosition) };
 }
 
 /** @param {string} text @param {string} checkpoint @param {State} state */
@@ -114,48 +114,48 @@ async function runText(text, checkpoint, state) {
   return { change, prompt: null, done: true, notices };
 }
 
-/** Another run, its last token selected. @param {State} state @param {State} change */
-async function moved(state, change) {
-  const after = { ...state, ...change }, isOther = String(after.prompt) !== String(state.prompt);
-  const prompt = isOther ? await ask("decode", { checkpoint: state.checkpoint, ids: after.prompt }) : null;
-  return { change: { ...runChange({ ...after, began: after.generated.length }), ...(await selectPosition(after, Infinity)) }, prompt, done: true };
+/** Return the change to another run with its last token selected. @param {State} state @param {State} change */
+async function selectLast(state, change) {
+  const newState = { ...state, ...change }, hasOtherPrompt = String(newState.prompt) !== String(state.prompt);
+  const prompt = hasOtherPrompt ? await callWorker("decode", { checkpoint: state.checkpoint, ids: newState.prompt }) : null;
+  return { change: { ...runChange({ ...newState, began: newState.generated.length }), ...(await selectPosition(newState, Infinity)) }, prompt, done: true };
 }
 
-/** The head with the largest effect on the explained token's logit, the key that its query looks at most, and the neuron of its layer that writes most; of those that are not named.
- * @param {State} state @param {State} named fields that are chosen already */
-async function selectStrongest(state, named) {
-  const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: editsOf(state) }, position = state.query, change = /** @type {State} */ ({});
-  if (!("layer" in named || "head" in named)) {
-    const { logits } = await ask("prediction", { run, position }), order = ranking(logits), { num_heads: H } = model.config;
-    const { heads } = await ask("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
-    const best = argmax(heads, Math.abs);
-    Object.assign(change, { layer: Math.floor(best / H), head: best % H });
+/** Select the head with the largest effect on the target's logit, the key that its query attends to most, and the neuron of its layer that writes most, unless chosen already.
+ * @param {State} state @param {State} chosenFields */
+async function selectStrongest(state, chosenFields) {
+  const model = await openModel(state.checkpoint), run = { checkpoint: state.checkpoint, ids: visibleIds(state, model).ids, edits: interventionsOf(state) }, position = state.query, change = /** @type {State} */ ({});
+  if (!("layer" in chosenFields || "head" in chosenFields)) {
+    const { logits } = await callWorker("prediction", { run, position }), order = rankedIds(logits), { num_heads: H } = model.config;
+    const { heads } = await callWorker("attribution", { run, position, tokenId: order[(state.target || 1) - 1], contrastId: state.rival ? order[state.rival - 1] : null });
+    const strongest = argmax(heads, Math.abs);
+    Object.assign(change, { layer: Math.floor(strongest / H), head: strongest % H });
   }
   const layer = change.layer ?? state.layer, head = change.head ?? state.head, T = run.ids.length;
-  if (!("key" in named || "query" in named)) {
-    const { data } = await ask("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
+  if (!("key" in chosenFields || "query" in chosenFields)) {
+    const { data } = await callWorker("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
     change.key = argmax(data.subarray(start, start + position + 1));
   }
-  if (!("neuron" in named)) change.neuron = argmax(await ask("neuronNorms", { run, layer, position }));
+  if (!("neuron" in chosenFields)) change.neuron = argmax(await callWorker("neuronNorms", { run, layer, position }));
   return change;
 }
 
-/** Continues the run, telling the page of every token (Generation.generation_steps).
- * @param {State} state @param {State} settings @param {(update: { change: State, ask: string, steps: number[] }) => void} tell @param {AbortSignal} [signal] */
-export async function write(state, settings, tell, signal) {
-  const model = await openModel(state.checkpoint), count = Math.min(settings.max_new_tokens, MAX_TOKENS - state.generated.length), steps = [];
-  if (count < 1) throw new ToldError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
+/** Continue the run, and report each token (Generation.generation_steps).
+ * @param {State} state @param {State} settings @param {(update: { change: State, ask: string, steps: number[] }) => void} onUpdate @param {AbortSignal} [signal] */
+export async function continueRun(state, settings, onUpdate, signal) {
+  const model = await openModel(state.checkpoint), maxTokens = Math.min(settings.max_new_tokens, MAX_TOKENS - state.generated.length), steps = [];
+  if (maxTokens < 1) throw new UserError(ngettext("{count} token was generated: press Run to start again.", "{count} tokens were generated: press Run to start again.", state.generated.length));
   let { generated } = state, text = "";
-  const enough = new AbortController(), { stop_strings: stop } = settings;
-  signal?.addEventListener("abort", () => enough.abort());
+  const stopController = new AbortController(), { stop_strings: stop } = settings;
+  signal?.addEventListener("abort", () => stopController.abort());
   const options = Object.fromEntries(["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"].map((name) => [name, settings[name]]));
-  const ids = [...state.prompt, ...generated], given = { checkpoint: state.checkpoint, ids, edits: editsOf(state), settings: { ...options, num_dropped: +state.dropped || 0, max_new_tokens: count } };
-  await ask("generate", given, { signal: enough.signal, tell: ({ tokenId }) => {
-    if (enough.signal.aborted) return;
+  const ids = [...state.prompt, ...generated], request = { checkpoint: state.checkpoint, ids, edits: interventionsOf(state), settings: { ...options, num_dropped: +state.dropped || 0, max_new_tokens: maxTokens } };
+  await callWorker("generate", request, { signal: stopController.signal, tell: ({ tokenId }) => {
+    if (stopController.signal.aborted) return;
     generated = [...generated, tokenId];
     text += model.vocabulary[tokenId];
-    const query = visibleIds({ ...state, generated }, model).ids.length - 1, isLast = steps.push(query) === count || tokenId === model.endOfText || Boolean(stop && text.includes(stop));
-    if (isLast) enough.abort();
-    tell({ change: { ...runChange({ ...state, generated }), query, key: Math.max(0, query - 1) }, ask: isLast ? "show" : "token", steps: [...steps] });
+    const query = visibleIds({ ...state, generated }, model).ids.length - 1, isLast = steps.push(query) === maxTokens || tokenId === model.endOfText || Boolean(stop && text.includes(stop));
+    if (isLast) stopController.abort();
+    onUpdate({ change: { ...runChange({ ...state, generated }), query, key: Math.max(0, query - 1) }, ask: isLast ? "show" : "token", steps: [...steps] });
   } });
 }

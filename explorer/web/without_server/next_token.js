@@ -1,5 +1,5 @@
 // @ts-check
-// What the page says of the next token, as explorer/web/widgets/next_token/ and tokens/ pack it.
+// Contents of the next token's widgets, as explorer/web/widgets/next_token/ and tokens/ pack them.
 import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/sampling.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
@@ -11,57 +11,57 @@ const NUM_ROWS = 10, MAX_MATCHES = 4, MIN_INTERVAL_WIDTH = 0.003;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 /** Softmax in float64. @param {ArrayLike<number>} logits */
 function softmax(logits) {
-  const all = Float64Array.from(logits), max = all.reduce((a, b) => Math.max(a, b), -Infinity), weights = all.map((logit) => Math.exp(logit - max)), total = sum(weights);
+  const float64Logits = Float64Array.from(logits), max = float64Logits.reduce((a, b) => Math.max(a, b), -Infinity), weights = float64Logits.map((logit) => Math.exp(logit - max)), total = sum(weights);
   return weights.map((weight) => weight / total);
 }
-/** In bits. @param {Float64Array} probabilities */
+/** Entropy in bits. @param {Float64Array} probabilities */
 export const entropy = (probabilities) => -sum(probabilities.map((p) => (p > 0 ? p * Math.log2(p) : 0)));
 
-/** All ids by a number, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
-export const ranking = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);
+/** Return all ids by value, the largest first; of equal ones the lower id. @param {ArrayLike<number>} values */
+export const rankedIds = (values) => Array.from({ length: values.length }, (_none, id) => id).sort((a, b) => values[b] - values[a] || a - b);
 
-/** The distribution of the token after a position.
- * @param {Float32Array} logits (V,) @param {Settings} settings @param {number[]} seen ids up to the position @param {number | null} actual the token that the text has next @param {number} u the random number that draws it */
-export function makePrediction(logits, settings, seen, actual, u) {
-  const stages = samplingStages(logits, settings, seen), sampled = new Float64Array(logits.length), plain = softmax(logits);
+/** Compute the distribution of the token after a position.
+ * @param {Float32Array} logits (V,) @param {Settings} settings @param {number[]} previousIds ids up to the position @param {number | null} actual next token of the text @param {number} u random number that draws a token */
+export function makePrediction(logits, settings, previousIds, actual, u) {
+  const stages = samplingStages(logits, settings, previousIds), sampled = new Float64Array(logits.length), plain = softmax(logits);
   Array.from(stages.retained.min_p).forEach((id, i) => { sampled[id] = stages.probabilities[i]; });
   return { logits, settings, stages, sampled, plain, actual, u, drawn: drawToken(stages, u).tokenId };
 }
 /** @typedef {ReturnType<typeof makePrediction>} Prediction */
 
-/** The numbers of every token at each stage (SamplingTable). @param {Prediction} prediction */
+/** Compute the numbers of each token at each stage (SamplingTable). @param {Prediction} prediction */
 function samplingTable({ stages, logits, settings, sampled, plain }) {
-  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = ranking(stages.penalised), places = new Map(order.map((id, i) => [id, i]));
+  const scaled = Float64Array.from(stages.penalised, (logit) => logit / (settings.temperature || 1)), order = rankedIds(stages.penalised), rankById = new Map(order.map((id, i) => [id, i]));
   const largest = scaled[order[0]], limits = Object.entries(stages.retained).map(([name, ids]) => [name, new Set(Array.from(ids))]);
-  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = ranking(sampled), cumulative = new Map(), ahead = new Map();
-  let reached = 0, before = 0;
-  for (const id of drawable) cumulative.set(id, reached += sampled[id]);
+  const weight = scaled.map((value) => Math.exp(value - largest)), drawable = rankedIds(sampled), cumulative = new Map(), cumulativeBefore = new Map();
+  let cumulativeSum = 0, keptWeight = 0;
+  for (const id of drawable) cumulative.set(id, cumulativeSum += sampled[id]);
   const total = sum(Array.from(stages.retained.top_k, (id) => weight[id]));
-  for (const id of order) { ahead.set(id, before / total); if (/** @type {Set<number>} */ (limits[0][1]).has(id)) before += weight[id]; }
+  for (const id of order) { cumulativeBefore.set(id, keptWeight / total); if (/** @type {Set<number>} */ (limits[0][1]).has(id)) keptWeight += weight[id]; }
   return {
     order, largest, total: 1 / sampled.reduce((a, b) => Math.max(a, b)), cumulative,
     row: (id) => ({
-      id, rank: places.get(id) + 1, logit: logits[id], penalised: stages.penalised[id], scaled: scaled[id], plain: plain[id], weight: weight[id], ahead: ahead.get(id),
+      id, rank: rankById.get(id) + 1, logit: logits[id], penalised: stages.penalised[id], scaled: scaled[id], plain: plain[id], weight: weight[id], ahead: cumulativeBefore.get(id),
       cutBy: limits.find(([, ids]) => !(/** @type {Set<number>} */ (ids)).has(id))?.[0] ?? null, probability: sampled[id], cumulative: cumulative.get(id),
     }),
   };
 }
 
 const LIMITS = { top_k: "top-k", top_p: "top-p", min_p: "min-p" };
-const subtracted = (value) => (value < 0 ? `(${formatLogit(value)})` : formatLogit(value));
+const bracketLogit = (value) => (value < 0 ? `(${formatLogit(value)})` : formatLogit(value));
 
-/** The columns that these settings have: name, title, what it is, a row's text, and how that comes about.
- * @param {ReturnType<typeof samplingTable>} table @param {Float64Array | null} before probabilities without the changes @param {Settings} settings */
-function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetition_penalty }) {
-  const cutoff = (name, title, about, before, words) => [name, title, about,
-    (row) => (before.includes(row.cutBy) ? "" : row.cutBy === name ? _("cut") : "✓"),
-    (row) => (before.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : words(row))];
-  const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), least = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
+/** Return the columns for these settings: name, title, description, and functions for a row's text and its explanation.
+ * @param {ReturnType<typeof samplingTable>} table @param {Float64Array | null} unchangedProbabilities without interventions @param {Settings} settings */
+function stageColumns(table, unchangedProbabilities, { temperature, top_k, top_p, min_p, repetition_penalty }) {
+  const cutoff = (name, title, about, previousLimits, explain) => [name, title, about,
+    (row) => (previousLimits.includes(row.cutBy) ? "" : row.cutBy === name ? _("cut") : "✓"),
+    (row) => (previousLimits.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : explain(row))];
+  const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), minP = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
   return [
     ["logit", _("logit"), _("The model’s score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
-    before && ["before", _("unchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(before[id]),
-      ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(before[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - before[id])) })],
-    ["model", before ? _("changed") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: subtracted(logit), probability: formatNumber(plain) })],
+    unchangedProbabilities && ["before", _("unchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(unchangedProbabilities[id]),
+      ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(unchangedProbabilities[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - unchangedProbabilities[id])) })],
+    ["model", unchangedProbabilities ? _("changed") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: bracketLogit(logit), probability: formatNumber(plain) })],
     repetition_penalty !== 1 && ["penalised", _("penalty\n{penalty:g}", { penalty }), _("Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied where they are negative.", { penalty }),
       ({ penalised }) => formatLogit(penalised), ({ logit, penalised }) => (logit === penalised ? _("{logit} stays: the token is not in the text so far", { logit: formatLogit(logit) })
         : _("{logit} {sign} {penalty:g} = {penalised}: the token is in the text already", { logit: formatLogit(logit), sign: logit > 0 ? "/" : "×", penalty, penalised: formatLogit(penalised) }))],
@@ -71,20 +71,20 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
       ({ scaled }) => formatLogit(scaled), ({ penalised, scaled }) => `${formatLogit(penalised)} / ${t} = ${formatLogit(scaled)}`],
     !isGreedy && top_k && cutoff("top_k", _("top-k\n{k:,}", { k }), _("Only the {k:,} likeliest tokens are kept.", { k }), [],
       ({ rank, cutBy }) => (cutBy === "top_k" ? _("rank {rank:,} > top-k {k:,}: cut", { rank: formatCount(rank), k }) : _("rank {rank:,} ≤ top-k {k:,}: kept", { rank: formatCount(rank), k }))),
-    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p:g}", { p }), _("Of the tokens kept so far, the likeliest that together reach probability {p:g} (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead }) => {
+    !isGreedy && top_p < 1 && cutoff("top_p", _("top-p\n{p:g}", { p }), _("Of the tokens kept so far, the likeliest that together reach probability {p:g} (nucleus).", { p }), ["top_k"], ({ rank, cutBy, ahead: cumulativeBefore }) => {
       if (rank === 1) return _("rank 1: always kept");
-      return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", { ahead: formatNumber(ahead), p }) : _("likelier ones hold {ahead} < top-p {p:g}: kept", { ahead: formatNumber(ahead), p });
+      return cutBy === "top_p" ? _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", { ahead: formatNumber(cumulativeBefore), p }) : _("likelier ones hold {ahead} < top-p {p:g}: kept", { ahead: formatNumber(cumulativeBefore), p });
     }),
-    !isGreedy && min_p && cutoff("min_p", _("min-p\n{p:g}", { p: least }), _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", { p: least }), ["top_k", "top_p"], ({ rank, cutBy, scaled, weight }) => {
+    !isGreedy && min_p && cutoff("min_p", _("min-p\n{p:g}", { p: minP }), _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", { p: minP }), ["top_k", "top_p"], ({ rank, cutBy, scaled, weight }) => {
       if (rank === 1) return _("rank 1: always kept");
-      const values = { power: `e^(${formatLogit(scaled)} − ${subtracted(table.largest)})`, weight: formatNumber(weight), p: least };
+      const values = { power: `e^(${formatLogit(scaled)} − ${bracketLogit(table.largest)})`, weight: formatNumber(weight), p: minP };
       return cutBy === "min_p" ? _("{power} = {weight} times the likeliest < min-p {p:g}: cut", values) : _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept", values);
     }),
     ["probability", _("after the\nsettings"), _("The probability of drawing the token: e^(score − largest), divided by the sum over all tokens kept (softmax). The grey tick is the model’s own."),
       ({ cutBy, probability }) => (cutBy ? "0" : formatNumber(probability)), ({ cutBy, scaled, weight, probability }) => {
         if (cutBy) return isGreedy ? _("cut, so never drawn") : _("cut by {limit}, so never drawn", { limit: LIMITS[cutBy] });
         if (isGreedy) return _("the largest, so its probability is 1");
-        return `e^(${formatLogit(scaled)} − ${subtracted(table.largest)}) / Σ = ${formatNumber(weight)} / ${formatNumber(table.total)} = ${formatNumber(probability)}`;
+        return `e^(${formatLogit(scaled)} − ${bracketLogit(table.largest)}) / Σ = ${formatNumber(weight)} / ${formatNumber(table.total)} = ${formatNumber(probability)}`;
       }],
     ["cumulative", _("sum\nso far"), _("Cumulative probability: this token and all likelier ones together. Its stretch of the bar below ends there."),
       ({ cutBy, cumulative }) => (cutBy ? "" : formatNumber(cumulative)), ({ cutBy, cumulative, probability }) => (cutBy ? _("cut, so no random number falls on it")
@@ -92,15 +92,15 @@ function stageColumns(table, before, { temperature, top_k, top_p, min_p, repetit
   ].filter(Boolean);
 }
 
-/** The table of the next token, and its bar of probability (NextTokenTable.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without the changes @param {string} guess */
+/** Return the table of the next token, and its bar of probability (NextTokenTable.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without interventions @param {string} guess */
 export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
   const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
-  const always = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [ranking(unchanged)[0]] : [])]), found = findTokens(vocabulary, find, table.order);
-  const best = table.order.slice(0, NUM_ROWS).filter((id) => !always.has(id)).slice(0, Math.max(0, NUM_ROWS - always.size));
-  const own = guess && guessedToken(prediction, vocabulary, guess);
-  const rows = [...new Set([...always, ...best, ...found, ...(own && own.isExact ? [own.id] : [])])].map(table.row).sort((a, b) => a.rank - b.rank);
-  const stretches = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (always.has(id) && sampled[id] > 0))
+  const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
+  const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !fixedIds.has(id)).slice(0, Math.max(0, NUM_ROWS - fixedIds.size));
+  const guessMatch = guess && matchGuess(prediction, vocabulary, guess);
+  const rows = [...new Set([...fixedIds, ...bestIds, ...matchingIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])])].map(table.row).sort((a, b) => a.rank - b.rank);
+  const intervals = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (fixedIds.has(id) && sampled[id] > 0))
     .map((id) => ({ id, token: vocabulary[id], start: Math.max(0, table.cumulative.get(id) - sampled[id]), end: table.cumulative.get(id) })).sort((a, b) => a.start - b.start);
   return {
     columns: columns.map(([name, title, about]) => ({ name, title, about })),
@@ -108,16 +108,16 @@ export function packTable(prediction, vocabulary, find, unchanged = null, guess 
       id: row.id, token: vocabulary[row.id], rank: row.rank,
       about: _("{token}: token {id}, rank {rank:,} of {size:,}", { token: quoteToken(vocabulary[row.id]), id: row.id, rank: formatCount(row.rank), size: formatCount(vocabulary.length) }),
       cells: columns.map(([, , , cell]) => /** @type {Function} */ (cell)(row)), notes: columns.map(([, , , , words]) => /** @type {Function} */ (words)(row)),
-      probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: found.includes(row.id),
+      probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: matchingIds.includes(row.id),
     })),
     run: "",
     settings: Object.fromEntries(["temperature", "top_k", "top_p", "min_p"].map((name) => [name, settings[name]])),
-    cut: _("cut"), actual, drawn, find, found: found.length, u, words: drawWords(prediction, vocabulary),
-    stretches: stretches.map((stretch) => ({ ...stretch, note: _("{token} is drawn where the random number is from {start} to {end}", { token: quoteToken(stretch.token), start: formatNumber(stretch.start), end: formatNumber(stretch.end) }) })),
+    cut: _("cut"), actual, drawn, find, found: matchingIds.length, u, words: describeRandomDraw(prediction, vocabulary),
+    stretches: intervals.map((stretch) => ({ ...stretch, note: _("{token} is drawn where the random number is from {start} to {end}", { token: quoteToken(stretch.token), start: formatNumber(stretch.start), end: formatNumber(stretch.end) }) })),
   };
 }
 
-/** Ids of tokens that match a text best, or the one whose id it is. @param {string[]} vocabulary @param {string} find @param {number[]} order */
+/** Return the ids of the tokens that match a text best, or of the one whose id it is. @param {string[]} vocabulary @param {string} find @param {number[]} order */
 function findTokens(vocabulary, find, order) {
   const text = find.replaceAll("·", " ").toLowerCase(), isId = /^\d{1,9}$/.test(text) && +text < vocabulary.length;
   if (!text) return [];
@@ -126,15 +126,15 @@ function findTokens(vocabulary, find, order) {
   return [...(isId ? [+text] : []), ...containing.filter(isExact), ...containing.filter((id) => !isExact(id))].slice(0, MAX_MATCHES);
 }
 
-/** Which token the random number falls on. @param {Prediction} prediction @param {string[]} vocabulary */
-function drawWords({ settings, u, drawn, actual }, vocabulary) {
+/** Describe which token the random number draws. @param {Prediction} prediction @param {string[]} vocabulary */
+function describeRandomDraw({ settings, u, drawn, actual }, vocabulary) {
   const values = { seed: settings.seed, u: formatNumber(u), token: quoteToken(vocabulary[drawn]) };
   if (actual === null) return _("With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", values);
   if (actual === drawn) return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.", values);
   return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has {other}.", { ...values, other: quoteToken(vocabulary[actual]) });
 }
 
-/** The distribution in a sentence or two. @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
+/** Describe the distribution in a sentence or two. @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
 export function summariseDistribution({ sampled, plain, actual }, vocabulary, after, position) {
   const text = _("After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after temperature and filters; the model’s own is {own}.", {
     token: quoteToken(after), position, kept: formatCount(sampled.filter((p) => p > 0).length), size: formatCount(sampled.length), entropy: formatNumber(Math.max(0, entropy(sampled))), own: formatNumber(Math.max(0, entropy(plain))),
@@ -144,43 +144,43 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
   return `${text} ${_("The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
 }
 
-/** What interventions did to the likeliest token's chance to be picked. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary */
+/** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary */
 export function describeChangeEffect({ sampled: after, plain: ownAfter }, { sampled: before, plain: ownBefore }, vocabulary) {
-  const [first] = ranking(before), [now] = ranking(after);
-  const values = { token: quoteWord(vocabulary[first]), before: formatPercent(before[first]), after: formatPercent(after[first]), other: quoteWord(vocabulary[now]), share: formatPercent(after[now]) };
-  const own = { ...values, own_before: formatNumber(ownBefore[first]), own_after: formatNumber(ownAfter[first]) };
+  const [previousBest] = rankedIds(before), [currentBest] = rankedIds(after);
+  const values = { token: quoteWord(vocabulary[previousBest]), before: formatPercent(before[previousBest]), after: formatPercent(after[previousBest]), other: quoteWord(vocabulary[currentBest]), share: formatPercent(after[currentBest]) };
+  const ownValues = { ...values, own_before: formatNumber(ownBefore[previousBest]), own_after: formatNumber(ownAfter[previousBest]) };
   const sentences = [
     values.before !== values.after && _("The chance that {token} is picked: {before} before, {after} now.", values),
-    _("The model’s own p of {token}: {own_before} → {own_after}.", own),
-    now !== first && _("{other} is likeliest now: {share}.", values),
+    _("The model’s own p of {token}: {own_before} → {own_after}.", ownValues),
+    currentBest !== previousBest && _("{other} is likeliest now: {share}.", values),
   ];
   return { words: sentences.filter(Boolean).join(" "), chances: `${values.before} → ${values.after}` };
 }
 
-/** What is asked and told of a guess (NextTokenGuess.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before that the token was drawn from */
+/** Return the choices and the verdict of a guess (NextTokenGuess.pack).
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before prediction from which the token was drawn */
 export function packGuess(prediction, vocabulary, after, guess, before) {
-  const { sampled, plain } = prediction, best = ranking(sampled)[0];
-  const texts = ranking(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
-  const begun = texts.filter((text) => text.startsWith(" ")), whole = begun.filter((text) => text.trim().length >= 3);
-  const words = [...new Set((whole.length < 3 ? texts : [begun[0], ...whole]).map((text) => text.trim()))];
+  const { sampled, plain } = prediction, best = rankedIds(sampled)[0];
+  const texts = rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
+  const wordStarts = texts.filter((text) => text.startsWith(" ")), fullWords = wordStarts.filter((text) => text.trim().length >= 3);
+  const words = [...new Set((fullWords.length < 3 ? texts : [wordStarts[0], ...fullWords]).map((text) => text.trim()))];
   return {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteWord(after), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]) }),
-    told: guess.trim() ? guessWords(prediction, vocabulary, guess.trim()) : "",
-    wrote: before && before.drawn === before.actual ? writtenWords(before, vocabulary) : "",
+    told: guess.trim() ? describeGuess(prediction, vocabulary, guess.trim()) : "",
+    wrote: before && before.drawn === before.actual ? describeDraw(before, vocabulary) : "",
   };
 }
 
 /** @param {Prediction} before @param {string[]} vocabulary */
-function writtenWords({ drawn, settings, sampled }, vocabulary) {
+function describeDraw({ drawn, settings, sampled }, vocabulary) {
   const token = quoteWord(vocabulary[drawn]);
   if (settings.temperature === 0) return _("{token} was the likeliest token, which temperature 0 always takes.", { token });
   return _("The model picked {token} at random; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
-function guessedToken({ sampled, plain }, vocabulary, guess) {
+function matchGuess({ sampled, plain }, vocabulary, guess) {
   const word = guess.toLowerCase(), texts = vocabulary.map((text) => text.trim().toLowerCase()), ids = [...texts.keys()];
   const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
   if (!candidates.length) return null;
@@ -189,14 +189,14 @@ function guessedToken({ sampled, plain }, vocabulary, guess) {
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
-function guessWords(prediction, vocabulary, guess) {
-  const { sampled, plain } = prediction, own = guessedToken(prediction, vocabulary, guess);
-  if (!own) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
-  const best = own.id;
-  const list = sampled[best] > 0 ? sampled : plain, rank = 1 + list.filter((p) => p > list[best]).length, first = ranking(sampled)[0];
-  const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]), rank: formatCount(rank) };
-  if (!own.isExact) return sampled[best] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
+function describeGuess(prediction, vocabulary, guess) {
+  const { sampled, plain } = prediction, match = matchGuess(prediction, vocabulary, guess);
+  if (!match) return _("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) });
+  const matchId = match.id;
+  const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length, likeliest = rankedIds(sampled)[0];
+  const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[matchId]), percent: formatPercent(sampled[matchId]), rank: formatCount(rank) };
+  if (!match.isExact) return sampled[matchId] ? _("Your guess {guess} could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("Your guess {guess} could begin with {token}, which is too unlikely to be picked.", values);
   if (rank === 1) return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", values);
-  const verdict = sampled[best] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", values);
-  return `${_("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[first]), share: formatPercent(sampled[first]) })} ${verdict}`;
+  const verdict = sampled[matchId] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", values);
+  return `${_("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) })} ${verdict}`;
 }

@@ -1,10 +1,10 @@
 // @ts-check
-// Numbers and tokens as text, as explorer/explain/notation.py and views/style.py write them.
+// Numbers and tokens as text, as explorer/explain/notation.py and views/style.py format them.
 import { END_OF_TEXT_TOKENS } from "../static/shared_constants.js";
 import { _ } from "../static/translations.js";
 import { formatNumber } from "../widgets/next_token/next_token.js";
 
-/** A token with spaces, line breaks and control characters made visible. @param {string} token */
+/** Make a token's spaces, line breaks and control characters visible. @param {string} token */
 export const escapeToken = (token) => (END_OF_TEXT_TOKENS.includes(token) ? _("■ end of text") : Array.from(token, escapeCharacter).join("") || "∅");
 
 /** @param {string} character */
@@ -16,13 +16,13 @@ function escapeCharacter(character) {
 }
 const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
 
-/** For use within a sentence. @param {string} token */
+/** Quote a token for use in a sentence. @param {string} token */
 export const quoteToken = (token) => `“${escapeToken(token)}”`;
 
-/** As a word: without the space before it. @param {string} token */
+/** Quote a token as a word, without its leading space. @param {string} token */
 export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
 
-/** At most so many characters, its direction apart from what is around it. @param {string} token @param {number} [max] */
+/** Shorten a token to `max` characters, and isolate its text direction. @param {string} token @param {number} [max] */
 export function shortenToken(token, max = 14) {
   const text = Array.from(escapeToken(token));
   return `\u2068${text.length > max ? `${text.slice(0, max - 1).join("")}…` : text.join("")}\u2069`;
@@ -30,7 +30,7 @@ export function shortenToken(token, max = 14) {
 
 const MINUS = "−";
 
-/** With two decimals and its sign; none if it rounds to 0. @param {number} value */
+/** Format with two decimals and a sign; no sign if it rounds to 0. @param {number} value */
 export function formatContribution(value) {
   const text = Math.abs(value).toFixed(2);
   return +text === 0 ? text : `${value < 0 ? MINUS : "+"}${text}`;
@@ -39,7 +39,7 @@ export function formatContribution(value) {
 /** @param {number} value @param {number} digits */
 export const formatFixed = (value, digits) => value.toFixed(digits).replace("-", MINUS);
 
-/** As Python's format "g". @param {number} value @param {number} [digits] */
+/** Format as Python's "g". @param {number} value @param {number} [digits] */
 export function formatGeneral(value, digits = 6) {
   if (!value) return "0";
   const power = +value.toExponential(digits - 1).split("e")[1];
@@ -47,13 +47,13 @@ export function formatGeneral(value, digits = 6) {
   return value.toExponential(digits - 1).replace(/\.?0+e/, "e").replace(/e([+-])(\d)$/, "e$10$2");
 }
 
-/** With six significant digits and a true minus sign. @param {number} value */
+/** Format with six significant digits and a true minus sign. @param {number} value */
 export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatTwoDigits(value));
 
-/** A formatted number, in brackets if it is negative. @param {string} number */
+/** Put a formatted number in brackets if it is negative. @param {string} number */
 export const bracketNegative = (number) => (number.startsWith(MINUS) ? `(${number})` : number);
 
-/** With two significant digits, as short as a small cell wants it. @param {number} value */
+/** Format with two significant digits, short enough for a small cell. @param {number} value */
 export function formatTwoDigits(value) {
   const size = Math.abs(value);
   if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
@@ -61,20 +61,20 @@ export function formatTwoDigits(value) {
   return text.replaceAll("-", MINUS);
 }
 
-/** "84%", "3.1%", "over 99%". @param {number} share */
+/** Format a share in percent: "84%", "3.1%", "over 99%". @param {number} share */
 export function formatPercent(share) {
   if (share >= 0.995 && share < 1) return _("over 99%");
   if (share >= 0.1 || share === 0) return `${(100 * share).toFixed(0)}%`;
   return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
 }
 
-/** "a, b and c", each once. @param {string[]} names */
+/** Join distinct names: "a, b and c". @param {string[]} names */
 export function joinNames(names) {
   const all = [...new Set(names)], last = all.pop() ?? "";
   return all.length ? _("{first} and {last}", { first: all.join(", "), last }) : last;
 }
 
-/** With thousands apart. @param {number} value */
+/** Format with thousands separators. @param {number} value */
 export const formatCount = (value) => value.toLocaleString("en");
 
 export { formatNumber };

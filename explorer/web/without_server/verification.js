@@ -1,57 +1,57 @@
 // @ts-check
-// The marks below figures, as explorer/views/verification.py makes them: the captured values that a figure shows, each worked out again
-// from its own inputs in the worker (recompute.js), and what an analysis adds up to against what was captured.
+// Verifications below figures, as in explorer/views/verification.py. The worker recomputes each captured value that a figure shows from
+// its own inputs (recompute.js), and totals of an analysis are compared with captured values.
 import { _, lookUpMessage } from "../static/translations.js";
 import { range, sum } from "./figures.js";
 import { formatNumber, joinNames } from "./notation.js";
 import { TOLERANCE } from "./page_data.js";
 import { MARK } from "../static/shared_constants.js";
-import { read } from "./derivations/calculations.js";
-import { formulasOf } from "./derivations/captured.js";
-import { compare } from "./recompute.js";
+import { readValue } from "./derivations/calculations.js";
+import { modelFormulas } from "./derivations/captured.js";
+import { compareValues } from "./recompute.js";
 import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
-/** @typedef {import("./views.js").About} About @typedef {import("./recompute.js").Check} Check */
-/** What a mark is about: captured values, or those that an analysis derives its numbers from, and what that is compared with, a message. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {import("./recompute.js").Check} Check */
+/** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
-const MAX_NAMED = 2; // checks that failed
+const MAX_NAMED = 2; // failed checks that a message names
 
-/** The marks of figures, one after another. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {About} about */
-export async function* packMarks(view, panels, about) {
+/** Yield the verifications of figures. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {ViewContext} context */
+export async function* packMarks(view, panels, context) {
   for (const { name, verify } of panels) {
-    const declared = verify ?? SPECIAL[`${view}-${name}`]?.(about);
-    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(about, declared) : null };
+    const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
+    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(context, declared) : null };
   }
 }
 
 /** @param {Check[]} checks */
-const largestError = (checks) => formatNumber(checks.reduce((most, { error }) => (error <= most ? most : error), 0));
+const largestError = (checks) => formatNumber(checks.reduce((max, { error }) => (error <= max ? max : error), 0));
 
-/** @param {About} about @param {Declared} declared */
-async function verifyPanel(about, { kind, names: templates, against }) {
-  if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(about.layer)))) };
-  const { config } = about, formulas = formulasOf(about), known = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
-  const names = templates.map((name) => name.replace("{layer}", String(about.layer))).filter((name) => known(name) || name.endsWith(".weight"));
-  const expanded = [...new Set(names.filter(known).flatMap((name) => (name.includes("*") ? range(config.num_layers).map((layer) => name.replace("*", String(layer))) : [name])))];
+/** @param {ViewContext} context @param {Declared} declared */
+async function verifyPanel(context, { kind, names: templates, against }) {
+  if (kind === "learned") return { state: "unchecked", words: _("weights as learned"), details: joinNames(templates.map((name) => name.replace("{layer}", String(context.layer)))) };
+  const { config } = context, formulas = modelFormulas(context), hasFormula = (name) => name.replace(/^blocks\.[*\d]+\./, "blocks.{layer}.") in formulas || name in formulas;
+  const names = templates.map((name) => name.replace("{layer}", String(context.layer))).filter((name) => hasFormula(name) || name.endsWith(".weight"));
+  const expanded = [...new Set(names.filter(hasFormula).flatMap((name) => (name.includes("*") ? range(config.num_layers).map((layer) => name.replace("*", String(layer))) : [name])))];
   /** @type {Map<string, Check & { inputs?: string[] }>} */
   const checks = new Map();
-  for (const name of expanded) checks.set(name, await about.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
-  const values = joinNames(names), all = [...checks.values()];
+  for (const name of expanded) checks.set(name, await context.ask("checkValue", { name, formulas, tolerance: TOLERANCE }));
+  const values = joinNames(names), checkList = [...checks.values()];
   if (kind === "captured") {
-    const inputs = joinNames(all.flatMap(({ inputs: own }) => own ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
-    return fromChecks(checks, _("recomputed, largest error {error}", { error: largestError(all) }), _("{values} from {inputs}", { values, inputs: inputs || _("the positions alone") }));
+    const inputs = joinNames(checkList.flatMap(({ inputs: inputNames }) => inputNames ?? []).map((name) => name.replace(/^blocks\.\d+\./, "")));
+    return fromChecks(checks, _("recomputed, largest error {error}", { error: largestError(checkList) }), _("{values} from {inputs}", { values, inputs: inputs || _("the positions alone") }));
   }
-  const texts = all.length ? [_("inputs recomputed, largest error {error}", { error: largestError(all) })] : [], source = _("worked out from {values}", { values });
+  const texts = checkList.length ? [_("inputs recomputed, largest error {error}", { error: largestError(checkList) })] : [], source = _("worked out from {values}", { values });
   if (against) {
-    const compared = lookUpMessage(against), check = await AGAINST[against](about);
-    checks.set(compared, check);
-    texts.unshift(_("{compared}, off by {error}", { compared, error: formatNumber(check.error) }));
+    const comparisonName = lookUpMessage(against), check = await COMPARISONS[against](context);
+    checks.set(comparisonName, check);
+    texts.unshift(_("{compared}, off by {error}", { compared: comparisonName, error: formatNumber(check.error) }));
   }
   return fromChecks(checks, texts.join("; ") || source, source);
 }
 
-/** @param {Map<string, Check>} checks @param {string} words if all passed @param {string} details */
+/** @param {Map<string, Check>} checks @param {string} words message if all passed @param {string} details */
 function fromChecks(checks, words, details) {
   const failed = [...checks].filter(([, { times }]) => !(times <= 1)).sort(([, a], [, b]) => (Number.isNaN(b.times) ? Infinity : b.times) - (Number.isNaN(a.times) ? Infinity : a.times));
   if (!failed.length) return { state: checks.size ? "recomputed" : "unchecked", words, details };
@@ -61,54 +61,54 @@ function fromChecks(checks, words, details) {
   return { state: "off", words: _("Wrong numbers: {which}", { which: texts.join("; ") }), details };
 }
 
-// What analyses give against what was captured.
+// Totals of analyses, compared with captured values.
 
-/** The sizes of the terms of logits after the query: ‖final norm‖ ‖row‖ of each. @param {About} about @param {number[]} ids */
-async function logitSizes(about, ids) {
-  const norm = async (name, index) => Math.hypot(...(await read(about, name, index)).data), final = await norm("final_norm", about.position);
-  return Promise.all(ids.map(async (id) => final * (await norm("lm_head.weight", id))));
+/** Return the sizes of the terms of logits after the query: ‖final norm‖ ‖row‖ of each. @param {ViewContext} context @param {number[]} ids */
+async function logitSizes(context, ids) {
+  const norm = async (name, index) => Math.hypot(...(await readValue(context, name, index)).data), finalNorm = await norm("final_norm", context.position);
+  return Promise.all(ids.map(async (id) => finalNorm * (await norm("lm_head.weight", id))));
 }
 
-/** What all parts add, and the sizes of what they are. @param {About} about */
-async function sumOfParts(about) {
-  const parts = await attribution(about), { token, positions, heads, biases, feed_forward, shift } = parts, all = [token, positions, ...heads, ...biases, ...feed_forward, shift];
-  const sizes = await logitSizes(about, [about.tokenId, about.contrastId].filter((id) => id !== null));
-  return { ...parts, total: sum(all), own: sum(all.map(Math.abs)), size: sum(all.map(Math.abs)) + sum(sizes) };
+/** Return the sum of all components' contributions, and the size of its terms. @param {ViewContext} context */
+async function sumComponents(context) {
+  const components = await attribution(context), { token, positions, heads, biases, feed_forward, shift } = components, contributions = [token, positions, ...heads, ...biases, ...feed_forward, shift];
+  const logitTermSizes = await logitSizes(context, [context.tokenId, context.contrastId].filter((id) => id !== null));
+  return { ...components, total: sum(contributions), own: sum(contributions.map(Math.abs)), size: sum(contributions.map(Math.abs)) + sum(logitTermSizes) };
 }
 
-/** @param {About} about @returns {Promise<Check>} */
-async function checkParts(about) {
-  const { total, logit, size } = await sumOfParts(about);
-  return compare([total], [logit], [size], TOLERANCE);
+/** @param {ViewContext} context @returns {Promise<Check>} */
+async function checkComponentSum(context) {
+  const { total, logit, size } = await sumComponents(context);
+  return compareValues([total], [logit], [size], TOLERANCE);
 }
 
-/** A message that names what is compared -> how far it is off. @type {Record<string, (about: About) => Promise<Check>>} */
-const AGAINST = {
-  "the sum of all parts against the captured logit": checkParts,
-  async "the sum of all curves and other parts against the captured logit"(about) {
-    const { total, logit, size, own, heads } = await sumOfParts(about), { sources } = await wholeModelNumbers(about), T = about.tokens.length;
-    const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), split = compare(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);
-    const curves = total - sum(heads) + sum(sources.effects) + sum(sources.changed), whole = compare([curves], [logit], [size], TOLERANCE);
-    return { error: Math.max(whole.error, split.error), times: Math.max(whole.times, split.times) };
+/** Message that names a comparison -> its check. @type {Record<string, (context: ViewContext) => Promise<Check>>} */
+const COMPARISONS = {
+  "the sum of all parts against the captured logit": checkComponentSum,
+  async "the sum of all curves and other parts against the captured logit"(context) {
+    const { total, logit, size, own, heads } = await sumComponents(context), { sources } = await wholeModelNumbers(context), T = context.tokens.length;
+    const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), headCheck = compareValues(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);
+    const curveTotal = total - sum(heads) + sum(sources.effects) + sum(sources.changed), totalCheck = compareValues([curveTotal], [logit], [size], TOLERANCE);
+    return { error: Math.max(totalCheck.error, headCheck.error), times: Math.max(totalCheck.times, headCheck.times) };
   },
-  async "the sum of the pairs against the captured score"(about) {
-    const { layer, head, position: query, key, dHead } = about, block = `blocks.${layer}.attn`, [q, k, qRotated, kRotated, score, own, other] = await Promise.all([
-      read(about, `${block}.q`, head, query), read(about, `${block}.k`, head, key), read(about, `${block}.q_rot`, head, query), read(about, `${block}.k_rot`, head, key), read(about, `${block}.scores`, head, query, key), read(about, "rope.angles", query), read(about, "rope.angles", key),
+  async "the sum of the pairs against the captured score"(context) {
+    const { layer, head, position: query, key, dHead } = context, block = `blocks.${layer}.attn`, [q, k, qRotated, kRotated, score, queryAngles, keyAngles] = await Promise.all([
+      readValue(context, `${block}.q`, head, query), readValue(context, `${block}.k`, head, key), readValue(context, `${block}.q_rot`, head, query), readValue(context, `${block}.k_rot`, head, key), readValue(context, `${block}.scores`, head, query, key), readValue(context, "rope.angles", query), readValue(context, "rope.angles", key),
     ]);
     const terms = range(dHead / 2).map((pair) => {
-      const [a, b, c, d] = [q.data[2 * pair], q.data[2 * pair + 1], k.data[2 * pair], k.data[2 * pair + 1]], angle = own.data[pair] - other.data[pair];
+      const [a, b, c, d] = [q.data[2 * pair], q.data[2 * pair + 1], k.data[2 * pair], k.data[2 * pair + 1]], angle = queryAngles.data[pair] - keyAngles.data[pair];
       return (a * c + b * d) * Math.cos(angle) - (b * c - a * d) * Math.sin(angle);
     });
-    return compare(score.data, [sum(terms) / Math.sqrt(dHead)], [(Math.hypot(...qRotated.data) * Math.hypot(...kRotated.data)) / Math.sqrt(dHead)], TOLERANCE);
+    return compareValues(score.data, [sum(terms) / Math.sqrt(dHead)], [(Math.hypot(...qRotated.data) * Math.hypot(...kRotated.data)) / Math.sqrt(dHead)], TOLERANCE);
   },
-  async "at the last depth against the captured logits"(about) {
-    const { logits, read: again, sizes } = await about.ask("lastDepth", { position: about.position });
-    return compare(logits, again, sizes, TOLERANCE);
+  async "at the last depth against the captured logits"(context) {
+    const { logits, read: recomputed, sizes } = await context.ask("lastDepth", { position: context.position });
+    return compareValues(logits, recomputed, sizes, TOLERANCE);
   },
 };
 
-/** Id of a figure's element -> what its mark is about, where the run or the selection decides that. @type {Record<string, (about: About) => Declared>} */
-const SPECIAL = {
+/** Id of a figure's element -> subject of its verification, if that depends on the run or the selection. @type {Record<string, (context: ViewContext) => Declared>} */
+const SPECIAL_DECLARATIONS = {
   "overview-whole"({ config, state }) {
     const suffix = config.position === "rope" ? "_rot" : "", cell = state.open === "cell" ? [`q${suffix}`, `k${suffix}`, "q", "k", "scores"].map((name) => `blocks.{layer}.attn.${name}`) : [];
     const parts = ["attn.z", "attn.out", "ffn.out", "resid_mid", "resid_post", "attn_norm", "ffn_norm"].map((name) => `blocks.*.${name}`), names = ["embed", "position_embed", ...parts, "blocks.0.resid_pre", "blocks.*.attn.pattern", "blocks.*.attn.v", "final_norm", "logits", ...cell];
@@ -126,7 +126,7 @@ const SPECIAL = {
   "prediction-lens": lens, "prediction-path": lens,
 };
 
-/** @param {About} about @returns {Declared} */
+/** @param {ViewContext} context @returns {Declared} */
 function activations({ config }) { return { kind: "captured", names: [...(config.ffn === "swiglu" ? ["gate_pre", "gate"] : []), "up", "hidden"].map((name) => `blocks.{layer}.ffn.${name}`) }; }
 /** @returns {Declared} */
 function stages() { return { kind: "derived", names: ["blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post"] }; }

@@ -1,16 +1,16 @@
 // @ts-check
-// The numbers of the views that take many products, each worked out of a trace in the worker (explorer/analysis/).
+// Numbers of the views that take many products. The worker computes each from a trace (explorer/analysis/).
 import { linear, norm, normScale } from "../static/in_browser/layers.js";
 import { directLogitAttribution, lensTaps, logitLens, summarise } from "./analysis.js";
 
 /** @typedef {import("../static/in_browser/trace.js").Trace} Trace */
 
 const NUM_TOP = 3;
-const length = (values) => Math.sqrt(values.reduce((total, value) => total + value * value, 0));
+const vectorNorm = (values) => Math.sqrt(values.reduce((total, value) => total + value * value, 0));
 
-/** A value's rows at one position, or a weight's row. @param {Float32Array} data @param {number} row @param {number} width */
+/** Return a row of an array. @param {Float32Array} data @param {number} row @param {number} width */
 const rowOf = (data, row, width) => data.subarray(row * width, (row + 1) * width);
-/** A column of a weight (out, in). @param {Float32Array} weight @param {number} column @param {number} dIn */
+/** Return a column of a weight (out, in). @param {Float32Array} weight @param {number} column @param {number} dIn */
 const columnOf = (weight, column, dIn) => Float64Array.from({ length: weight.length / dIn }, (_none, row) => weight[row * dIn + column]);
 
 /** @type {Record<string, (trace: Trace, given: any) => any>} */
@@ -20,44 +20,44 @@ export const viewNumbers = {
     return attribution;
   },
 
-  /** A norm's mean and divisor at a position and, if the norm is named, its largest error when it is worked out again. */
-  normScale(trace, { name, norm: applied, position }) {
+  /** Return a norm's mean and divisor at a position and, if the norm is named, the largest error of its recomputation. */
+  normScale(trace, { name, norm: normName, position }) {
     const { config, weights } = trace.lm, x = trace.get(name).data, scale = normScale(config.norm, trace.row(name, position), config.norm_eps);
-    if (!applied) return scale;
-    const again = norm(config.norm, x, weights[`${applied}.weight`], weights[`${applied}.bias`], config.norm_eps), { data } = trace.get(applied);
-    return { ...scale, error: again.reduce((most, value, i) => Math.max(most, Math.abs(value - data[i])), 0) };
+    if (!normName) return scale;
+    const recomputed = norm(config.norm, x, weights[`${normName}.weight`], weights[`${normName}.bias`], config.norm_eps), { data } = trace.get(normName);
+    return { ...scale, error: recomputed.reduce((max, value, i) => Math.max(max, Math.abs(value - data[i])), 0) };
   },
 
-  /** The patterns of all heads, (L, H, n, row): bytes 0 to 255, each of the largest weight of a square of `block` cells. */
+  /** Return the patterns of all heads, (L, H, n, row), as bytes: the largest weight in each square of `block` × `block` cells, times 255. */
   patternPixels(trace, { block, pixels, row }) {
     const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, largest = new Float32Array(L * H * pixels * row);
     for (let layer = 0; layer < L; layer++) {
       const { data } = trace.get(`blocks.${layer}.attn.pattern`);
       for (let i = 0; i < data.length; i++) {
-        const key = i % T, query = Math.floor(i / T) % T, head = Math.floor(i / T / T), at = ((layer * H + head) * pixels + Math.floor(query / block)) * row + Math.floor(key / block);
-        if (data[i] > largest[at]) largest[at] = data[i];
+        const key = i % T, query = Math.floor(i / T) % T, head = Math.floor(i / T / T), index = ((layer * H + head) * pixels + Math.floor(query / block)) * row + Math.floor(key / block);
+        if (data[i] > largest[index]) largest[index] = data[i];
       }
     }
     return Uint8Array.from(largest, (weight) => Math.round(weight * 255));
   },
 
-  /** ‖W_O v‖₂ of every key of a head, (T,). */
+  /** Return ‖W_O v‖₂ of each key of a head, (T,). */
   outputNorms(trace, { layer, head }) {
-    const { config: { d_model: D }, weights, dHead } = trace.lm, { data } = trace.get(`blocks.${layer}.attn.v`), output = weights[`blocks.${layer}.attn.o_proj.weight`];
+    const { config: { d_model: D }, weights, dHead } = trace.lm, { data } = trace.get(`blocks.${layer}.attn.v`), outputWeight = weights[`blocks.${layer}.attn.o_proj.weight`];
     return Float64Array.from(trace.tokenIds, (_id, key) => {
-      const v = rowOf(data, head * trace.tokenIds.length + key, dHead), written = new Float64Array(D);
-      for (let row = 0; row < D; row++) for (let i = 0; i < dHead; i++) written[row] += output[row * D + head * dHead + i] * v[i];
-      return length(written);
+      const v = rowOf(data, head * trace.tokenIds.length + key, dHead), output = new Float64Array(D);
+      for (let row = 0; row < D; row++) for (let i = 0; i < dHead; i++) output[row] += outputWeight[row * D + head * dHead + i] * v[i];
+      return vectorNorm(output);
     });
   },
 
-  /** The logit lens after positions `start` to `stop`, by depth and position: the likeliest tokens, the entropy, and probability and rank of some tokens. */
+  /** Return the logit lens at positions `start` to `stop`, by depth and position: the likeliest tokens, the entropy, and probability and rank of `tokenIds`. */
   lens(trace, { start, stop, tokenIds }) {
     const V = trace.lm.config.vocab_size, taps = lensTaps(trace.lm.config), make = () => taps.map(() => []);
     const answer = { top: make(), topProbabilities: make(), entropy: make(), probabilities: tokenIds.map(make), ranks: tokenIds.map(make) };
-    const all = logitLens(trace, Array.from({ length: stop - start }, (_none, i) => start + i), taps);
+    const lensLogits = logitLens(trace, Array.from({ length: stop - start }, (_none, i) => start + i), taps);
     for (let row = 0; row < (stop - start) * taps.length; row++) {
-      const depth = row % taps.length, logits = rowOf(all, row, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
+      const depth = row % taps.length, logits = rowOf(lensLogits, row, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
       answer.top[depth].push(top);
       answer.topProbabilities[depth].push(top.map(probability));
       answer.entropy[depth].push(entropy);
@@ -69,7 +69,7 @@ export const viewNumbers = {
     return answer;
   },
 
-  /** After each position the likeliest tokens and their probabilities. */
+  /** Return the likeliest tokens after each position with their probabilities. */
   likeliest(trace) {
     const V = trace.lm.config.vocab_size, { data } = trace.get("logits");
     return trace.tokenIds.map((_id, position) => {
@@ -78,12 +78,12 @@ export const viewNumbers = {
     });
   },
 
-  /** Attention rollout of a position (token_contributions.py): in each layer half stays, half comes from where its heads look on average. */
+  /** Return the attention rollout of a position (token_contributions.py): in each layer half of the share stays, half follows the heads' mean attention. */
   rollout(trace, { position }) {
     const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length;
     let row = Float64Array.from({ length: T }, (_none, i) => +(i === position));
     for (let layer = L - 1; layer >= 0; layer--) {
-      const { data } = trace.get(`blocks.${layer}.attn.pattern`), below = row.map((share) => share / 2);
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`), lowerRow = row.map((share) => share / 2);
       for (let query = 0; query < T; query++) {
         const mean = Float64Array.from({ length: T }, (_none, key) => {
           let sum = 0;
@@ -91,48 +91,48 @@ export const viewNumbers = {
           return sum / H;
         });
         const total = mean.reduce((a, b) => a + b, 0);
-        for (let key = 0; key < T; key++) below[key] += (row[query] * mean[key]) / total / 2;
+        for (let key = 0; key < T; key++) lowerRow[key] += (row[query] * mean[key]) / total / 2;
       }
-      row = below;
+      row = lowerRow;
     }
     return row;
   },
 
-  /** The norm of what each neuron writes, (F,): |hidden| · ‖column of W_down‖. */
+  /** Return the norm of each neuron's output, (F,): |hidden| · ‖column of W_down‖. */
   neuronNorms(trace, { layer, position }) {
     const { config: { d_ff: F }, weights } = trace.lm, down = weights[`blocks.${layer}.ffn.down_proj.weight`], hidden = trace.row(`blocks.${layer}.ffn.hidden`, position), squares = new Float64Array(F);
     for (let i = 0; i < down.length; i++) squares[i % F] += down[i] ** 2;
     return squares.map((square, neuron) => Math.abs(hidden[neuron]) * Math.sqrt(square));
   },
 
-  /** A neuron's projections, worked out of its own weights. */
+  /** Recompute a neuron's projections from its weights. */
   neuron(trace, { layer, neuron, position }) {
     const { config, weights } = trace.lm, ffn = `blocks.${layer}.ffn`, x = trace.row(`blocks.${layer}.ffn_norm`, position);
     const project = (name) => rowOf(weights[`${ffn}.${name}_proj.weight`], neuron, config.d_model).reduce((sum, weight, i) => sum + weight * x[i], weights[`${ffn}.${name}_proj.bias`]?.[neuron] ?? 0);
     return { up: project("up"), gate: config.ffn === "swiglu" ? project("gate") : null, hidden: trace.row(`${ffn}.hidden`, position)[neuron] };
   },
 
-  /** The change of every logit for each 1 of a neuron's hidden value, (V,): its column of W_down through the final norm. */
+  /** Return the change of every logit per unit of a neuron's hidden value, (V,): its column of W_down through the final norm. */
   neuronEffects(trace, { layer, neuron, position }) {
     const { config, weights } = trace.lm, { d_model: D, num_layers } = config, column = columnOf(weights[`blocks.${layer}.ffn.down_proj.weight`], neuron, config.d_ff);
     const mean = config.norm === "layernorm" ? column.reduce((a, b) => a + b, 0) / D : 0, { divisor } = normScale(config.norm, trace.row(`blocks.${num_layers - 1}.resid_post`, position), config.norm_eps);
     return linear(Float32Array.from(column, (value, i) => ((value - mean) * weights["final_norm.weight"][i]) / divisor), weights["lm_head.weight"], undefined, D);
   },
 
-  /** Of each layer the share of hidden values near 0, at most `ratio` of the root mean square; and of neurons that are so at every token. */
+  /** Return the share of hidden values near 0 in each layer, at most `ratio` of the root mean square, and the share of neurons near 0 at every token. */
   sparsity(trace, { ratio }) {
     const { num_layers: L, d_ff: F } = trace.lm.config, nearZero = [], inactive = [];
     for (let layer = 0; layer < L; layer++) {
       const { data } = trace.get(`blocks.${layer}.ffn.hidden`), limit = ratio * Math.sqrt(data.reduce((sum, value) => sum + value * value, 0) / data.length), active = new Uint8Array(F);
-      let near = 0;
-      for (let i = 0; i < data.length; i++) if (Math.abs(data[i]) <= limit) near++; else active[i % F] = 1;
-      nearZero.push(near / data.length);
+      let numNearZero = 0;
+      for (let i = 0; i < data.length; i++) if (Math.abs(data[i]) <= limit) numNearZero++; else active[i % F] = 1;
+      nearZero.push(numNearZero / data.length);
       inactive.push(1 - active.reduce((a, b) => a + b, 0) / F);
     }
     return { nearZero, inactive };
   },
 
-  /** A score of every head, (L, H) (analysis/head_scores.py): the mean attention to its targets of the queries after the first that have some. */
+  /** Return a score of every head, (L, H) (analysis/head_scores.py): the mean attention of the queries to their targets, over queries that have some. */
   headScores(trace, { score }) {
     const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, scores = new Float64Array(L * H);
     const targets = trace.tokenIds.map((_id, query) => (query ? HEAD_SCORE_TARGETS[score](trace.tokenIds, query) : [])), count = targets.filter(({ length }) => length).length;
@@ -143,22 +143,22 @@ export const viewNumbers = {
     return scores;
   },
 
-  /** The number of learned numbers whose names match, a tied table once. */
+  /** Return the number of parameters whose names match; a tied table counts once. */
   numParameters({ lm: { config, weights } }, { names }) {
     const arrays = Object.entries(weights).filter(([name]) => new RegExp(names).test(name) && !(config.tie_embeddings && name === "lm_head.weight"));
     return arrays.reduce((sum, [, { length }]) => sum + length, 0);
   },
 
-  /** One number of a weight. */
+  /** Return one number of a weight. */
   weightAt: ({ lm }, { name, index }) => lm.weights[name][index],
 
-  /** The logits after a position as they were captured, as the lens reads them at the last depth, and the sizes of their terms. */
+  /** Return the captured logits after a position, those of the lens at the last depth, and the sizes of their terms. */
   lastDepth(trace, { position }) {
-    const { config: { d_model: D, vocab_size: V }, weights } = trace.lm, table = weights["lm_head.weight"], final = length(trace.row("final_norm", position));
-    return { logits: trace.row("logits", position).slice(), read: logitLens(trace, [position], lensTaps(trace.lm.config).slice(-1)), sizes: Float64Array.from({ length: V }, (_none, id) => final * length(rowOf(table, id, D))) };
+    const { config: { d_model: D, vocab_size: V }, weights } = trace.lm, table = weights["lm_head.weight"], finalNorm = vectorNorm(trace.row("final_norm", position));
+    return { logits: trace.row("logits", position).slice(), read: logitLens(trace, [position], lensTaps(trace.lm.config).slice(-1)), sizes: Float64Array.from({ length: V }, (_none, id) => finalNorm * vectorNorm(rowOf(table, id, D))) };
   },
 
-  /** The logits (V,) of what the unembedding reads, in float64. */
+  /** Return the logits (V,) of a vector before the unembedding, in float64. */
   unembed({ lm: { config: { d_model: D }, weights } }, { x }) {
     const table = weights["lm_head.weight"];
     return Float64Array.from({ length: table.length / D }, (_none, id) => {
@@ -168,24 +168,24 @@ export const viewNumbers = {
     });
   },
 
-  /** A row of the embedding table. */
+  /** Return a row of the embedding table. */
   embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
 
-  /** The other tokens with the most similar embeddings, the nearest first, and their cosines. */
+  /** Return the tokens with the most similar embeddings, the nearest first, and their cosines. */
   nearest({ lm: { config, weights } }, { tokenId, count }) {
-    const { d_model: D, vocab_size: V } = config, table = weights["token_embedding.weight"], own = rowOf(table, tokenId, D), products = linear(own, table, undefined, D);
-    const norms = Float64Array.from({ length: V }, (_none, id) => length(rowOf(table, id, D))), cosines = products.map((product, id) => product / (norms[id] * norms[tokenId]) || 0);
+    const { d_model: D, vocab_size: V } = config, table = weights["token_embedding.weight"], embedding = rowOf(table, tokenId, D), dotProducts = linear(embedding, table, undefined, D);
+    const norms = Float64Array.from({ length: V }, (_none, id) => vectorNorm(rowOf(table, id, D))), cosines = dotProducts.map((product, id) => product / (norms[id] * norms[tokenId]) || 0);
     const ids = Array.from({ length: V }, (_none, id) => id).filter((id) => id !== tokenId).sort((a, b) => cosines[b] - cosines[a] || a - b).slice(0, count);
     return { ids, cosines: ids.map((id) => Math.max(-1, Math.min(1, cosines[id]))) };
   },
 };
 
-/** The keys of a query whose attention a head score adds up. @type {Record<string, (ids: ArrayLike<number>, query: number) => number[]>} */
+/** Name of a head score -> the keys of a query whose attention it adds up. @type {Record<string, (ids: ArrayLike<number>, query: number) => number[]>} */
 const HEAD_SCORE_TARGETS = {
   previous_token: (_ids, query) => [query - 1],
   first_token: () => [0],
   self: (_ids, query) => [query],
-  induction(ids, query) { // what followed the last earlier occurrence, unless that is the query
+  induction(ids, query) { // the token after the last earlier occurrence, unless that is the query
     const next = Array.prototype.lastIndexOf.call(ids, ids[query], query - 1) + 1;
     return next && next < query ? [next] : [];
   },
@@ -197,17 +197,17 @@ function numLarger(values, value) {
   return count;
 }
 
-/** The largest first; of equal ones the lower id. @param {Float32Array} logits */
+/** Return the ids of the largest logits, in order; of equal ones the lower id. @param {Float32Array} logits */
 function likeliest(logits) {
   const top = [];
-  let least = -Infinity; // of those in the list, once it is full
+  let minLogit = -Infinity; // smallest logit in the full list
   for (let id = 0; id < logits.length; id++) {
-    if (logits[id] <= least) continue;
-    let place = top.length;
-    while (place && logits[id] > logits[top[place - 1]]) place--;
-    if (place < NUM_TOP) top.splice(place, 0, id);
+    if (logits[id] <= minLogit) continue;
+    let rank = top.length;
+    while (rank && logits[id] > logits[top[rank - 1]]) rank--;
+    if (rank < NUM_TOP) top.splice(rank, 0, id);
     top.length = Math.min(top.length, NUM_TOP);
-    if (top.length === NUM_TOP) least = logits[top[NUM_TOP - 1]];
+    if (top.length === NUM_TOP) minLogit = logits[top[NUM_TOP - 1]];
   }
   return top;
 }

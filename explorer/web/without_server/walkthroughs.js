@@ -1,29 +1,29 @@
 // @ts-check
-// Computations step by step, as explorer/analysis/walkthroughs.py tells them: each step has a sentence and frames of a drawing.
+// Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { argmax, largest, length, range, rowsOf } from "./figures.js";
-import { ToldError } from "./model.js";
+import { argmax, largest, vectorNorm, range, rowsOf } from "./figures.js";
+import { UserError } from "./model.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
-import { stream, updates } from "./views/residual.js";
+import { residualStream, updates } from "./views/residual.js";
 
-/** @typedef {import("./views.js").About} About @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {{ title: string, segments: { says: string, kind: string, frames: Record<string, any>[] }[] }} Walkthrough */
 
 const MAX_KEYS = 8, MAX_DIMENSIONS = 16, MAX_FRAMES = 24;
 
-/** A number as text, and its share of the largest that it is compared with. @param {number} value @param {number} most @param {(value: number) => string} [write] */
-const displayNumber = (value, most, write = formatNumber) => ({ text: value === -Infinity ? "−∞" : write(value), share: most > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / most)) : 0 });
-/** @param {number[]} values @param {(value: number) => string} [write] */
-const displayNumbers = (values, write) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs)), write));
+/** Return a number as text, and its share of the largest one. @param {number} value @param {number} max @param {(value: number) => string} [formatValue] */
+const displayNumber = (value, max, formatValue = formatNumber) => ({ text: value === -Infinity ? "−∞" : formatValue(value), share: max > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / max)) : 0 });
+/** @param {number[]} values @param {(value: number) => string} [formatValue] */
+const displayNumbers = (values, formatValue) => values.map((value) => displayNumber(value, largest(values.filter(Number.isFinite).map(Math.abs)), formatValue));
 const formatWeight = (weight) => formatFixed(weight, 4);
 
-/** Each value times its weight, and their sum, the head's output. @param {About} about @param {number[]} keys */
-async function mixValues(about, keys) {
-  const { tokens, position, dHead } = about, first = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(about, "pattern"))[position], values = (await headRows(about, "v")).map(first), sum = first((await headRows(about, "z"))[position]);
-  const most = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
-  const strip = (label, vector, weight) => ({ label, weight: formatWeight(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, most).share), first: formatNumber(vector[0]) });
+/** Multiply each value by its weight, and add them up to the head's output. @param {ViewContext} context @param {number[]} keys */
+async function mixValues(context, keys) {
+  const { tokens, position, dHead } = context, truncate = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(context, "pattern"))[position], values = (await headRows(context, "v")).map(truncate), sum = truncate((await headRows(context, "z"))[position]);
+  const maxValue = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
+  const strip = (label, vector, weight) => ({ label, weight: formatWeight(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, maxValue).share), first: formatNumber(vector[0]) });
   const strips = keys.map((key) => strip(escapeToken(tokens[key]), values[key], weights[key]));
   return {
     says: _("Each token’s value, as strong as its weight, is added up: that is what the head fetches. Shown are the first {count} of {all} numbers, and the first of them in digits.", { count: sum.length, all: dHead }), kind: "strips",
@@ -31,10 +31,10 @@ async function mixValues(about, keys) {
   };
 }
 
-/** Dot products, scaling, mask, softmax, weighted sum of the values. @param {About} about @returns {Promise<Walkthrough>} */
-async function attention(about) {
-  const { tokens, layer, head, position, key: chosen, dHead } = about, query = quoteToken(tokens[position]), scores = (await headRows(about, "scores"))[position], weights = (await headRows(about, "pattern"))[position];
-  const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasLater = keys.at(-1) > position, isWhole = keys.filter((key) => key <= position).length === position + 1;
+/** Walk through dot products, scaling, mask, softmax, and the weighted sum of the values. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function attention(context) {
+  const { tokens, layer, head, position, key: chosen, dHead } = context, query = quoteToken(tokens[position]), scores = (await headRows(context, "scores"))[position], weights = (await headRows(context, "pattern"))[position];
+  const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasMaskedKey = keys.at(-1) > position, showsAllKeys = keys.filter((key) => key <= position).length === position + 1;
   const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
   const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
   columns.push(displayNumbers(keys.map((key) => weights[key]), formatWeight));
@@ -43,48 +43,48 @@ async function attention(about) {
     return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };
   }
   return { title: _("Attention of head {head} in layer {layer}, from {query}", { head, layer, query }), segments: [
-    rows(isWhole ? _("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.", { query, count: dHead })
+    rows(showsAllKeys ? _("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.", { query, count: dHead })
       : _("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers. Shown are the chosen key and those that it looks at most.", { query, count: dHead }), 1, true),
     rows(_("Each is divided by {divisor}: the score.", { divisor: `√d = √${dHead} = ${formatNumber(Math.sqrt(dHead))}` }), 2),
-    rows(hasLater ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
+    rows(hasMaskedKey ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
     rows(_("Softmax turns the scores into shares of 1: e to the power of each, divided by the sum of all."), 4),
-    await mixValues(about, keys.filter((key) => key <= position)),
+    await mixValues(context, keys.filter((key) => key <= position)),
   ] };
 }
 
-/** The chosen token's stream from its embedding up. @param {About} about @returns {Promise<Walkthrough>} */
-async function layers(about) {
-  const { config, tokens, vocabulary, position } = about, token = quoteToken(tokens[position]), norms = (await stream(about)).map((stage) => length(stage[position])), written = (await updates(about)).map(length);
-  const { top, topProbabilities } = await about.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), floors = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
-  const segments = floors.map((_floor, i) => {
-    const begins = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(written[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });
+/** Walk through the selected token's residual stream, layer by layer. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function layers(context) {
+  const { config, tokens, vocabulary, position } = context, token = quoteToken(tokens[position]), norms = (await residualStream(context)).map((stage) => vectorNorm(stage[position])), updateNorms = (await updates(context)).map(vectorNorm);
+  const { top, topProbabilities } = await context.ask("lens", { start: position, stop: position + 1, tokenIds: [] }), stages = depthNames(config).map((label, i) => ({ label, length: displayNumber(norms[i], largest(norms)) }));
+  const segments = stages.map((_floor, i) => {
+    const firstSentence = i ? _("In layer {layer} {part} writes a vector of length {length}.", { layer: (i - 1) >> 1, part: i % 2 ? _("attention") : _("feed-forward"), length: formatNumber(updateNorms[i - 1]) }) : _("The way begins with the embedding of {token}.", { token });
     const guesses = top[i][0].map((id, rank) => ({ token: escapeToken(vocabulary[id]), ...displayNumber(topProbabilities[i][0][rank], 1) }));
-    return { says: `${begins} ${_("Now the stream is {length} long.", { length: formatNumber(norms[i]) })}`, kind: "tower", frames: [{ floors: floors.slice(0, i + 1), guesses }] };
+    return { says: `${firstSentence} ${_("Now the stream is {length} long.", { length: formatNumber(norms[i]) })}`, kind: "tower", frames: [{ floors: stages.slice(0, i + 1), guesses }] };
   });
   return { title: _("{token} on its way up the layers", { token }), segments };
 }
 
-/** The pair that adds most to the chosen score: the query's is rotated position by position, then the key's, then both are shown with their angle. @param {About} about @returns {Promise<Walkthrough>} */
-async function rotation(about) {
-  const { config, tokens, position: query, key } = about;
-  if (config.position !== "rope") throw new ToldError(_("This layer has no RoPE."));
-  const adds = await scoreByPair(about), pair = argmax(adds, Math.abs), all = await rotationAngles(about), turns = { q: query, k: key };
-  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(about, name, turns[name]); return [name, { before: before[pair], after: after[pair] }]; })));
-  const most = largest(Object.values(hands).flatMap(({ before, after }) => [length(before), length(after)])) || 1, [queryToken, keyToken] = [query, key].map((at) => quoteToken(tokens[at]));
-  const hand = (name, [a, b]) => ({ name, x: a / most, y: b / most, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
+/** Walk through the rotation of the pair that adds most to the selected score: the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+async function rotation(context) {
+  const { config, tokens, position: query, key } = context;
+  if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
+  const contributions = await scoreByPair(context), pair = argmax(contributions, Math.abs), angles = await rotationAngles(context), positionOf = { q: query, k: key };
+  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(context, name, positionOf[name]); return [name, { before: before[pair], after: after[pair] }]; })));
+  const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((index) => quoteToken(tokens[index]));
+  const hand = (name, [a, b]) => ({ name, x: a / maxLength, y: b / maxLength, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
   function frames(name) {
-    const at = turns[name], { before: [a, b], after } = hands[name], end = all[at][pair], count = Math.min(at + 1, MAX_FRAMES), on = [...new Set(range(count).map((i) => Math.round((i * at) / (count - 1))))].slice(0, -1);
-    const points = [...on.map((p) => [p, (end * p) / at]).map(([p, angle]) => [p, angle, [a * Math.cos(angle) - b * Math.sin(angle), a * Math.sin(angle) + b * Math.cos(angle)]]), [at, end, after]];
+    const position = positionOf[name], { before: [a, b], after } = hands[name], endAngle = angles[position][pair], count = Math.min(position + 1, MAX_FRAMES), turningPositions = [...new Set(range(count).map((i) => Math.round((i * position) / (count - 1))))].slice(0, -1);
+    const points = [...turningPositions.map((p) => [p, (endAngle * p) / position]).map(([p, angle]) => [p, angle, [a * Math.cos(angle) - b * Math.sin(angle), a * Math.sin(angle) + b * Math.cos(angle)]]), [position, endAngle, after]];
     return points.map(([p, angle, point]) => ({ hands: [hand(name, point), { ...hand(name, [a, b]), is_before: true }], position: p, angle: formatNumber(angle) }));
   }
   return { title: _("How position rotates pair {pair}: {query} at {at}, {key} at {other}", { pair, query: queryToken, at: query, key: keyToken, other: key }), segments: [
     { says: _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its position is known.", { pair, query: queryToken }), kind: "hands", frames: [{ hands: [hand("q", hands.q.before)] }] },
     { says: _("Each position rotates it by the same angle, up to position {position}. Its length stays.", { position: query }), kind: "hands", frames: frames("q") },
     { says: _("The same pair of the key of {key} is rotated to its own position, {position}.", { key: keyToken, position: key }), kind: "hands", frames: frames("k") },
-    { says: _("The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, their angle and the score would stay.", { adds: formatNumber(adds[pair]) }), kind: "hands",
-      frames: [{ hands: [hand("q", hands.q.after), hand("k", hands.k.after)], angle: formatNumber(all[query][pair] - all[key][pair]) }] },
+    { says: _("The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, their angle and the score would stay.", { adds: formatNumber(contributions[pair]) }), kind: "hands",
+      frames: [{ hands: [hand("q", hands.q.after), hand("k", hands.k.after)], angle: formatNumber(angles[query][pair] - angles[key][pair]) }] },
   ] };
 }
 
-/** By their names in Python. @type {Record<string, (about: About) => Promise<Walkthrough>>} */
+/** Walkthroughs by their names in Python. @type {Record<string, (context: ViewContext) => Promise<Walkthrough>>} */
 export const WALKTHROUGHS = { attention, rotation, layers };

@@ -1,41 +1,41 @@
 // @ts-check
-// The view of the whole model, as explorer/views/overview/ draws it: what every part takes from where, and adds to the answer's logit.
+// The view of the whole model, as in explorer/views/overview/: what each component reads from where, and its contribution to the target's logit.
 import { _, lookUpMessage } from "../static/translations.js";
 import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, shortenToken } from "./notation.js";
 import { VIEWS } from "./page_data.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 
-/** What is on show. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], now: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
- *   order and now: ids by logit without interventions and with them; rank and probability: of the explained token in this run; numbers: of the worker's `overview` */
+/** Input of the view. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], now: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
+ *   `order` and `now`: ids by logit without interventions and with them; `rank` and `probability`: of the target token in this run; `numbers`: result of the worker's `overview` */
 
-/** As JSON takes it, rounded. @param {number} value @param {number} [digits] */
+/** Round a number for JSON; null if it is not finite. @param {number} value @param {number} [digits] */
 const finite = (value, digits = 4) => (Number.isFinite(value) ? Math.round(value * 10 ** digits) / 10 ** digits : null);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** The explained token and the one that it is compared with, or null. @param {number[]} order @param {any} state */
+/** Return the ids of the target and the contrast token; the latter may be null. @param {number[]} order @param {any} state */
 export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order[target - 1], contrastId: rival ? order[rival - 1] : null });
 
-/** What all parts do, from the worker. @param {import("./views.js").About} about */
+/** Return the numbers of all components from the worker. @param {import("./views.js").ViewContext} context */
 export const wholeModelNumbers = ({ once, ask, position, tokenId, contrastId }) => once("overview", () => ask("overview", { position, tokenId, contrastId }));
 
-/** Everything of the view by element id. @param {Shown} shown */
-export async function packWholeModel(shown) {
-  const { tokens, position, vocabulary, order, state } = shown, ids = targetAndContrast(order, state);
-  const about = { ...shown, ...ids, best: largestSource(shown), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
-  const cell = state.open === "cell" ? await cellNumbers(about) : null;
+/** Return the view's contents by element id. @param {Shown} input */
+export async function packWholeModel(input) {
+  const { tokens, position, vocabulary, order, state } = input, ids = targetAndContrast(order, state);
+  const context = { ...input, ...ids, best: largestSource(input), token: quoteToken(vocabulary[ids.tokenId]), logit: logitLabel(vocabulary, ids) };
+  const cell = state.open === "cell" ? await computeCell(context) : null;
   return {
-    "overview-whole": await figure(about, cell),
-    "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(about, cell),
-    "overview-formula": [...formula(about), ...(cell ? cellFormula(about, cell) : [])].join("\n"),
-    "overview-choosers": packChoosers(shown),
+    "overview-whole": await figure(context, cell),
+    "overview-words": ["formula", "code"].includes(state.depth) ? lookUpMessage(VIEWS.overview.description) : sentence(context, cell),
+    "overview-formula": [...formula(context), ...(cell ? cellFormula(context, cell) : [])].join("\n"),
+    "overview-choosers": packChoosers(input),
     "overview-what-ifs": [],
   };
 }
 
-/** The lists that the view chooses by. @param {Shown} shown */
-export function packChoosers(shown) {
-  const queries = shown.tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]), listed = nextTokenOptions(shown);
+/** Return the view's dropdowns. @param {Shown} input */
+export function packChoosers(input) {
+  const queries = input.tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]), listed = nextTokenOptions(input);
   return { choices: [{ field: "query", title: _("query"), options: queries }, { field: "target", title: _("explain"), options: listed }, { field: "rival", title: _("against"), options: [[0, _("nothing")], ...listed] }], all: true };
 }
 
@@ -45,7 +45,7 @@ export function logitLabel(vocabulary, { tokenId, contrastId }, format = quoteTo
   return contrastId === null ? _("the logit of {token}", { token }) : _("the logit of {token} less that of {rival}", { token, rival: format(vocabulary[contrastId]) });
 }
 
-/** The likeliest next tokens by rank, and those that are chosen or that the text has. @param {Pick<Shown, "order" | "now" | "state" | "vocabulary" | "actual">} shown */
+/** Return the likeliest next tokens by rank, with the selected ones and the text's own. @param {Pick<Shown, "order" | "now" | "state" | "vocabulary" | "actual">} shown */
 export function nextTokenOptions({ order, now, state, vocabulary, actual }) {
   const ranks = new Set([...Array(NUM_LISTED).keys()].map((i) => i + 1).concat(Math.max(1, state.target), Math.max(1, state.rival), actual === null ? [] : order.indexOf(actual) + 1));
   return [...ranks].sort((a, b) => a - b).map((rank) => {
@@ -54,39 +54,39 @@ export function nextTokenOptions({ order, now, state, vocabulary, actual }) {
   });
 }
 
-/** Layer, head and key of the largest contribution from an earlier token; null if none is above 0. */
+/** Return layer, head and key of the largest contribution from an earlier token; null if none is positive. */
 function largestSource({ config: { num_heads: H }, tokens: { length: T }, position, numbers: { sources: { effects } } }) {
   let best = -1;
   effects.forEach((effect, i) => { if (i % T < position && effect > (best < 0 ? 0 : effects[best])) best = i; });
   return best < 0 ? null : { layer: Math.floor(best / T / H), head: Math.floor(best / T) % H, key: best % T, effect: effects[best] };
 }
 
-/** Rows that cover a text in order: single tokens, the most important as far as there is room, and folds of the others, as [first, last].
+/** Return rows [first, last] that cover a text in order: single rows for the most important tokens, as far as there is room, and folds of the others.
  * @param {Float64Array} importance (T,) @param {number[]} required @returns {[number, number][]} */
 function foldTokens(importance, required) {
-  const total = importance.length, single = new Set(required);
-  const rows = (/** @type {Set<number>} */ chosen) => {
-    const made = [];
+  const total = importance.length, singleRows = new Set(required);
+  const rows = (/** @type {Set<number>} */ shownPositions) => {
+    const foldedRows = [];
     let start = 0;
-    for (const position of [...[...chosen].sort((a, b) => a - b), total]) {
-      if (start < position) made.push([start, position - 1]);
-      if (position < total) made.push([position, position]);
+    for (const position of [...[...shownPositions].sort((a, b) => a - b), total]) {
+      if (start < position) foldedRows.push([start, position - 1]);
+      if (position < total) foldedRows.push([position, position]);
       start = position + 1;
     }
-    return made;
+    return foldedRows;
   };
   if (total <= MAX_ROWS) return Array.from(importance, (_none, i) => [i, i]);
   for (const position of [...importance.keys()].sort((a, b) => importance[b] - importance[a] || a - b)) {
-    if (!single.has(position) && rows(new Set([...single, position])).length <= MAX_ROWS) single.add(position);
+    if (!singleRows.has(position) && rows(new Set([...singleRows, position])).length <= MAX_ROWS) singleRows.add(position);
   }
-  return rows(single);
+  return rows(singleRows);
 }
 
-async function figure(about, cell) {
-  const { config, tokens, position, vocabulary, tokenId, contrastId, numbers: { attribution, sources, guesses, norms }, state, rank, probability, best, token, logit } = about, { num_layers: L, num_heads: H } = config, T = tokens.length;
-  const key = Math.min(state.key, position), importance = Float64Array.from(tokens, (_none, i) => -1e-9 * Math.abs(i - position)); // near ones first among equals
+async function figure(context, cell) {
+  const { config, tokens, position, vocabulary, tokenId, contrastId, numbers: { attribution, sources, guesses, norms }, state, rank, probability, best, token, logit } = context, { num_layers: L, num_heads: H } = config, T = tokens.length;
+  const key = Math.min(state.key, position), importance = Float64Array.from(tokens, (_none, i) => -1e-9 * Math.abs(i - position)); // nearer tokens first among equals
   sources.norms.forEach((norm, i) => { importance[i % T] += norm; });
-  const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(about);
+  const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(context);
   const alt = [_("The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads in each take from earlier tokens.", { token: quoteToken(tokens[position]), layers: L, heads: H })];
   if (best) alt.push(_("The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), layer: best.layer, head: best.head, effect: formatContribution(best.effect) }));
   return {
@@ -98,50 +98,50 @@ async function figure(about, cell) {
       heads: Array.from(attribution.heads.subarray(layer * H, (layer + 1) * H), (value) => finite(value)), feed_forward: finite(attribution.feed_forward[layer]),
     })),
     curves, largest_norm: Math.max(0, ...curves.map(([, , , norm]) => norm)), largest_effect: Math.max(0, ...curves.map(([, , , , effect]) => Math.abs(effect))), rest,
-    terms: terms(about).map(([kind, label, value]) => [kind, label, finite(value)]), key_groups: 1, open: state.open ? await openPart(about, rows, cell) : null,
+    terms: terms(context).map(([kind, label, value]) => [kind, label, finite(value)]), key_groups: 1, open: state.open ? await openPart(context, rows, cell) : null,
   };
 }
 
-/** The curves that are drawn, the widest first, as [layer, head, key, norm, effect, weight]; and the number and summed effects of the others. */
+/** Return the curves to draw, the widest first, as [layer, head, key, norm, effect, weight], and number and total effect of the others. */
 function selectCurves({ config: { num_heads: H }, tokens: { length: T }, position, numbers: { sources: { effects, norms }, weights } }) {
-  const before = [...norms.keys()].filter((i) => i % T < position), largest = (values) => before.reduce((max, i) => Math.max(max, Math.abs(values[i])), 0);
-  const [widest, strongest] = [largest(norms), largest(effects)], isSeen = (i) => norms[i] > 0 && (norms[i] >= MIN_SHARE * widest || Math.abs(effects[i]) >= MIN_SHARE * strongest);
-  const drawn = before.filter(isSeen).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_CURVES), isDrawn = new Set(drawn);
-  const others = before.filter((i) => norms[i] > 0 && !isDrawn.has(i));
+  const earlierIndices = [...norms.keys()].filter((i) => i % T < position), largest = (values) => earlierIndices.reduce((max, i) => Math.max(max, Math.abs(values[i])), 0);
+  const [widest, strongest] = [largest(norms), largest(effects)], isWideOrStrong = (i) => norms[i] > 0 && (norms[i] >= MIN_SHARE * widest || Math.abs(effects[i]) >= MIN_SHARE * strongest);
+  const selected = earlierIndices.filter(isWideOrStrong).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_CURVES), isSelected = new Set(selected);
+  const others = earlierIndices.filter((i) => norms[i] > 0 && !isSelected.has(i));
   return {
-    curves: drawn.map((i) => [Math.floor(i / T / H), Math.floor(i / T) % H, i % T, finite(norms[i]), finite(effects[i]), finite(weights[i])]),
+    curves: selected.map((i) => [Math.floor(i / T / H), Math.floor(i / T) % H, i % T, finite(norms[i]), finite(effects[i]), finite(weights[i])]),
     rest: [others.length, finite(sum(others.map((i) => effects[i])))],
   };
 }
 
-/** The terms of the explained logit: kind, label and value. @returns {[string, string, number][]} */
+/** Return the terms of the target's logit: kind, label and value. @returns {[string, string, number][]} */
 function terms({ config, tokens: { length: T }, position, numbers: { attribution, sources } }) {
-  const from = (isOwn) => sources.effects.reduce((total, effect, i) => total + ((i % T === position) === isOwn ? effect : 0), 0), changed = sum(sources.changed), biases = sum(attribution.biases);
+  const sumEffects = (isOwn) => sources.effects.reduce((total, effect, i) => total + ((i % T === position) === isOwn ? effect : 0), 0), changedTotal = sum(sources.changed), biases = sum(attribution.biases);
   return /** @type {[string, string, number][]} */ ([
     ["embedding", _("embedding"), attribution.token],
     config.position === "sinusoidal" && ["embedding", _("position"), attribution.positions],
-    position && ["sources", _("heads, from earlier tokens"), from(false)],
-    ["own", _("heads, from the token itself"), from(true)],
-    sources.changed.some(Boolean) && ["rest", _("changed heads"), changed],
+    position && ["sources", _("heads, from earlier tokens"), sumEffects(false)],
+    ["own", _("heads, from the token itself"), sumEffects(true)],
+    sources.changed.some(Boolean) && ["rest", _("changed heads"), changedTotal],
     attribution.biases.some(Boolean) && ["rest", _("biases of W_O"), biases],
     ["feed_forward", _("feed-forward"), sum(attribution.feed_forward)],
     config.norm === "layernorm" && ["rest", _("β of the norms"), attribution.shift],
   ].filter(Boolean));
 }
 
-/** The open block: of each head and row the weights of the rows' tokens up to it. */
+/** Return the open block: for each head and row the weights of the rows up to it. */
 async function openPart({ config: { num_heads: H }, tokens: { length: T }, state: { open, layer, head }, value }, rows, cell) {
   const { data } = await value(`blocks.${layer}.attn.pattern`); // (H, T, T)
   const patterns = Array.from({ length: H }, (_none, h) => rows.map(([first, last], row) => (first < last ? [] : rows.slice(0, row + 1).map(([from, to]) => finite(sum(data.subarray((h * T + first) * T + from, (h * T + first) * T + to + 1)), 3)))));
   return { level: open, layer, head, patterns, cell: cell && cell.content };
 }
 
-/** One head's query and key by dimension, and the steps from their product to a contribution. */
-async function cellNumbers(about) {
-  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key, depth }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = about, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
+/** Compute one cell: the head's query and key by dimension, and the steps from their product to a contribution. */
+async function computeCell(context) {
+  const { config: { position: kind, num_heads: H }, tokens: { length: T }, position, state: { layer, head, key, depth }, value, numbers: { sources, dHead, weights }, vocabulary, tokenId, contrastId } = context, attn = `blocks.${layer}.attn`, suffix = kind === "rope" ? "_rot" : "";
   const [qs, ks, { data: values }, { data: scores }] = await Promise.all([`q${suffix}`, `k${suffix}`, "v", "scores"].map((name) => value(`${attn}.${name}`)));
-  const vector = (data, at) => data.subarray((head * T + at) * dHead, (head * T + at + 1) * dHead), q = vector(qs.data, position), k = vector(ks.data, key), v = vector(values, key);
-  const dots = Float64Array.from({ length: position + 1 }, (_none, at) => q.reduce((total, x, i) => total + x * vector(ks.data, at)[i], 0)), largest = Math.max(...dots) / Math.sqrt(dHead);
+  const vector = (data, tokenIndex) => data.subarray((head * T + tokenIndex) * dHead, (head * T + tokenIndex + 1) * dHead), q = vector(qs.data, position), k = vector(ks.data, key), v = vector(values, key);
+  const dots = Float64Array.from({ length: position + 1 }, (_none, tokenIndex) => q.reduce((total, x, i) => total + x * vector(ks.data, tokenIndex)[i], 0)), largest = Math.max(...dots) / Math.sqrt(dHead);
   const exps = dots.map((dot) => Math.exp(dot / Math.sqrt(dHead) - largest)), index = (layer * H + head) * T + key, weight = weights[index], norm = sources.norms[index], effect = sources.effects[index], changed = sources.changed[layer * H + head];
   const rank = 1 + dots.filter((dot) => dot > dots[key]).length, count = position + 1;
   const target = shortenToken(vocabulary[tokenId]) + (contrastId === null ? "" : ` − ${shortenToken(vocabulary[contrastId])}`), steps = (depth === "story" ? [
@@ -163,7 +163,7 @@ async function cellNumbers(about) {
   return { rank, count, dot: dots[key], score: dots[key] / Math.sqrt(dHead), part: exps[key], total: sum(exps), norm, effect, content: { query: Array.from(q, (x) => finite(x)), key: Array.from(k, (x) => finite(x)), steps } };
 }
 
-/** What the figure shows in this run, in a sentence: of the whole model, or of what is open. */
+/** Describe in a sentence what the figure shows: the whole model, or the open part. */
 function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, tokenId, vocabulary, contrastId, numbers: { attribution, sources, weights } }, cell) {
   const T = tokens.length, quote = depth === "story" ? quoteWord : quoteToken, after = quote(tokens[position]), token = quote(vocabulary[tokenId]), start = (layer * H + head) * T;
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
@@ -173,31 +173,31 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
     return cell.rank === 1 ? _("{query} gives {key} {percent} of its attention: of {count} keys (k), this one fits its question (q) best.", values) : _("{query} gives {key} {percent} of its attention: {better} of {count} keys (k) fit its question (q) better.", values);
   }
   if (open) {
-    const row = weights.subarray(start, start + position + 1), at = open === "head" ? row.indexOf(Math.max(...row)) : key;
-    const values = { layer, head, query: after, key: quote(tokens[at]), percent: formatPercent(row[at]), effect: formatContribution(sources.effects[start + at]), token };
+    const row = weights.subarray(start, start + position + 1), keyIndex = open === "head" ? row.indexOf(Math.max(...row)) : key;
+    const values = { layer, head, query: after, key: quote(tokens[keyIndex]), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
-  const begin = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
-  if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: begin, score });
-  const values = { start: begin, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
+  const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
+  if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
+  const values = { start: opening, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", values);
   return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
-/** The sum of contributions to the explained logit, in numbers. */
+/** Return the sum of contributions to the target's logit, in numbers. */
 function formula({ config, tokens, position, token, logit, rank, probability, numbers: { attribution, norms } }) {
   const hasPositions = config.position === "sinusoidal", layers = config.num_layers;
-  const added = hasPositions ? _("embedding + position + attention + feed-forward of {layers} layers in turn", { layers }) : _("embedding + attention + feed-forward of {layers} layers in turn", { layers });
-  const parts = /** @type {[string, number][]} */ ([[_("embedding"), attribution.token], hasPositions && [_("position"), attribution.positions], [_("attention"), sum(attribution.heads) + sum(attribution.biases)], [_("feed-forward"), sum(attribution.feed_forward)], config.norm === "layernorm" && [_("β of the norms"), attribution.shift]].filter(Boolean));
-  const total = sum(parts.map(([, value]) => value));
+  const summands = hasPositions ? _("embedding + position + attention + feed-forward of {layers} layers in turn", { layers }) : _("embedding + attention + feed-forward of {layers} layers in turn", { layers });
+  const groups = /** @type {[string, number][]} */ ([[_("embedding"), attribution.token], hasPositions && [_("position"), attribution.positions], [_("attention"), sum(attribution.heads) + sum(attribution.biases)], [_("feed-forward"), sum(attribution.feed_forward)], config.norm === "layernorm" && [_("β of the norms"), attribution.shift]].filter(Boolean));
+  const total = sum(groups.map(([, value]) => value));
   return [
-    _("residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}", { token: quoteToken(tokens[position]), position, added, first: formatNumber(norms[0]), last: formatNumber(norms.at(-1)) }),
-    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: parts.map(([name, value]) => `${name} ${formatSixDigits(value)}`).join(" + "), total: formatSixDigits(total), captured: formatSixDigits(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
+    _("residual stream x at {token} ({position}): {added}; ‖x‖₂ = {first} → {last}", { token: quoteToken(tokens[position]), position, added: summands, first: formatNumber(norms[0]), last: formatNumber(norms.at(-1)) }),
+    _("{logit} = {parts} = {total}   captured {captured}, off by {error}", { logit, parts: groups.map(([name, value]) => `${name} ${formatSixDigits(value)}`).join(" + "), total: formatSixDigits(total), captured: formatSixDigits(attribution.logit), error: formatNumber(Math.abs(total - attribution.logit)) }),
     _("the model’s probability of {token} = e^logit / Σ e^logits = {probability}, rank {rank:,}", { token, probability: formatNumber(probability), rank: formatCount(rank) }),
   ];
 }
 
-/** The computation of the open cell in numbers. */
+/** Return the computation of the open cell, in numbers. */
 function cellFormula({ numbers: { dHead, weights }, config: { num_heads: H }, tokens: { length: T }, state: { layer, head, key }, logit }, { dot, score, part, total, norm, effect }) {
   return [
     _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatSixDigits(dot), number: `√${dHead}`, score: formatSixDigits(score) }),

@@ -1,6 +1,6 @@
 // @ts-check
-// The models in a worker of their own, so that the page never stalls: it is asked by messages { id, name, given } (model.js), and
-// answers { id, answer } or { id, error }; before that maybe { id, part } as something goes on.
+// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (model.js); the worker posts any
+// number of { id, part }, then { id, answer } or { id, error }.
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
 import { generate } from "../static/in_browser/generation.js";
 import { interventionTap, Trace } from "../static/in_browser/trace.js";
@@ -9,71 +9,71 @@ import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } f
 import { checkValue, readPart } from "./recompute.js";
 import { viewNumbers } from "./view_numbers.js";
 
-/** A model, the ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
-/** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} Loaded */
+/** Model, the token ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
+/** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} LoadedModel */
 
 const CHECKPOINTS = new URL("../../../checkpoints/", import.meta.url), MAX_MODELS = 3, MAX_TRACES = 1;
-/** @type {Map<string, Promise<Loaded>>} */
+/** @type {Map<string, Promise<LoadedModel>>} */
 const models = new Map();
 /** @type {Map<string, Trace>} */
 const traces = new Map();
-/** Ids of questions whose answers are no longer wanted. @type {Set<number>} */
+/** Ids of cancelled requests. @type {Set<number>} */
 const cancelled = new Set();
 
-/** Drops the oldest entries beyond so many. @param {Map<string, any>} map @param {number} size */
-function limit(map, size) { for (const key of [...map.keys()].slice(0, -size)) map.delete(key); }
+/** Drop the oldest entries of a map beyond a size. @param {Map<string, any>} map @param {number} size */
+function dropOldest(map, size) { for (const key of [...map.keys()].slice(0, -size)) map.delete(key); }
 
-/** @param {string} checkpoint @param {(part: any) => void} [tell] */
-function load(checkpoint, tell) {
+/** @param {string} checkpoint @param {(part: any) => void} [onProgress] */
+function loadModel(checkpoint, onProgress) {
   if (!/^[\w.-]+(\/[\w.-]+)?$/.test(checkpoint) || checkpoint.includes("..")) throw new ModelError(`There is no model ${checkpoint}.`);
   if (!models.has(checkpoint)) {
-    const loading = loadCheckpoint(new URL(`${checkpoint}/`, CHECKPOINTS), (bytes, total) => tell?.({ bytes, total }));
-    loading.catch(() => models.delete(checkpoint)); // to be tried again
+    const loading = loadCheckpoint(new URL(`${checkpoint}/`, CHECKPOINTS), (bytes, total) => onProgress?.({ bytes, total }));
+    loading.catch(() => models.delete(checkpoint)); // so that the next call tries again
     models.set(checkpoint, loading);
-    limit(models, MAX_MODELS);
+    dropOldest(models, MAX_MODELS);
   }
   return models.get(checkpoint);
 }
 
-/** A run's trace. @param {Run} run */
-const traceOf = async (run) => findTrace(run, (await load(run.checkpoint)).lm);
+/** Return a run's trace. @param {Run} run */
+const loadTrace = async (run) => findTrace(run, (await loadModel(run.checkpoint)).lm);
 
-/** @param {Run} run @param {Loaded["lm"]} lm @param {KVCache} [cache] to be filled, if the trace is new */
+/** @param {Run} run @param {LoadedModel["lm"]} lm @param {KVCache} [cache] a new trace fills it */
 function findTrace(run, lm, cache) {
   const key = JSON.stringify(run), trace = traces.get(key) ?? new Trace(lm, run.ids, run.edits, cache);
   traces.delete(key);
-  traces.set(key, trace); // the latest last
-  limit(traces, MAX_TRACES);
+  traces.set(key, trace); // moves it to the end
+  dropOldest(traces, MAX_TRACES);
   return trace;
 }
 
-/** Of the run that was asked for last the logits after each token, and how each token was predicted: a text that goes on needs its
- * new tokens alone. The logits of a new text that a view is about to show are those of its trace.
+/** Latest run: the logits after each token, and how each token was predicted. A text that continues it needs only its new tokens. The
+ * logits of a new text whose view follows are taken from its trace.
  * @type {{ key: string, ids: number[], cache: KVCache, rows: Float32Array[], measures: Record<"surprisal" | "entropy" | "rank", number[]> } | null} */
-let latest = null;
+let latestRun = null;
 
-/** @param {Run} run @param {boolean} isTraced whether a view of it follows */
-async function logitsOf(run, isTraced) {
-  const { checkpoint, ids, edits } = run, { lm } = await load(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
-  if (latest?.key !== key) latest = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
-  const other = latest.ids.findIndex((id, i) => id !== ids[i]), numKept = other < 0 ? latest.ids.length : other; // tokens that both texts begin with
-  for (const list of [latest.ids, latest.rows, ...Object.values(latest.measures)]) list.length = numKept;
-  latest.cache.length = numKept;
-  const added = ids.slice(latest.ids.length);
-  if (added.length) {
-    const { cache } = latest, isNew = isTraced && !numKept && !traces.has(JSON.stringify(run));
-    const logits = isNew ? findTrace(run, lm, cache).get("logits").data : lm.forward(added, { cache, tap: interventionTap(edits, lm.config) });
-    for (const [i, id] of added.entries()) {
-      measure(latest.measures, latest.rows.at(-1), id);
-      latest.rows.push(logits.subarray(i * V, (i + 1) * V));
+/** @param {Run} run @param {boolean} isTraced whether a view of the run follows */
+async function computeLogits(run, isTraced) {
+  const { checkpoint, ids, edits } = run, { lm } = await loadModel(checkpoint), { vocab_size: V } = lm.config, key = JSON.stringify([checkpoint, edits]);
+  if (latestRun?.key !== key) latestRun = { key, ids: [], cache: new KVCache(lm.config), rows: [], measures: { surprisal: [], entropy: [], rank: [] } };
+  const firstDifference = latestRun.ids.findIndex((id, i) => id !== ids[i]), numShared = firstDifference < 0 ? latestRun.ids.length : firstDifference; // tokens at the beginning of both texts
+  for (const list of [latestRun.ids, latestRun.rows, ...Object.values(latestRun.measures)]) list.length = numShared;
+  latestRun.cache.length = numShared;
+  const newIds = ids.slice(latestRun.ids.length);
+  if (newIds.length) {
+    const { cache } = latestRun, isNew = isTraced && !numShared && !traces.has(JSON.stringify(run));
+    const logits = isNew ? findTrace(run, lm, cache).get("logits").data : lm.forward(newIds, { cache, tap: interventionTap(edits, lm.config) });
+    for (const [i, id] of newIds.entries()) {
+      addMeasures(latestRun.measures, latestRun.rows.at(-1), id);
+      latestRun.rows.push(logits.subarray(i * V, (i + 1) * V));
     }
-    latest.ids = [...ids];
+    latestRun.ids = [...ids];
   }
-  return latest;
+  return latestRun;
 }
 
-/** Adds how a token was predicted: surprisal and entropy in bits, and rank; NaN for the first. @param {Record<string, number[]>} measures @param {Float32Array | undefined} logits @param {number} id */
-function measure(measures, logits, id) {
+/** Add how a token was predicted: surprisal and entropy in bits, and rank; NaN for the first. @param {Record<string, number[]>} measures @param {Float32Array | undefined} logits @param {number} id */
+function addMeasures(measures, logits, id) {
   const { logTotal, entropy } = logits ? summarise(logits) : { logTotal: NaN, entropy: NaN };
   let rank = 1;
   for (const logit of logits ?? []) if (logit > logits[id]) rank++;
@@ -82,25 +82,25 @@ function measure(measures, logits, id) {
   measures.rank.push(logits ? rank : NaN);
 }
 
-/** Of whichever model, the functions that the page asks. @type {Record<string, (given: any, tell: (part: any) => void, isWanted: () => boolean) => Promise<any>>} */
-const functions = {
-  async model({ checkpoint }, tell) {
-    const { lm, tokenizer } = await load(checkpoint, tell), { "lm_head.weight": head, ...others } = lm.weights;
-    const arrays = new Set([head, ...Object.values(others)]); // a tied one counts once
+/** Functions that the page calls. @type {Record<string, (given: any, tell: (part: any) => void, isWanted: () => boolean) => Promise<any>>} */
+const workerFunctions = {
+  async model({ checkpoint }, onPart) {
+    const { lm, tokenizer } = await loadModel(checkpoint, onPart), { "lm_head.weight": unembedding, ...otherWeights } = lm.weights;
+    const arrays = new Set([unembedding, ...Object.values(otherWeights)]); // a tied weight counts once
     return { config: lm.config, parameters: [...arrays].reduce((sum, { length }) => sum + length, 0), vocabulary: tokenizer.tokens.map((_bytes, id) => tokenizer.tokenText(id)), endOfText: tokenizer.endOfText };
   },
-  /** URLs of what this worker was made of and has read. */
+  /** Return the URLs of this worker's files and of all that it has fetched. */
   async fetchedFiles() { return [location.href, import.meta.url, ...performance.getEntriesByType("resource").map((entry) => entry.name)]; },
-  async encode({ checkpoint, text }) { return (await load(checkpoint)).tokenizer.encode(text); },
-  async decode({ checkpoint, ids }) { return (await load(checkpoint)).tokenizer.decode(ids); },
-  /** Logits (V,) after a position, and the measures of all tokens. */
+  async encode({ checkpoint, text }) { return (await loadModel(checkpoint)).tokenizer.encode(text); },
+  async decode({ checkpoint, ids }) { return (await loadModel(checkpoint)).tokenizer.decode(ids); },
+  /** Return the logits (V,) after a position, and the measures of all tokens. */
   async prediction({ run, position, isTraced = false }) {
-    const { rows, measures } = await logitsOf(run, isTraced);
+    const { rows, measures } = await computeLogits(run, isTraced);
     return { logits: rows[position].slice(), measures };
   },
-  /** What the whole model does at a position for the logit of a token, or its difference from another's. */
+  /** Return the numbers of the whole model at a position, for the logit of a token or its difference from another's. */
   async overview({ run, position, tokenId, contrastId }) {
-    const trace = await traceOf(run), { config, dHead } = trace.lm, { num_layers: L, num_heads: H, vocab_size: V } = config, T = run.ids.length;
+    const trace = await loadTrace(run), { config, dHead } = trace.lm, { num_layers: L, num_heads: H, vocab_size: V } = config, T = run.ids.length;
     const { directions, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId), sources = headSources(trace, position, { ...attribution, directions });
     const taps = lensTaps(config).filter((name) => name.endsWith("resid_post")), lens = logitLens(trace, [position], taps);
     const guesses = taps.map((_name, layer) => {
@@ -115,27 +115,27 @@ const functions = {
     }
     return { attribution, sources, guesses, norms, weights, dHead };
   },
-  /** A value of the run by its name. */
-  async value({ run, name }) { return (await traceOf(run)).get(name); },
-  /** Bytes of tokens; null of the special one. */
+  /** Return a value of the run. */
+  async value({ run, name }) { return (await loadTrace(run)).get(name); },
+  /** Return the bytes of tokens; null for the special one. */
   async tokenBytes({ run, ids }) {
-    const { tokenizer } = await load(run.checkpoint);
+    const { tokenizer } = await loadModel(run.checkpoint);
     return ids.map((id) => (id === tokenizer.endOfText ? null : Uint8Array.from(tokenizer.tokens[id], (byte) => byte.charCodeAt(0))));
   },
-  /** Tokens one by one; each is told of as it is drawn. */
-  async generate({ checkpoint, ids, edits, settings }, tell, isWanted) {
-    const { lm, tokenizer } = await load(checkpoint), tap = edits.length ? interventionTap(edits, lm.config) : undefined;
+  /** Generate tokens; each is posted as a part. */
+  async generate({ checkpoint, ids, edits, settings }, onPart, isWanted) {
+    const { lm, tokenizer } = await loadModel(checkpoint), tap = edits.length ? interventionTap(edits, lm.config) : undefined;
     for (const step of generate(lm, ids, { ...settings, stop_tokens: [tokenizer.endOfText], tap })) {
-      tell(step);
+      onPart(step);
       await nextMessage();
       if (!isWanted()) return;
     }
   },
 };
 
-for (const [name, work] of Object.entries({ ...viewNumbers, checkValue, readPart })) functions[name] = async ({ run, ...given }) => work(await traceOf(run), given);
+for (const [name, compute] of Object.entries({ ...viewNumbers, checkValue, readPart })) workerFunctions[name] = async ({ run, ...given }) => compute(await loadTrace(run), given);
 
-/** Lets messages that have come be read. */
+/** Wait until pending messages are handled. */
 function nextMessage() {
   return /** @type {Promise<void>} */ (new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -147,8 +147,8 @@ function nextMessage() {
 addEventListener("message", async ({ data: { id, name, given, cancel } }) => {
   if (cancel) return void cancelled.add(id);
   try {
-    const answer = await functions[name](given, (part) => postMessage({ id, part }), () => !cancelled.has(id));
+    const answer = await workerFunctions[name](given, (part) => postMessage({ id, part }), () => !cancelled.has(id));
     postMessage({ id, answer });
-  } catch (error) { postMessage({ id, error: { message: error.message, isTold: error instanceof ModelError } }); }
+  } catch (error) { postMessage({ id, error: { message: error.message, isUserError: error instanceof ModelError } }); }
   cancelled.delete(id);
 });

@@ -1,9 +1,9 @@
 // @ts-check
-// Autoregressive generation, as model/generation/autoregressive.py: one token after another.
+// Autoregressive generation, as in model/generation/autoregressive.py.
 import { drawToken, samplingStages, uniformDraw } from "./sampling.js";
 import { KVCache } from "./transformer_lm.js";
 
-/** Continues `tokenIds`, yielding each token as it is drawn; the same seed draws the same tokens. The model attends to the tokens
+/** Continue `tokenIds`, yielding each sampled token; the same seed gives the same tokens. The model attends to the tokens
  * from `windowStart` on.
  * @param {import("./transformer_lm.js").TransformerLM} lm @param {number[]} tokenIds at least one
  * @param {import("./sampling.js").SamplingSettings & { max_new_tokens: number, seed: number, stop_tokens?: number[], num_dropped?: number, tap?: import("./transformer_lm.js").Tap }} settings
@@ -24,8 +24,8 @@ export function* generate(lm, tokenIds, { max_new_tokens, seed, stop_tokens = []
   }
 }
 
-/** The first of `numTokens` tokens that the model sees: 0 while all fit. Past the context length the window moves by a quarter of it,
- * so that the cache is refilled only then.
+/** Return the first of `numTokens` tokens that the model sees; 0 while all fit. Past the context length the window moves by a
+ * quarter of it, so that the cache is refilled only then.
  * @param {number} numTokens @param {number} contextLength */
 export function windowStart(numTokens, contextLength) {
   const hop = Math.max(1, Math.floor(contextLength / 4));

@@ -1,21 +1,21 @@
 // @ts-check
-// The layers of model/layers/ on rows of numbers: an array (T, D) lies row after row in a Float32Array, a weight is (out, in).
-// Numbers are stored in float32 and summed in float64.
+// The layers of model/layers/ on row-major Float32Arrays; a weight is (out, in). Numbers are stored in float32 and summed in
+// float64.
 
-/** Linear map y = x Wᵀ + b: (T, in) -> (T, out). Four rows of x meet three of W at a time, as float64: each number is read less often.
+/** Linear map y = x Wᵀ + b: (T, in) -> (T, out). Blocks of four rows of x by three rows of W, as float64, save memory reads.
  * @param {Float32Array} x @param {Float32Array} weight (out, in) @param {Float32Array | undefined} bias (out,) @param {number} dIn */
 export function linear(x, weight, bias, dIn) {
   const numRows = x.length / dIn, dOut = weight.length / dIn, y = new Float32Array(numRows * dOut);
-  const numPacked = numRows - (numRows % 4), fours = new Float64Array(numPacked * dIn), w = new Float64Array(3 * dIn); // fours: (row / 4, in, 4)
-  for (let t = 0; t < numPacked; t++) for (let i = 0; i < dIn; i++) fours[((t >> 2) * dIn + i) * 4 + (t & 3)] = x[t * dIn + i];
-  for (let next = 0; numPacked && next < dOut; next += 3) {
-    const out = Math.min(next, dOut - 3); // the last three may overlap those before
+  const numPacked = numRows - (numRows % 4), packed = new Float64Array(numPacked * dIn), w = new Float64Array(3 * dIn); // packed: (row / 4, in, 4)
+  for (let t = 0; t < numPacked; t++) for (let i = 0; i < dIn; i++) packed[((t >> 2) * dIn + i) * 4 + (t & 3)] = x[t * dIn + i];
+  for (let firstOut = 0; numPacked && firstOut < dOut; firstOut += 3) {
+    const out = Math.min(firstOut, dOut - 3); // the last three rows may overlap the ones before
     w.set(weight.subarray(out * dIn, (out + 3) * dIn));
-    for (let row = 0, at = 0; at < fours.length; row += 4) {
+    for (let row = 0, packedIndex = 0; packedIndex < packed.length; row += 4) {
       const y0 = row * dOut + out, y1 = y0 + dOut, y2 = y1 + dOut, y3 = y2 + dOut;
       let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0, c0 = 0, c1 = 0, c2 = 0, c3 = 0;
-      for (let i = 0; i < dIn; i++, at += 4) {
-        const a = w[i], b = w[dIn + i], c = w[2 * dIn + i], p = fours[at], q = fours[at + 1], r = fours[at + 2], s = fours[at + 3];
+      for (let i = 0; i < dIn; i++, packedIndex += 4) {
+        const a = w[i], b = w[dIn + i], c = w[2 * dIn + i], p = packed[packedIndex], q = packed[packedIndex + 1], r = packed[packedIndex + 2], s = packed[packedIndex + 3];
         a0 += a * p; a1 += a * q; a2 += a * r; a3 += a * s;
         b0 += b * p; b1 += b * q; b2 += b * r; b3 += b * s;
         c0 += c * p; c1 += c * q; c2 += c * r; c3 += c * s;
@@ -42,7 +42,7 @@ export function linear(x, weight, bias, dIn) {
   return y;
 }
 
-/** Product of two stretches of `size` numbers. @param {Float32Array} a @param {number} i @param {Float32Array} b @param {number} j @param {number} size */
+/** Dot product of two slices of `size` numbers. @param {Float32Array} a @param {number} i @param {Float32Array} b @param {number} j @param {number} size */
 export function dot(a, i, b, j, size) {
   let sum = 0;
   for (let k = 0; k < size; k++) sum += a[i + k] * b[j + k];
@@ -52,7 +52,7 @@ export function dot(a, i, b, j, size) {
 /** Sum of two arrays. @param {Float32Array} x @param {Float32Array} y */
 export const add = (x, y) => x.map((value, i) => value + y[i]);
 
-/** A norm of each row, (T, D) -> (T, D): RMSNorm x / √(mean(x²) + ε) · g, or LayerNorm (x - mean(x)) / √(var(x) + ε) · γ + β.
+/** Norm of each row, (T, D) -> (T, D): RMSNorm x / √(mean(x²) + ε) · g, or LayerNorm (x - mean(x)) / √(var(x) + ε) · γ + β.
  * @param {string} kind of `config.norm` @param {Float32Array} x @param {Float32Array} gain (D,) @param {Float32Array | undefined} shift (D,) @param {number} eps */
 export function norm(kind, x, gain, shift, eps) {
   const width = gain.length, y = new Float32Array(x.length);
@@ -63,7 +63,7 @@ export function norm(kind, x, gain, shift, eps) {
   return y;
 }
 
-/** What a norm takes off a vector and divides it by. @param {string} kind @param {ArrayLike<number>} x (D,) @param {number} eps */
+/** Mean that a norm subtracts from a vector, and its divisor. @param {string} kind @param {ArrayLike<number>} x (D,) @param {number} eps */
 export function normScale(kind, x, eps) {
   let mean = 0, squares = 0;
   if (kind === "layernorm") for (let i = 0; i < x.length; i++) mean += x[i] / x.length;
@@ -87,7 +87,7 @@ export function rotaryAngles(start, count, dHead, theta) {
   return Float32Array.from({ length: count * numPairs }, (_none, k) => (start + Math.floor(k / numPairs)) * theta ** ((-2 * (k % numPairs)) / dHead));
 }
 
-/** Rotates the pairs (x₀, x₁), (x₂, x₃), … of every head: (H, T, d) by angles (T, F). @param {Float32Array} x @param {Float32Array} angles */
+/** Rotate the pairs (x₀, x₁), (x₂, x₃), … of every head: (H, T, d) by angles (T, F). @param {Float32Array} x @param {Float32Array} angles */
 export function rotateAdjacent(x, angles) {
   const y = new Float32Array(x.length), cos = angles.map(Math.cos), sin = angles.map(Math.sin);
   for (let i = 0; i < x.length; i += 2) {
@@ -98,13 +98,13 @@ export function rotateAdjacent(x, angles) {
   return y;
 }
 
-/** (T, H d) -> (H, T, d), by exchanging the first two of the axes (T, H, d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export const splitHeads = (x, numHeads, dHead) => exchange(x, x.length / (numHeads * dHead), numHeads, dHead);
+/** (T, H d) -> (H, T, d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
+export const splitHeads = (x, numHeads, dHead) => swapAxes(x, x.length / (numHeads * dHead), numHeads, dHead);
 /** (H, T, d) -> (T, H d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export const mergeHeads = (x, numHeads, dHead) => exchange(x, numHeads, x.length / (numHeads * dHead), dHead);
+export const mergeHeads = (x, numHeads, dHead) => swapAxes(x, numHeads, x.length / (numHeads * dHead), dHead);
 
 /** (A, B, width) -> (B, A, width). @param {Float32Array} x @param {number} numA @param {number} numB @param {number} width */
-function exchange(x, numA, numB, width) {
+function swapAxes(x, numA, numB, width) {
   const y = new Float32Array(x.length);
   for (let a = 0; a < numA; a++) for (let b = 0; b < numB; b++) y.set(x.subarray((a * numB + b) * width, (a * numB + b + 1) * width), (b * numA + a) * width);
   return y;
@@ -126,8 +126,8 @@ export function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
 export function attentionPattern(scores, numRows, numKeys) {
   const pattern = new Float32Array(scores.length);
   for (let start = 0, row = 0; start < scores.length; start += numKeys, row++) {
-    const numSeen = numKeys - numRows + (row % numRows) + 1;
-    pattern.set(softmax(scores.subarray(start, start + numSeen)), start);
+    const numVisible = numKeys - numRows + (row % numRows) + 1;
+    pattern.set(softmax(scores.subarray(start, start + numVisible)), start);
   }
   return pattern;
 }
@@ -148,11 +148,11 @@ export function weightValues(pattern, values, { numHeads, numKeys, dHead }) {
   const numRows = pattern.length / (numHeads * numKeys), stride = values.length / numHeads, z = new Float32Array(numHeads * numRows * dHead);
   const sums = new Float64Array(dHead);
   for (let row = 0; row < numHeads * numRows; row++) {
-    const start = Math.floor(row / numRows) * stride, numSeen = numKeys - numRows + (row % numRows) + 1;
+    const start = Math.floor(row / numRows) * stride, numVisible = numKeys - numRows + (row % numRows) + 1;
     sums.fill(0);
-    for (let key = 0; key < numSeen; key++) {
-      const weight = pattern[row * numKeys + key], at = start + key * dHead;
-      for (let i = 0; i < dHead; i++) sums[i] += weight * values[at + i];
+    for (let key = 0; key < numVisible; key++) {
+      const weight = pattern[row * numKeys + key], valueIndex = start + key * dHead;
+      for (let i = 0; i < dHead; i++) sums[i] += weight * values[valueIndex + i];
     }
     z.set(sums, row * dHead);
   }

@@ -1,10 +1,10 @@
 // @ts-check
-// A captured run, with heads and neurons ablated.
+// A captured run, with ablated heads and neurons.
 import { ModelError } from "./transformer_lm.js";
 
-/** Every value of a run by its name. */
+/** All values of a run by name. */
 export class Trace {
-  /** @param {import("./transformer_lm.js").TransformerLM} lm @param {number[]} tokenIds @param {string[]} [interventions] @param {import("./transformer_lm.js").KVCache} [cache] empty, to be filled */
+  /** @param {import("./transformer_lm.js").TransformerLM} lm @param {number[]} tokenIds @param {string[]} [interventions] @param {import("./transformer_lm.js").KVCache} [cache] empty; the run fills it */
   constructor(lm, tokenIds, interventions = [], cache = undefined) {
     this.lm = lm;
     this.tokenIds = tokenIds;
@@ -12,8 +12,8 @@ export class Trace {
     /** @type {Map<string, import("./transformer_lm.js").Value>} */
     this.values = new Map();
     const intervene = interventionTap(interventions, lm.config);
-    lm.forward(tokenIds, { cache, tap: (name, before, shape) => {
-      const data = intervene(name, before, shape);
+    lm.forward(tokenIds, { cache, tap: (name, original, shape) => {
+      const data = intervene(name, original, shape);
       this.values.set(name, { data, shape });
       return data;
     } });
@@ -26,7 +26,7 @@ export class Trace {
     return value;
   }
 
-  /** A value's numbers at one position, (width,) of (T, width). @param {string} name @param {number} position */
+  /** Return a value's numbers at one position, (width,) of (T, width). @param {string} name @param {number} position */
   row(name, position) {
     const { data, shape: [, width] } = this.get(name);
     return data.subarray(position * width, (position + 1) * width);
@@ -35,7 +35,7 @@ export class Trace {
 
 const INTERVENTION = /^(blocks\.(\d+)\.(attn\.z|ffn\.hidden))(?:\.(\d+)|\[(\d+)\])?(?:@(\d+))?\*(?:zero|scale\*(-?[\d.]+))$/;
 
-/** The tap, the head or neuron and the position (null for all), and the factor of each intervention. @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config */
+/** Parse each intervention into its tap, its head or neuron and position (null for all), and its factor. @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config */
 export function parseInterventions(interventions, config) {
   return interventions.map((text) => {
     const [, tap, layer, kind, dotted, bracketed, position, factor = 0] = INTERVENTION.exec(text) ?? [], index = dotted ?? bracketed;
@@ -44,7 +44,7 @@ export function parseInterventions(interventions, config) {
   });
 }
 
-/** A hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero", "blocks.2.attn.z.1@12*zero" or
+/** Return a hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero", "blocks.2.attn.z.1@12*zero" or
  * "blocks.0.ffn.hidden*scale*0.5" (explorer/interventions/parsing.py).
  * @param {string[]} interventions @param {import("./transformer_lm.js").ModelConfig} config @returns {import("./transformer_lm.js").Tap} */
 export function interventionTap(interventions, config) {
@@ -52,8 +52,8 @@ export function interventionTap(interventions, config) {
   return (name, data, shape, start = 0) => {
     for (const { index, position, factor } of parsed.filter(({ tap }) => tap === name)) {
       const width = shape[shape.length - 1], isHeads = shape.length === 3; // (H, T, d) or (T, F)
-      const part = (i) => (isHeads ? Math.floor(i / (shape[1] * width)) : i % width), at = (i) => start + (Math.floor(i / width) % shape[shape.length - 2]);
-      data = data.map((value, i) => ((index ?? part(i)) === part(i) && (position ?? at(i)) === at(i) ? value * factor : value));
+      const component = (i) => (isHeads ? Math.floor(i / (shape[1] * width)) : i % width), positionOf = (i) => start + (Math.floor(i / width) % shape[shape.length - 2]);
+      data = data.map((value, i) => ((index ?? component(i)) === component(i) && (position ?? positionOf(i)) === positionOf(i) ? value * factor : value));
     }
     return data;
   };

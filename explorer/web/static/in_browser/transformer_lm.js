@@ -1,21 +1,21 @@
 // @ts-check
-// The model of model/transformer_lm.py: token ids to next-token logits, with every value under its name.
+// The model of model/transformer_lm.py: token ids to next-token logits, with named values.
 // Shapes: T positions, C context length, D = d_model, L blocks, H heads, d = D / H head width, F neurons (in RoPE: pairs of
 // dimensions, d / 2), V vocabulary, K positions so far.
 import { add, attentionPattern, attentionScores, linear, mergeHeads, norm, relu, rotaryAngles, rotateAdjacent, silu, sinusoidalPositions, splitHeads, weightValues } from "./layers.js";
 
-/** The fields of config.json that the two bundled styles use (model/config.py).
+/** Fields of config.json that the two bundled styles use (model/config.py).
  * @typedef {{ vocab_size: number, context_length: number, d_model: number, num_layers: number, num_heads: number, d_ff: number, norm: string,
  *   norm_eps: number, position: string, rope_theta?: number, ffn: string, bias?: boolean, tie_embeddings?: boolean, scale_embeddings?: boolean }} ModelConfig */
 
-/** A named array, row after row. @typedef {{ data: Float32Array, shape: number[] }} Value */
+/** Row-major array. @typedef {{ data: Float32Array, shape: number[] }} Value */
 
-/** A hook: called with every value of a pass in order, and the first position of the pass; what it returns is used from there on. @typedef {(name: string, data: Float32Array, shape: number[], start?: number) => Float32Array} Tap */
+/** Hook, called with every value of a pass in order and the pass's first position; its return value replaces the value. @typedef {(name: string, data: Float32Array, shape: number[], start?: number) => Float32Array} Tap */
 
-/** What is wrong, and what to do. */
+/** Error that the user can mend; the message says how. */
 export class ModelError extends Error {}
 
-/** Rotated keys and values of all positions so far, of each layer (H, C, d). */
+/** Rotated keys and values of all positions so far: an array (H, C, d) per layer. */
 export class KVCache {
   /** @param {ModelConfig} config @param {number} [capacity] C */
   constructor(config, capacity = config.context_length) {
@@ -26,7 +26,7 @@ export class KVCache {
     this.length = 0;
   }
 
-  /** Stores k and v (H, T, d) after the filled positions. The caller advances `length` when every layer has stored its part.
+  /** Store k and v (H, T, d) after the filled positions. The caller advances `length` once every layer has stored its part.
    * @param {number} layer @param {Float32Array} k @param {Float32Array} v @param {number} dHead */
   append(layer, k, v, dHead) {
     const numHeads = this.keys[layer].length / (this.capacity * dHead), size = k.length / numHeads;
@@ -40,7 +40,7 @@ export class KVCache {
 
 /** Decoder-only transformer. */
 export class TransformerLM {
-  /** @param {ModelConfig} config @param {Record<string, Value>} weights by their names in model/ */
+  /** @param {ModelConfig} config @param {Record<string, Value>} weights by name, as in model/ */
   constructor(config, weights) {
     checkConfig(config);
     this.config = config;
@@ -49,14 +49,14 @@ export class TransformerLM {
     /** @type {Record<string, Float32Array>} */
     this.weights = {};
     for (const [name, shape] of Object.entries(weightShapes(config))) {
-      const found = weights[name] ? String(weights[name].shape) : "missing";
-      if (found !== String(shape)) throw new ModelError(`The weights do not fit the model: ${name} should be ${shape}, and is ${found}.`);
+      const actualShape = weights[name] ? String(weights[name].shape) : "missing";
+      if (actualShape !== String(shape)) throw new ModelError(`The weights do not fit the model: ${name} should be ${shape}, and is ${actualShape}.`);
       this.weights[name] = weights[name].data;
     }
     this.weights["lm_head.weight"] ??= this.weights["token_embedding.weight"];
   }
 
-  /** Logits (T, V) for token ids (T,); of the last position alone, (1, V), if `lastOnly`.
+  /** Compute the logits (T, V) of token ids (T,), or only the last position's, (1, V), if `lastOnly`.
    * @param {ArrayLike<number>} tokenIds @param {{ cache?: KVCache, tap?: Tap, lastOnly?: boolean }} [options] the tokens continue those in `cache` and are appended to it */
   forward(tokenIds, { cache = new KVCache(this.config, tokenIds.length), tap: hook = (_name, data) => data, lastOnly = false } = {}) {
     const { config, weights } = this, D = config.d_model, T = tokenIds.length, start = cache.length;
@@ -72,7 +72,7 @@ export class TransformerLM {
     return tap("logits", linear(x, weights["lm_head.weight"], undefined, D), [x.length / D, config.vocab_size]);
   }
 
-  /** The initial residual stream (T, D). @param {ArrayLike<number>} tokenIds @param {number} start the first position @param {Tap} tap */
+  /** Compute the initial residual stream (T, D). @param {ArrayLike<number>} tokenIds @param {number} start the first position @param {Tap} tap */
   embedTokens(tokenIds, start, tap) {
     const { config, weights } = this, D = config.d_model, T = tokenIds.length, table = weights["token_embedding.weight"];
     let x = new Float32Array(T * D);
@@ -85,7 +85,7 @@ export class TransformerLM {
     return tap("embed", x, [T, D]);
   }
 
-  /** Attention, then feed-forward, each reading a normalised copy of the residual stream and adding to it: (T, D) -> (T, D).
+  /** Attention, then feed-forward; each reads a normalised copy of the residual stream and adds to it: (T, D) -> (T, D).
    * @param {number} layer @param {Float32Array} x @param {Float32Array | null} angles (T, d / 2) @param {KVCache} cache @param {Tap} tap */
   transformerBlock(layer, x, angles, cache, tap) {
     const block = `blocks.${layer}`, D = this.config.d_model, shape = [x.length / D, D], feedForward = this.config.ffn === "swiglu" ? this.swiglu : this.feedForward;
@@ -133,28 +133,28 @@ export class TransformerLM {
     return tap(`${ffn}.out`, this.linear(`${ffn}.down_proj`, hidden), [T, D]);
   }
 
-  /** By a layer's name. @param {string} name @param {Float32Array} x */
+  /** Apply the linear layer of a name. @param {string} name @param {Float32Array} x */
   linear(name, x) {
     const weight = this.weights[`${name}.weight`], dIn = name.endsWith("down_proj") ? this.config.d_ff : this.config.d_model;
     return linear(x, weight, this.weights[`${name}.bias`], dIn);
   }
 
-  /** By its name. @param {string} name @param {Float32Array} x */
+  /** Apply the norm of a name. @param {string} name @param {Float32Array} x */
   norm(name, x) { return norm(this.config.norm, x, this.weights[`${name}.weight`], this.weights[`${name}.bias`], this.config.norm_eps); }
 }
 
-// What this file computes; other models need Python.
-const CHOICES = { norm: ["rmsnorm", "layernorm"], position: ["rope", "sinusoidal", "none"], ffn: ["swiglu", "relu"], norm_placement: ["pre"], rope_layout: ["adjacent"] };
-const OFF = ["num_kv_heads", "qk_norm", "rope_scaling", "qkv_bias", "head_dim", "rotary_dim", "score_divisor", "score_cap", "logit_cap", "unembedding_bias"];
+// Configs that this file supports; other models need Python.
+const SUPPORTED_VALUES = { norm: ["rmsnorm", "layernorm"], position: ["rope", "sinusoidal", "none"], ffn: ["swiglu", "relu"], norm_placement: ["pre"], rope_layout: ["adjacent"] };
+const UNSUPPORTED_FIELDS = ["num_kv_heads", "qk_norm", "rope_scaling", "qkv_bias", "head_dim", "rotary_dim", "score_divisor", "score_cap", "logit_cap", "unembedding_bias"];
 
-/** Throws ModelError unless the forward pass is one of this file's. @param {ModelConfig} config */
+/** Throw a ModelError for an unsupported config. @param {ModelConfig} config */
 function checkConfig(config) {
   const fields = /** @type {Record<string, any>} */ (config);
-  const other = [...Object.keys(CHOICES).filter((name) => fields[name] !== undefined && !CHOICES[name].includes(fields[name])), ...OFF.filter((name) => fields[name])];
-  if (other.length) throw new ModelError(`This page runs the bundled models alone: ${other.map((name) => `${name} = ${fields[name]}`).join(", ")} needs Python.`);
+  const unsupported = [...Object.keys(SUPPORTED_VALUES).filter((name) => fields[name] !== undefined && !SUPPORTED_VALUES[name].includes(fields[name])), ...UNSUPPORTED_FIELDS.filter((name) => fields[name])];
+  if (unsupported.length) throw new ModelError(`This page runs the bundled models alone: ${unsupported.map((name) => `${name} = ${fields[name]}`).join(", ")} needs Python.`);
 }
 
-/** Name -> shape of every weight. @param {ModelConfig} config @returns {Record<string, number[]>} */
+/** Return the shape of each weight by name. @param {ModelConfig} config @returns {Record<string, number[]>} */
 function weightShapes({ vocab_size: V, d_model: D, d_ff: F, num_layers, norm, ffn, bias, tie_embeddings }) {
   /** @type {Record<string, number[]>} */
   const shapes = { "token_embedding.weight": [V, D] };

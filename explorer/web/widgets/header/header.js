@@ -1,154 +1,154 @@
 // @ts-check
-// What stands around the figures: models, how much is explained, the language, plain words and the glossary.
+// The page around the figures: model menu, depth switch, language menu, explanatory texts and the glossary.
 import { changeModel, goToTop, nextStepButton, select } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
-import { button, find, findAll, hide, make, setText, span, toggleFold } from "../../static/dom.js";
+import { button, find, findAll, setHidden, make, setText, span, toggleFold } from "../../static/dom.js";
 import { makeLink, writeUrl } from "../../static/history.js";
-import { _, language, rememberLanguage } from "../../static/translations.js";
-import { modelName, onState, rememberDepth, state, changeToDepth } from "../../static/page_state.js";
+import { _, language, storeLanguage } from "../../static/translations.js";
+import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
 import { explainTerms } from "../../static/glossary_terms.js";
 
-/** @param {HTMLElement} element */
+/** The menu of models. @param {HTMLElement} element */
 export function picker(element) {
   const box = find(element, ".picker"), list = box.querySelector("select");
-  const opens = JSON.parse(box.dataset.opens);
+  const canOpenModels = JSON.parse(box.dataset.opens);
   let models = JSON.parse(box.dataset.models);
 
   function show(checkpoint) {
     list.replaceChildren(...models.map(([name]) => new Option(name, name)));
-    if (opens) list.append(new Option(_("Open a model…"), ""));
+    if (canOpenModels) list.append(new Option(_("Open a model…"), ""));
     list.value = modelName(checkpoint);
   }
 
-  const follow = () => show(state.checkpoint ?? "");
-  // A model's last checkpoint is the one that is trained furthest.
+  const update = () => show(state.checkpoint ?? "");
+  // A chosen model opens at its last checkpoint.
   list.addEventListener("change", () => {
     if (!list.value) {
-      follow();
+      update();
       return find(document, "#open-model").dispatchEvent(new Event("wanted"));
     }
     changeModel(models.find(([name]) => name === list.value)[1]);
   });
-  onState(element, follow);
-  onContent(element, (content) => { models = content; follow(); });
-  follow();
+  onState(element, update);
+  onContent(element, (content) => { models = content; update(); });
+  update();
 }
 
-/** @param {HTMLElement} element */
+/** The switch of depths. @param {HTMLElement} element */
 export function modeSwitch(element) {
   const buttons = /** @type {HTMLButtonElement[]} */ (findAll(element, "button"));
   for (const button of buttons)
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
-      rememberDepth(mode);
+      storeDepth(mode);
       select(changeToDepth(mode));
     });
 
-  function follow() {
+  function update() {
     for (const button of buttons) {
       button.ariaPressed = String(button.dataset.mode === (state.depth ?? document.body.dataset.depth));
-      button.disabled = !state.checkpoint; // until there is something to show
+      button.disabled = !state.checkpoint; // until a model is loaded
     }
   }
 
-  onState(element, follow);
-  follow();
+  onState(element, update);
+  update();
 }
 
-/** @param {HTMLElement} element */
+/** The menu of languages. @param {HTMLElement} element */
 export function languageList(element) {
   const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
   setText(find(document, "#page-menu .tag"), list.selectedOptions[0].text.slice(0, 2).toUpperCase()); // EN
   list.addEventListener("change", () => {
     writeUrl();
-    rememberLanguage(list.value);
-    const address = new URL(location.href);
-    address.searchParams.set("lang", list.value);
-    location.assign(address);
+    storeLanguage(list.value);
+    const url = new URL(location.href);
+    url.searchParams.set("lang", list.value);
+    location.assign(url);
   });
 }
 
 /** @type {EventTarget | null} */
-let pressed = null;
-addEventListener("pointerdown", ({ target }) => { pressed = target; }, { capture: true, passive: true });
+let pressedElement = null;
+addEventListener("pointerdown", ({ target }) => { pressedElement = target; }, { capture: true, passive: true });
 
-const VECTORS = /(?<![A-Za-z0-9_‑-])([qkv])(?:_proj)?(?![A-Za-z0-9_‑-])/g; // not of top-k
+const VECTOR_NAMES = /(?<![A-Za-z0-9_‑-])([qkv])(?:_proj)?(?![A-Za-z0-9_‑-])/g; // not the k of top-k
 
-/** A text in which q, k and v have the tints that figures give them. @param {string} text @returns {(string | HTMLElement)[]} */
-export function tinted(text) {
+/** Return a text in which q, k and v have the colours of the figures. @param {string} text @returns {(string | HTMLElement)[]} */
+export function colourVectorNames(text) {
   const pieces = [];
-  let from = 0;
-  for (const { 0: word, 1: vector, index } of text.matchAll(VECTORS)) {
-    pieces.push(text.slice(from, index), span(`of-${vector}`, word));
-    from = index + word.length;
+  let start = 0;
+  for (const { 0: word, 1: vector, index } of text.matchAll(VECTOR_NAMES)) {
+    pieces.push(text.slice(start, index), span(`of-${vector}`, word));
+    start = index + word.length;
   }
-  return [...pieces, text.slice(from)].filter(Boolean);
+  return [...pieces, text.slice(start)].filter(Boolean);
 }
 
-const MOST_KEPT = 45; // pixels, of two lines
+const MAX_RESERVED_PX = 45; // two lines
 
 /**
- * Keeps what was pressed below a formula under the pointer: it keeps the room of a line or two less, in the same width,
- * and for more lines the page scrolls.
+ * Keep the pressed element under the pointer while the formula above it changes: a formula shorter by one or two lines
+ * keeps its height, if its width is the same; for a taller one the page scrolls.
  * @param {HTMLElement} text
- * @param {DOMRect} before where it was
+ * @param {DOMRect} boxBefore
  */
-function keepBelow(text, before) {
-  const isBelow = pressed instanceof Node && pressed.isConnected && text.compareDocumentPosition(pressed) & Node.DOCUMENT_POSITION_FOLLOWING;
+function limitLayoutShift(text, boxBefore) {
+  const isBelow = pressedElement instanceof Node && pressedElement.isConnected && text.compareDocumentPosition(pressedElement) & Node.DOCUMENT_POSITION_FOLLOWING;
   text.style.minHeight = "";
-  const after = text.getBoundingClientRect(), less = before.height - after.height;
-  if (after.width !== before.width || !isBelow || after.bottom < 0) return;
-  if (less > 0 && less < MOST_KEPT) text.style.minHeight = `${before.height}px`;
-  if (less < 0) scrollBy({ top: -less, behavior: "instant" });
+  const boxAfter = text.getBoundingClientRect(), difference = boxBefore.height - boxAfter.height;
+  if (boxAfter.width !== boxBefore.width || !isBelow || boxAfter.bottom < 0) return;
+  if (difference > 0 && difference < MAX_RESERVED_PX) text.style.minHeight = `${boxBefore.height}px`;
+  if (difference < 0) scrollBy({ top: -difference, behavior: "instant" });
 }
 
-/** Code, the line with the arrow marked (source_code.py). @param {string} code */
-function withMarkedLine(code) {
+/** Return code with the arrow's line (source_code.py) highlighted. @param {string} code */
+function markArrowLine(code) {
   const [before, line, after] = code.split(/^(→.*)$/m);
-  return line ? [...tinted(before), make("mark", {}, ...tinted(line)), ...tinted(after)] : tinted(code);
+  return line ? [...colourVectorNames(before), make("mark", {}, ...colourVectorNames(line)), ...colourVectorNames(after)] : colourVectorNames(code);
 }
 
-/** @param {HTMLElement} element */
+/** A sentence, formula or listing of code, which the server sends. @param {HTMLElement} element */
 export function words(element) {
   const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
-  const open = () => { details.open = ["formula", "code"].includes(state.depth); };
+  const setOpen = () => { details.open = ["formula", "code"].includes(state.depth); };
   let depth = state.depth;
   if (details) {
-    open();
+    setOpen();
     onState(element, () => {
-      if (depth !== state.depth) open();
+      if (depth !== state.depth) setOpen();
       depth = state.depth;
     });
   }
-  const write = (content) => {
-    const before = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null; // folded, it is as high as a narrow column
-    const isPlain = text.classList.contains("prose"), shown = content || "";
-    if (isPlain) setText(text, shown); // or else what is marked in it would be lost
-    else if (text.textContent !== shown) text.replaceChildren(...(text.classList.contains("code") ? withMarkedLine(shown) : tinted(shown)));
-    hide(element, !content);
-    const marked = text.querySelector("mark");
-    if (marked) text.scrollTop += marked.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // within its box
-    if (before?.height && content) keepBelow(text, before);
+  const writeText = (content) => {
+    const boxBefore = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null; // a folded formula has the height of a narrow column
+    const isPlain = text.classList.contains("prose"), newText = content || "";
+    if (isPlain) setText(text, newText); // keeps the marked terms in it
+    else if (text.textContent !== newText) text.replaceChildren(...(text.classList.contains("code") ? markArrowLine(newText) : colourVectorNames(newText)));
+    setHidden(element, !content);
+    const markedLine = text.querySelector("mark");
+    if (markedLine) text.scrollTop += markedLine.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // scrolls within its box
+    if (boxBefore?.height && content) limitLayoutShift(text, boxBefore);
   };
-  hide(element, !text.textContent);
-  onContent(element, write);
+  setHidden(element, !text.textContent);
+  onContent(element, writeText);
 }
 
-/** @param {HTMLElement} element */
+/** The end of a story step: the next step, and a link to the view with the numbers. @param {HTMLElement} element */
 export function numbersViewLink(element) {
   const line = find(element, ".in-full"), next = nextStepButton(widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length));
-  const ways = next ? [next] : [ // after the last step
+  const buttons = next ? [next] : [ // after the last step
     button(_("Another sentence"), () => find(document, "#guess .another").click(), { className: "next-step" }),
     button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
   ];
-  line.replaceChildren(...ways);
-  onContent(element, (content) => line.replaceChildren(...ways, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
+  line.replaceChildren(...buttons);
+  onContent(element, (content) => line.replaceChildren(...buttons, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
 }
 
-/** @param {HTMLElement} element */
+/** A button that unfolds a part of the page. @param {HTMLElement} element */
 export function fold(element) {
   const button = find(element, ".fold");
   button.addEventListener("click", () => {
@@ -157,14 +157,14 @@ export function fold(element) {
   });
 }
 
-/** @param {HTMLElement} element */
+/** The list of terms. @param {HTMLElement} element */
 export function glossary(element) {
   const [forms, meanings] = JSON.parse(find(element, "dl").dataset.known), details = find(element, "details");
   explainTerms(forms, meanings);
-  // The first have the numbers of the run, each time that the list is opened.
+  // The first entries contain numbers of the run, updated whenever the list opens.
   details.addEventListener("toggle", () => {
     if (!(/** @type {HTMLDetailsElement} */ (details)).open || !state.checkpoint) return;
     for (const meaning of findAll(element, ".first dd"))
-      call("define", [state, meaning.dataset.entry]).then((whole) => setText(meaning, whole), () => {}); // its meaning stands
+      callServer("define", [state, meaning.dataset.entry]).then((definition) => setText(meaning, definition), () => {}); // on failure the general definition stays
   });
 }

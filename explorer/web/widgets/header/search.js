@@ -1,7 +1,7 @@
 // @ts-check
-// The search: whatever has a name on this page is found by typing it, and gone to. And the list of keys.
+// The search dialog, which finds and opens everything with a name on the page; and the list of keyboard shortcuts.
 import { changeModel, chooseCheckpoint, interventions, goToTop, select, toggleIntervention } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
 import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
@@ -9,34 +9,34 @@ import { _, lookUpMessage, N_ } from "../../static/translations.js";
 import { modelName, depthOfView, state } from "../../static/page_state.js";
 
 /**
- * Something to go to.
+ * A search result.
  * @typedef {object} Item
  * @property {string} kind
- * @property {string} name as it is listed
- * @property {string[]} words by which it is found, normalized; the first is its name
+ * @property {string} name as listed
+ * @property {string[]} words normalized search terms; the first is its name
  * @property {() => void} go
  * @property {string} [detail]
  * @property {boolean} [isToken] whether the name is a token's text
  */
-/** @typedef {{ item: Item, score: number }} Found */
+/** @typedef {{ item: Item, score: number }} ScoredItem */
 /** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string][], choices: [string, string, string, [any, string][]][] }> }} Index */
 
-const MAX_SHOWN = 8, MAX_OF_A_KIND = 4, MAX_TOKENS = 3;
-const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or what one can show goes before a term of the same name
+const MAX_RESULTS = 8, MAX_RESULTS_PER_KIND = 4, MAX_TOKENS = 3;
+const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or its option ranks above a term of the same name
 
-// What can be found: the page's own parts as they are in it, and what Python lists.
+// Searchable items: parts of the page, and the index that Python sends.
 
 /** @param {string} kind @param {string} name @param {string[]} aliases @param {() => void} go @param {string} [detail] @returns {Item} */
-const item = (kind, name, aliases, go, detail = "") => ({ kind, name, words: [name, ...aliases].map(normalize).filter(Boolean), go, detail });
+const makeItem = (kind, name, aliases, go, detail = "") => ({ kind, name, words: [name, ...aliases].map(normalize).filter(Boolean), go, detail });
 
-/** Opens a view; one of the numbers, where the present one does not let these fields be chosen. @param {Record<string, any>} change @param {string} view */
-function pickIn(change, view) {
+/** Change the selection; open `view` if the current one has no choosers of these fields. @param {Record<string, any>} change @param {string} view */
+function pickInView(change, view) {
   goToTop();
-  const isHere = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
-  select(isHere ? change : { ...change, view });
+  const hasChoosers = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
+  select(hasChoosers ? change : { ...change, view });
 }
 
-/** @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] what it is to show */
+/** Open a view and scroll to a figure. @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] of the selection */
 async function goToFigure(view, figure, change = {}) {
   goToTop();
   select({ view, ...change });
@@ -44,16 +44,16 @@ async function goToFigure(view, figure, change = {}) {
   if (document.getElementById(figure)?.clientWidth) scrollToFigure(figure);
 }
 
-/** Makes a token the explained one, and lists it among the next tokens. @param {number} id */
+/** Make a token the target, and list it among the next tokens. @param {number} id */
 async function goToToken(id) {
-  const target = await call("rank_of_token", [state, id]).catch(() => null);
+  const target = await callServer("rank_of_token", [state, id]).catch(() => null);
   if (target) select({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
 /** @param {string} checkpoint */
 const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseCheckpoint(checkpoint) : changeModel(checkpoint));
 
-/** Opens the glossary at an entry. @param {string} form */
+/** Open the glossary at an entry. @param {string} form */
 function goToTerm(form) {
   const [entry] = findAll(document, "#glossary dt").filter(({ textContent }) => textContent.split(", ").includes(form));
   find(document, "#glossary details").toggleAttribute("open", true);
@@ -62,29 +62,29 @@ function goToTerm(form) {
   entry.scrollIntoView({ block: "center" });
 }
 
-/** A figure, found by its title or by the field's name for it, in brackets there. @param {string} id @param {string} name @param {string} view @param {string} title of the view */
+/** Return the item of a figure, found by its title and by the technical term in its brackets. @param {string} id @param {string} name @param {string} view @param {string} title of the view */
 function figureItem(id, name, view, title) {
-  const made = item(_("figure"), name, [], () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
-  return term ? { ...made, words: [normalize(term), ...made.words] } : made;
+  const figureEntry = makeItem(_("figure"), name, [], () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
+  return term ? { ...figureEntry, words: [normalize(term), ...figureEntry.words] } : figureEntry;
 }
 
 /** @param {Index | null} index */
 function viewItems(index) {
-  const withFigures = new Set(); // a view can have a tab in the story, too
+  const listedViews = new Set(); // a view can have a second tab in the story
   return findAll(document, "#navigation [data-view]").flatMap((tab) => {
     const { aliases = [], figures = [], choices = [] } = index?.views[tab.dataset.view] ?? {}, title = tab.textContent.replace(/^\d+ · /, "");
-    const isListed = withFigures.has(tab.dataset.view);
-    withFigures.add(tab.dataset.view);
+    const isListed = listedViews.has(tab.dataset.view);
+    listedViews.add(tab.dataset.view);
     return [
-      item(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
+      makeItem(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
       ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
       ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
-        options.map(([value, name]) => item(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
+        options.map(([value, name]) => makeItem(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
     ];
   });
 }
 
-// Buttons of the page -> what people call what they do.
+// Selector of a button -> other names of its action.
 const BUTTONS = {
   '#mode [data-mode="story"]': [N_("beginner")],
   '#mode [data-mode="numbers"]': [N_("values")],
@@ -110,10 +110,10 @@ const BUTTONS = {
 };
 
 function actionItems() {
-  const action = (name, aliases, go) => item(_("action"), name, aliases, go);
+  const action = (name, aliases, go) => makeItem(_("action"), name, aliases, go);
   const buttons = Object.entries(BUTTONS).flatMap(([selector, aliases]) => {
-    const pressed = /** @type {HTMLButtonElement} */ (find(document, selector));
-    return pressed && !pressed.disabled ? [action((find(pressed, ".title") ?? pressed).textContent.trim(), aliases.map(lookUpMessage), () => pressed.click())] : [];
+    const pageButton = /** @type {HTMLButtonElement} */ (find(document, selector));
+    return pageButton && !pageButton.disabled ? [action((find(pageButton, ".title") ?? pageButton).textContent.trim(), aliases.map(lookUpMessage), () => pageButton.click())] : [];
   });
   const isDark = document.body.classList.contains("dark"), list = /** @type {HTMLSelectElement} */ (find(document, "#language select"));
   const english = new Intl.DisplayNames("en", { type: "language" });
@@ -125,33 +125,33 @@ function actionItems() {
     ...buttons,
     isDark ? action(_("Light theme"), [_("light"), _("theme")], toggleTheme) : action(_("Dark theme"), [_("dark"), _("theme")], toggleTheme),
     action(_("Print this view"), [_("handout")], () => void printView()),
-    switchOffItem(state.layer, state.head),
+    ablationItem(state.layer, state.head),
     action(_("Keys"), [_("keyboard shortcuts"), _("help")], openKeys),
     ...languages,
   ];
 }
 
-/** Switches a head off, or on again. @param {number} layer @param {number} head */
-function switchOffItem(layer, head) {
+/** Return the item that ablates a head, or restores it. @param {number} layer @param {number} head */
+function ablationItem(layer, head) {
   const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
-  return item(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
+  return makeItem(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
 }
 
-/** Opens what is seen as a sheet to print. */
+/** Open the current view as a sheet to print. */
 async function printView() {
-  const [{ openSlideSheet }, { makeSlide, viewTitle: nameOfView }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
-  const slide = makeSlide(state, currentFigure(), nameOfView());
+  const [{ openSlideSheet }, { makeSlide, viewTitle }] = await Promise.all([import("../teaching/worksheet.js"), import("../teaching/presentation_pages.js")]);
+  const slide = makeSlide(state, currentFigure(), viewTitle());
   if (slide) openSlideSheet([slide]);
 }
 
 function termItems() {
   const [forms, meanings] = JSON.parse(find(document, "#glossary dl").dataset.known), byName = new Map();
   for (const [form, name] of Object.entries(forms)) byName.set(name, [...(byName.get(name) ?? []), form]);
-  return [...byName].map(([name, all]) => item(_("term"), all[0], all.slice(1), () => goToTerm(all[0]), meanings[name]));
+  return [...byName].map(([name, termForms]) => makeItem(_("term"), termForms[0], termForms.slice(1), () => goToTerm(termForms[0]), meanings[name]));
 }
 
 const positionItems = () => findAll(document, "#strip .chip").map((chip, position) => ({
-  ...item(_("position"), chip.textContent, [], () => select({ query: position }), _("position {position}", { position })), isToken: true,
+  ...makeItem(_("position"), chip.textContent, [], () => select({ query: position }), _("position {position}", { position })), isToken: true,
 }));
 
 /** @param {Index | null} index @returns {Item[]} */
@@ -159,30 +159,30 @@ function listItems(index) {
   const checkpoints = (index?.checkpoints ?? []).filter((name) => name !== state.checkpoint).map((name) => {
     const step = /\/step-0*(\d+)$/.exec(name);
     const aliases = [`${_("checkpoint")} ${name}`, ...(step ? [_("step {step}", { step: step[1] })] : [])];
-    return item(_("checkpoint"), name, aliases, () => goToCheckpoint(name));
+    return makeItem(_("checkpoint"), name, aliases, () => goToCheckpoint(name));
   });
   const lessons = (index?.lessons ?? []).map(({ name, title, audience, steps }) =>
-    item(_("lesson"), title, [name], () => goToStep(name, Math.min(lessonPositions()[name]?.step ?? 1, steps)), audience));
+    makeItem(_("lesson"), title, [name], () => goToStep(name, Math.min(lessonPositions()[name]?.step ?? 1, steps)), audience));
   return [...viewItems(index), ...actionItems(), ...checkpoints, ...lessons, ...positionItems(), ...termItems()];
 }
 
-const SWITCH_OFF = /^\s*(?:ablate|switch off|turn off)\b|\boff\s*$/i;
+const ABLATION_PATTERN = /^\s*(?:ablate|switch off|turn off)\b|\boff\s*$/i;
 
-/** What numbers in a query name. @param {string} query @param {Index} index @returns {Item[]} */
+/** Return the items that a query names by numbers. @param {string} query @param {Index} index @returns {Item[]} */
 function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   const words = { layer: [_("layer")], head: [_("head")], neuron: [_("neuron")], position: [_("position")] };
   const chips = findAll(document, "#strip .chip");
   const hook = readHook(query);
-  if (hook && hook.layer < layers) return [item(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => select(hook), query.trim())];
-  const named = query.replace(SWITCH_OFF, ""), isSwitch = named !== query; // "ablate 4.4"
-  return readNumbers(named, words).flatMap(({ kind, layer = state.layer, index }) => {
+  if (hook && hook.layer < layers) return [makeItem(_("layer"), _("Layer {layer}", { layer: hook.layer }), [], () => select(hook), query.trim())];
+  const target = query.replace(ABLATION_PATTERN, ""), isAblation = target !== query; // "ablate 4.4"
+  return readNumbers(target, words).flatMap(({ kind, layer = state.layer, index }) => {
     if (kind === "token") return vocabulary && index < vocabulary.length ? [tokenItem(index, vocabulary[index])] : [];
     if (kind === "position") return index < chips.length ? [positionItems()[index]] : [];
-    if (isSwitch) return kind === "head" && layer < layers && index < heads ? [switchOffItem(layer, index)] : [];
+    if (isAblation) return kind === "head" && layer < layers && index < heads ? [ablationItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
-    if (kind === "layer") return [item(_("layer"), _("Layer {layer}", { layer }), [], () => pickIn({ layer }, "attention"))];
-    if (kind === "head") return [item(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => pickIn({ layer, head: index }, "attention"))];
-    return [item(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => pickIn({ layer, neuron: index }, "feed_forward"))];
+    if (kind === "layer") return [makeItem(_("layer"), _("Layer {layer}", { layer }), [], () => pickInView({ layer }, "attention"))];
+    if (kind === "head") return [makeItem(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => pickInView({ layer, head: index }, "attention"))];
+    return [makeItem(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => pickInView({ layer, neuron: index }, "feed_forward"))];
   });
 }
 
@@ -190,55 +190,55 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
 const tokenItem = (id, text) => ({ kind: _("token"), name: text, words: [], go: () => void goToToken(id), detail: _("token {id}", { id }), isToken: true });
 
 /**
- * The best of all for what is typed, the best first.
+ * Return the best matches of a query, best first.
  * @param {string} typed
  * @param {Item[]} items
- * @param {Found[]} others found otherwise
+ * @param {ScoredItem[]} otherMatches already scored
  */
-function best(typed, items, others) {
-  const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a space in sight is of a token
-  const fit = ({ words, kind }) => Math.max(...words.map((word, i) => {
-    const fits = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : score(word, query); // who types an action's first word wants it
-    return fits && fits - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && fits === EXACT));
+function bestMatches(typed, items, otherMatches) {
+  const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a leading · stands for the space of a token
+  const scoreItem = ({ words, kind }) => Math.max(...words.map((word, i) => {
+    const itemScore = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : matchScore(word, query); // the first word of an action is enough
+    return itemScore && itemScore - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && itemScore === EXACT));
   }));
-  const scored = query ? items.map((one) => ({ item: one, score: fit(one) })) : [];
-  const found = [...others, ...scored].filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
-  return found.filter(({ item: { kind }, score }) => {
+  const scoredItems = query ? items.map((item) => ({ item, score: scoreItem(item) })) : [];
+  const matches = [...otherMatches, ...scoredItems].filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
+  return matches.filter(({ item: { kind }, score }) => {
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    return counts.get(kind) <= MAX_OF_A_KIND || score >= EXACT;
-  }).slice(0, MAX_SHOWN).map(({ item }) => item);
+    return counts.get(kind) <= MAX_RESULTS_PER_KIND || score >= EXACT;
+  }).slice(0, MAX_RESULTS).map(({ item }) => item);
 }
 
-// Python's list is asked for once a model; of a large vocabulary Python finds the tokens.
+// The index is requested once per model. A large vocabulary stays on the server, which searches it.
 
 /** @type {{ model: string, index: Promise<Index> } | null} */
-let asked = null;
-/** A vocabulary in lower case. @type {WeakMap<Index, string[]>} */
-const lowered = new WeakMap();
+let indexRequest = null;
+/** @type {WeakMap<Index, string[]>} */
+const lowerCaseVocabularies = new WeakMap();
 
 function fetchIndex() {
   const model = modelName(state.checkpoint);
-  if (asked?.model !== model) {
-    const index = call("search_index", [state]);
-    asked = { model, index };
-    index.catch(() => { asked = null; });
+  if (indexRequest?.model !== model) {
+    const index = callServer("search_index", [state]);
+    indexRequest = { model, index };
+    index.catch(() => { indexRequest = null; });
   }
-  return asked.index;
+  return indexRequest.index;
 }
 
-/** @param {string} typed @param {Index} index @returns {Found[]} */
+/** @param {string} typed @param {Index} index @returns {ScoredItem[]} */
 function findInVocabulary(typed, index) {
   if (!index.vocabulary) return [];
-  if (!lowered.has(index)) lowered.set(index, index.vocabulary.map((token) => token.toLowerCase()));
-  const text = typed.replaceAll("·", " "), isTyped = ({ id }) => +(index.vocabulary[id] === text); // in its very case
-  const ranked = rankTokens(lowered.get(index), typed, 4 * MAX_TOKENS).sort((a, b) => isTyped(b) - isTyped(a));
+  if (!lowerCaseVocabularies.has(index)) lowerCaseVocabularies.set(index, index.vocabulary.map((token) => token.toLowerCase()));
+  const text = typed.replaceAll("·", " "), isExactCase = ({ id }) => +(index.vocabulary[id] === text);
+  const ranked = rankTokens(lowerCaseVocabularies.get(index), typed, 4 * MAX_TOKENS).sort((a, b) => isExactCase(b) - isExactCase(a));
   return ranked.slice(0, MAX_TOKENS).map(({ id, score }, i) => ({ item: tokenItem(id, index.vocabulary[id]), score: score - i / 100 }));
 }
 
-// The box to type in, and what is found.
+// The search dialog.
 
-/** What Enter does with an item, by its kind; with any other one it chooses it. @returns {Record<string, string>} */
-const effects = () => ({
+/** Return the effect of Enter by kind of item; the others are chosen. @returns {Record<string, string>} */
+const enterEffects = () => ({
   [_("view")]: _("opens this view"), [_("figure")]: _("goes to this figure"), [_("head score")]: _("shows this head score"),
   [_("action")]: _("does this"), [_("checkpoint")]: _("opens this model"), [_("lesson")]: _("opens this lesson"),
   [_("token")]: _("explains this token’s logit"), [_("position")]: _("chooses this token of the prompt"), [_("term")]: _("opens the glossary at this term"),
@@ -247,7 +247,7 @@ const effects = () => ({
 /** @type {ReturnType<typeof makeSearch> | null} */
 let search = null;
 
-/** Opens the search; where it is open, selects what was typed. @param {string} [typed] meanwhile */
+/** Open the search, or select its text if it is open. @param {string} [typed] while the script was loading */
 export function openSearch(typed = "") {
   search ??= makeSearch();
   search.open(typed);
@@ -255,34 +255,34 @@ export function openSearch(typed = "") {
 
 function makeSearch() {
   const input = make("input", { type: "text", role: "combobox", autocomplete: "off", spellcheck: false, maxLength: 80, placeholder: _("view, lesson, term, head 4.4, neuron n3.287, token, action …"), ariaLabel: _("Search or jump"), ariaAutoComplete: "list", ariaExpanded: "true" });
-  const list = make("ul", { id: "search-results", role: "listbox", ariaLabel: _("found") }), told = make("p", { className: "told", role: "status" });
-  const dialog = make("dialog", { id: "search-dialog", className: "palette", ariaLabel: _("Search or jump") }, input, told, list);
+  const list = make("ul", { id: "search-results", role: "listbox", ariaLabel: _("found") }), status = make("p", { className: "told", role: "status" });
+  const dialog = make("dialog", { id: "search-dialog", className: "palette", ariaLabel: _("Search or jump") }, input, status, list);
   /** @type {Item[]} */
-  let items = [], shown = [];
+  let items = [], results = [];
   /** @type {Index | null} */
   let index = null;
-  let active = 0, unwanted = new AbortController();
+  let active = 0, abortController = new AbortController();
   input.setAttribute("aria-controls", list.id);
   document.body.append(dialog);
 
-  /** @param {Found[]} [fromPython] tokens of a vocabulary that is not here */
+  /** @param {ScoredItem[]} [fromPython] tokens of a vocabulary that stays on the server */
   function show(fromPython = []) {
     const typed = input.value, query = normalize(typed);
-    const numbered = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
-    shown = query || typed ? best(typed, items, [...numbered, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_SHOWN);
-    list.replaceChildren(...shown.map(row));
-    setText(told, !query || shown.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
+    const numberedMatches = index ? numberedItems(typed, index).map((item, i) => ({ item, score: 2 * EXACT - i })) : [];
+    results = query || typed ? bestMatches(typed, items, [...numberedMatches, ...(index ? findInVocabulary(typed, index) : []), ...fromPython]) : items.filter(({ kind }) => kind === _("view")).slice(0, MAX_RESULTS);
+    list.replaceChildren(...results.map(row));
+    setText(status, !query || results.length ? "" : _("Nothing here is called “{typed}”. Try L2H3, L3N287, 4.3 or a word.", { typed }));
     activate(0);
   }
 
   /** @param {Item} item @param {number} i */
   function row({ kind, name, detail, isToken }, i) {
     const title = span(isToken ? "name token" : "name", ...(isToken ? tokenNodes(name) : [name]));
-    const effect = effects()[kind] ?? _("chooses this"); // outside of the other `_`, within which no message is extracted
-    const made = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("effect", _("Enter {effect}", { effect })), span("kind", kind));
-    made.addEventListener("pointermove", () => { if (active !== i) activate(i); });
-    made.addEventListener("click", () => choose(i));
-    return made;
+    const effect = enterEffects()[kind] ?? _("chooses this"); // outside of the other `_`, as messages inside its arguments are not extracted
+    const option = make("li", { id: `search-result-${i}`, role: "option" }, title, span("detail", detail ?? ""), span("effect", _("Enter {effect}", { effect })), span("kind", kind));
+    option.addEventListener("pointermove", () => { if (active !== i) activate(i); });
+    option.addEventListener("click", () => choose(i));
+    return option;
   }
 
   /** @param {number} i */
@@ -290,35 +290,35 @@ function makeSearch() {
     active = i;
     for (const [j, option] of [...list.children].entries()) option.ariaSelected = String(j === i);
     list.children[i]?.scrollIntoView({ block: "nearest" });
-    if (shown[i]) input.setAttribute("aria-activedescendant", `search-result-${i}`);
+    if (results[i]) input.setAttribute("aria-activedescendant", `search-result-${i}`);
     else input.removeAttribute("aria-activedescendant");
   }
 
   /** @param {number} i */
   function choose(i) {
-    if (!shown[i]) return;
-    dialog.close(); // before, as what is chosen may take the focus
-    shown[i].go();
+    if (!results[i]) return;
+    dialog.close(); // first, as the result may take the focus
+    results[i].go();
   }
 
   async function findOnServer() {
-    unwanted.abort();
-    unwanted = new AbortController();
+    abortController.abort();
+    abortController = new AbortController();
     if (!index || index.vocabulary || !input.value.trim()) return;
-    const matches = await call("find_tokens", [state, input.value], unwanted.signal).catch(() => []);
-    const found = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text), score: (normalize(text) === normalize(input.value) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
-    if (found.length) show(found);
+    const matches = await callServer("find_tokens", [state, input.value], abortController.signal).catch(() => []);
+    const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text), score: (normalize(text) === normalize(input.value) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
+    if (tokenMatches.length) show(tokenMatches);
   }
 
   input.addEventListener("input", () => { show(); findOnServer(); });
   dialog.addEventListener("keydown", (event) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by && shown.length) activate((active + by + shown.length) % shown.length);
+    const offset = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (offset && results.length) activate((active + offset + results.length) % results.length);
     else if (event.key === "Enter" && !event.isComposing) choose(active);
     else return;
     event.preventDefault();
   });
-  dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); }); // beside it
+  dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); }); // a click on the backdrop
 
   return {
     /** @param {string} typed */
@@ -328,8 +328,8 @@ function makeSearch() {
       input.value = typed;
       show();
       if (!dialog.open) dialog.showModal();
-      fetchIndex().then((now) => {
-        index = now;
+      fetchIndex().then((newIndex) => {
+        index = newIndex;
         items = listItems(index);
         if (dialog.open) { show(); findOnServer(); }
       }, () => {});
@@ -337,7 +337,7 @@ function makeSearch() {
   };
 }
 
-// The keys that the page knows.
+// The list of keyboard shortcuts.
 
 /** @type {[string[], string][]} */
 const KEYS = [
@@ -358,67 +358,66 @@ const KEYS = [
 ];
 
 /** @type {HTMLDialogElement | null} */
-let keys = null;
+let keysDialog = null;
 
-/** Lists the keys. */
+/** Open the list of keyboard shortcuts. */
 export function openKeys() {
-  if (!keys) {
+  if (!keysDialog) {
     const rows = KEYS.flatMap(([names, meaning]) => [make("dt", {}, ...names.map((name) => make("kbd", {}, name))), make("dd", {}, lookUpMessage(meaning))]);
-    keys = make("dialog", { id: "keys", className: "palette", ariaLabel: _("Keys") }, make("h2", {}, _("Keys")), make("dl", {}, ...rows), button(_("Close"), () => keys.close()));
-    keys.addEventListener("click", ({ target }) => { if (target === keys) keys.close(); });
-    document.body.append(keys);
+    keysDialog = make("dialog", { id: "keys", className: "palette", ariaLabel: _("Keys") }, make("h2", {}, _("Keys")), make("dl", {}, ...rows), button(_("Close"), () => keysDialog.close()));
+    keysDialog.addEventListener("click", ({ target }) => { if (target === keysDialog) keysDialog.close(); });
+    document.body.append(keysDialog);
   }
-  if (!keys.open) keys.showModal();
+  if (!keysDialog.open) keysDialog.showModal();
 }
 
-/** @param {HTMLElement} element */
+/** The button that opens the search. @param {HTMLElement} element */
 export function searchButton(element) {
   find(element, ".open").addEventListener("click", () => openSearch());
 }
 
-// How well a text that somebody types fits a name, and which element of the model it names by numbers.
+// Matching a query with names, and parsing the numbers in it.
 
-/** A name in which case, accents, and what stands between words make no difference. @param {string} text */
+/** Normalize case, accents and word separators. @param {string} text */
 export const normalize = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().replace(/[\s·_/-]+/g, " ").trim();
 
 export const EXACT = 100;
-export const WHOLE_TOKEN = 90, PART_OF_TOKEN = 25; // what has a name goes before a token of the same text
+export const WHOLE_TOKEN = 90, PART_OF_TOKEN = 25; // named items rank above a token of the same text
 const BEGINNING_OF_TOKEN = 45;
 const PREFIX = 80, WORDS = 60, PART = 40, FUZZY = 20;
 
 /**
- * How well a query fits a name: the whole, its beginning, beginnings of its words, a part, or its letters in their
- * order; 0 where it does not. Of names that fit alike the shortest is best. Both are normalized.
+ * Return how well a query matches a name: the whole, its prefix, prefixes of its words, a part, or its letters in their
+ * order; 0 for no match. Among equal matches shorter names score higher. Both are normalized.
  * @param {string} name
  * @param {string} query
  */
-export function score(name, query) {
+export function matchScore(name, query) {
   if (name === query) return EXACT;
-  const rest = Math.min(9, (name.length - query.length) / 10);
-  if (name.startsWith(query)) return PREFIX - rest;
+  const lengthPenalty = Math.min(9, (name.length - query.length) / 10);
+  if (name.startsWith(query)) return PREFIX - lengthPenalty;
   const padded = ` ${name}`;
-  if (query.split(" ").every((word) => padded.includes(` ${word}`))) return WORDS - rest;
-  if (query.length > 1 && name.includes(query)) return PART - rest;
-  return query.length > 3 && isAbbreviated(name, query) ? FUZZY - rest : 0;
+  if (query.split(" ").every((word) => padded.includes(` ${word}`))) return WORDS - lengthPenalty;
+  if (query.length > 1 && name.includes(query)) return PART - lengthPenalty;
+  return query.length > 3 && isAbbreviated(name, query) ? FUZZY - lengthPenalty : 0;
 }
 
-/** Whether a query's letters are in a name in their order, from the beginning of a word on, with few others between. */
+/** Return whether a query's letters are in a name in order, from the beginning of a word on, with few others between. */
 function isAbbreviated(name, query) {
   const letters = query.replaceAll(" ", "");
   for (let start = 0; start >= 0; start = name.indexOf(" ", start + 1)) {
-    let at = name.startsWith(" ", start) ? start + 1 : start;
-    const first = at;
-    if (name[at] !== letters[0]) continue;
+    let i = name.startsWith(" ", start) ? start + 1 : start;
+    const first = i;
+    if (name[i] !== letters[0]) continue;
     let count = 0;
-    for (; at < name.length && count < letters.length; at++) if (name[at] === letters[count]) count++;
-    if (count === letters.length && at - first <= 2 * letters.length) return true;
+    for (; i < name.length && count < letters.length; i++) if (name[i] === letters[count]) count++;
+    if (count === letters.length && i - first <= 2 * letters.length) return true;
   }
   return false;
 }
 
 /**
- * The places of a vocabulary's best tokens for a text, with their scores. A space or · before it makes a difference
- * only among equals.
+ * Return the ids and scores of the tokens that match a text best. A space or · before it only breaks ties.
  * @param {string[]} vocabulary in lower case
  * @param {string} typed
  * @param {number} count
@@ -427,58 +426,58 @@ function isAbbreviated(name, query) {
 export function rankTokens(vocabulary, typed, count) {
   const text = typed.replaceAll("·", " ").replaceAll("↵", "\n").toLowerCase(), word = text.trim() || text;
   if (!text) return [];
-  const found = [];
+  const tokens = [];
   for (let id = 0; id < vocabulary.length; id++) {
-    const token = vocabulary[id], at = token.indexOf(word);
-    if (at < 0) continue;
-    const rest = Math.min(9, (token.length - word.length) / 10);
-    const isWhole = token.trim() === word || token === word, begins = at === 0 || (at === 1 && token[0] === " ");
+    const token = vocabulary[id], index = token.indexOf(word);
+    if (index < 0) continue;
+    const lengthPenalty = Math.min(9, (token.length - word.length) / 10);
+    const isWhole = token.trim() === word || token === word, isPrefix = index === 0 || (index === 1 && token[0] === " ");
     if (!isWhole && word.length < 2) continue;
-    found.push({ id, score: token === text ? WHOLE_TOKEN + 1 : isWhole ? WHOLE_TOKEN : (begins ? BEGINNING_OF_TOKEN : PART_OF_TOKEN) - rest });
+    tokens.push({ id, score: token === text ? WHOLE_TOKEN + 1 : isWhole ? WHOLE_TOKEN : (isPrefix ? BEGINNING_OF_TOKEN : PART_OF_TOKEN) - lengthPenalty });
   }
-  return found.sort((a, b) => b.score - a.score || a.id - b.id).slice(0, count);
+  return tokens.sort((a, b) => b.score - a.score || a.id - b.id).slice(0, count);
 }
 
-// Numbers that name a layer, a head, a neuron or a position.
+// Parsing names of layers, heads, neurons, positions and tokens.
 
-/** @typedef {{ kind: "layer" | "head" | "neuron" | "position" | "token", layer?: number, index?: number }} Place */
+/** @typedef {{ kind: "layer" | "head" | "neuron" | "position" | "token", layer?: number, index?: number }} ModelPart */
 
 /**
- * What a query names by numbers: "4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a neuron, "L4" a
- * layer; a number alone may be a layer, a position or a token's id. Without its layer a head or neuron is of the
- * chosen one.
+ * Return the parts of the model that a query names: "4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
+ * neuron, "L4" a layer; a number alone may be a layer, a position or a token's id. A head or neuron without a layer is
+ * one of the selected layer.
  * @param {string} query
- * @param {Record<"layer" | "head" | "neuron" | "position", string[]>} [words] more words for each
- * @returns {Place[]}
+ * @param {Record<"layer" | "head" | "neuron" | "position", string[]>} [words] translated words for each
+ * @returns {ModelPart[]}
  */
 export function readNumbers(query, words = { layer: [], head: [], neuron: [], position: [] }) {
-  const any = (/** @type {"layer" | "head" | "neuron" | "position"} */ kind, ...english) => `(?:${[...english, ...words[kind]].map(escapeRegExp).join("|")})`;
-  const layer = any("layer", "layer", "block", "l"), head = any("head", "head", "h", "attention");
-  const neuron = any("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = any("position", "position", "pos", "#");
+  const alternatives = (/** @type {"layer" | "head" | "neuron" | "position"} */ kind, ...english) => `(?:${[...english, ...words[kind]].map(escapeRegExp).join("|")})`;
+  const layer = alternatives("layer", "layer", "block", "l"), head = alternatives("head", "head", "h", "attention");
+  const neuron = alternatives("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = alternatives("position", "position", "pos", "#");
   const match = (pattern) => new RegExp(`^${pattern}$`, "iu").exec(query.trim().replace(/\s+/g, " "))?.slice(1).map(Number);
   const number = "(\\d{1,6})", gap = "(?:\\s?[.,:/]\\s?| )";
-  const two = (kind) => `(?:${kind} ?)?${number}${gap}${number}`;
-  const both = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
-  /** @type {Place[]} */
-  const places = [];
-  const inLayer = (kind) => match(`${kind} ?${number}(?: (?:of|in) | ?,? ?)${layer} ?${number}`)?.reverse(); // "head 4 of layer 3", "head 4 layer 3"
-  const neurons = match(`${neuron} ?${number}${gap}${number}`) ?? match(both(neuron)) ?? inLayer(neuron);
+  const pair = (kind) => `(?:${kind} ?)?${number}${gap}${number}`;
+  const layerAndIndex = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
+  /** @type {ModelPart[]} */
+  const parts = [];
+  const indexInLayer = (kind) => match(`${kind} ?${number}(?: (?:of|in) | ?,? ?)${layer} ?${number}`)?.reverse(); // "head 4 of layer 3", "head 4 layer 3"
+  const neurons = match(`${neuron} ?${number}${gap}${number}`) ?? match(layerAndIndex(neuron)) ?? indexInLayer(neuron);
   if (neurons) return [{ kind: "neuron", layer: neurons[0], index: neurons[1] }];
-  const heads = match(two(head)) ?? match(both(head)) ?? inLayer(head);
+  const heads = match(pair(head)) ?? match(layerAndIndex(head)) ?? indexInLayer(head);
   if (heads) return [{ kind: "head", layer: heads[0], index: heads[1] }];
   for (const [kind, words] of /** @type {["layer" | "head" | "neuron" | "position", string][]} */ ([["layer", layer], ["head", head], ["neuron", neuron], ["position", position]])) {
-    const one = match(`${words} ?${number}`);
-    if (one) places.push(kind === "layer" ? { kind, layer: one[0] } : { kind, index: one[0] });
+    const numbers = match(`${words} ?${number}`);
+    if (numbers) parts.push(kind === "layer" ? { kind, layer: numbers[0] } : { kind, index: numbers[0] });
   }
-  const alone = match(number);
-  if (alone) places.push({ kind: "layer", layer: alone[0] }, { kind: "position", index: alone[0] }, { kind: "token", index: alone[0] });
-  return places;
+  const single = match(number);
+  if (single) parts.push({ kind: "layer", layer: single[0] }, { kind: "position", index: single[0] }, { kind: "token", index: single[0] });
+  return parts;
 }
 
-// TransformerLens' names of what a block computes -> the view that shows it.
+// Beginning of a TransformerLens hook name -> the view that shows its value.
 const HOOK_VIEWS = [["attn.hook_rot", "positions"], ["attn.", "attention"], ["mlp.", "feed_forward"], ["hook_mlp_", "feed_forward"], ["hook_", "residual"], ["ln", "residual"]];
 
-/** What a name such as "blocks.4.attn.hook_pattern" is about; null for any other text. @param {string} query */
+/** Parse a hook name such as "blocks.4.attn.hook_pattern" as layer and view; null for any other text. @param {string} query */
 export function readHook(query) {
   const [, layer, rest] = /^blocks\.(\d{1,6})\.((?:(?:attn|mlp|ln\d)\.)?hook_\w+)$/.exec(query.trim()) ?? [];
   return rest ? { layer: +layer, view: HOOK_VIEWS.find(([begin]) => rest.startsWith(begin))[1] } : null;

@@ -1,26 +1,26 @@
 // @ts-check
-// The next token: its distribution stage by stage with the random number, presets of the settings, and why it is this
-// one.
+// The next token: its distribution after each stage of sampling, the random number, presets of the settings, and an
+// explanation of the prediction.
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
-import { call } from "../../static/server_connection.js";
+import { callServer } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenFor, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
 
-// The line of all probability, a stretch a token, with a mark at the random number.
+// The probability line: a segment for each token, with a mark at the random number.
 
-const LETTER = 7, AROUND = 6; // pixels that a label takes
+const LETTER_WIDTH = 7, LABEL_PADDING = 6; // pixels
 
 /**
- * Gives the function to call with what there is to draw.
+ * Return a function that draws the line.
  * @param {HTMLElement} line
  * @returns {(value: any) => void}
  */
 function probabilityLine(line) {
-  const stretches = find(line, ".stretches"), luck = find(line, ".luck");
+  const stretches = find(line, ".stretches"), randomMark = find(line, ".luck");
   let value = null, width = 0;
 
   function draw() {
@@ -32,9 +32,9 @@ function probabilityLine(line) {
       stretch.style.width = `${100 * (end - start)}%`;
       stretch.dataset.note = note;
       stretch.classList.toggle("drawn", id === value.drawn);
-      stretch.replaceChildren(...(room > token.length * LETTER + AROUND ? tokenNodes(token) : []));
+      stretch.replaceChildren(...(room > token.length * LETTER_WIDTH + LABEL_PADDING ? tokenNodes(token) : []));
     });
-    luck.style.left = `${100 * value.u}%`;
+    randomMark.style.left = `${100 * value.u}%`;
   }
 
   new ResizeObserver(([{ contentRect }]) => {
@@ -47,176 +47,176 @@ function probabilityLine(line) {
   };
 }
 
-// A row of the table: a token and its numbers, stage by stage.
+// Rows of the table: a token and its numbers after each stage.
 
-const DECADES = 6; // of the logarithmic bars
+const DECADES = 6; // range of the logarithmic bars
 
-/** A cell that the keyboard can come to. @param {"td" | "th"} kind @param {string} className */
-const cell = (kind, className) => make(kind, { className, tabIndex: -1 });
+/** Make a cell that can take the focus. @param {"td" | "th"} kind @param {string} className */
+const focusableCell = (kind, className) => make(kind, { className, tabIndex: -1 });
 
-/** A row without a token yet. @param {{ name: string }[]} columns */
-function newRow(columns) {
-  const take = make("button", {
+/** Make a row without a token. @param {{ name: string }[]} columns */
+function emptyRow(columns) {
+  const takeButton = make("button", {
     type: "button",
     tabIndex: -1, // Enter on the row does the same
     className: "take",
   }, _("take"));
-  const token = cell("th", "token");
+  const token = focusableCell("th", "token");
   token.scope = "row";
-  token.append(make("div", { className: "name" }, ...["rank", "text", "tag"].map((part) => span(part))), take);
-  const row = make("tr", {}, token, ...columns.map(({ name }) => cell("td", name)));
+  token.append(make("div", { className: "name" }, ...["rank", "text", "tag"].map((part) => span(part))), takeButton);
+  const row = make("tr", {}, token, ...columns.map(({ name }) => focusableCell("td", name)));
   const bars = make("div", { className: "bars" }, make("b"), make("i"));
   find(row, ".probability").append(bars, span("number"));
   return row;
 }
 
 /**
- * Has a row show a token.
+ * Show a token in a row.
  * @param {HTMLTableRowElement} element
  * @param {any} row of `Distribution.pack`
- * @param {{ actual: number | null, drawn: number }} tokens which token the text has, and which the random number draws
- * @param {boolean} isApart whether ranks are left out before it
- * @param {boolean} isLog whether bars are by powers of ten
- * @param {boolean} isOwn whether a token of it can be taken: not of the second run, nor of a difference
- * @param {number} scale how many times as long bars are drawn
+ * @param {{ actual: number | null, drawn: number }} tokens the token in the text, and the one that the random number selects
+ * @param {boolean} hasGapBefore whether ranks are omitted before it
+ * @param {boolean} isLog whether bars are logarithmic
+ * @param {boolean} canTake whether tokens can be taken: not those of the second run or of a difference
+ * @param {number} scale factor of the bars' length
  */
-function fillRow(element, row, tokens, isApart, isLog, isOwn, scale) {
-  const [token, ...cells] = element.cells, [name, take] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
-  const isActual = row.id === tokens.actual, isDrawn = isOwn && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
+function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
+  const [token, ...numberCells] = element.cells, [name, takeButton] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
+  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
-  element.classList.toggle("apart", isApart);
+  element.classList.toggle("apart", hasGapBefore);
   element.classList.toggle("cut", row.cut);
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
-  setText(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
+  setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
   setText(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("will be drawn") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
-  setText(take, tag.textContent || _("take")); // one label, whether the pointer is there or not
+  setText(takeButton, tag.textContent || _("take")); // no change of label on hover
   token.title = [
     isActual ? _("the token that the text has here") : "",
     isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",
   ].filter(Boolean).join("; ");
-  take.title = token.title || _("Take this token instead; the text then continues from it.");
-  take.hidden = isActual || !isOwn;
+  takeButton.title = token.title || _("Take this token instead; the text then continues from it.");
+  takeButton.hidden = isActual || !canTake;
   element.classList.toggle("less", row.probability < 0);
-  take.ariaLabel = _("take {about}", row);
-  token.dataset.note = take.hidden ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
-  row.cells.forEach((words, i) => {
-    setText(cells[i].querySelector(".number") || cells[i], words);
-    cells[i].dataset.note = row.notes[i];
+  takeButton.ariaLabel = _("take {about}", row);
+  token.dataset.note = takeButton.hidden ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
+  row.cells.forEach((text, i) => {
+    setText(numberCells[i].querySelector(".number") || numberCells[i], text);
+    numberCells[i].dataset.note = row.notes[i];
   });
   /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
-  const [bar, alone] = /** @type {any} */ (find(element, ".bars").children);
-  bar.style.width = `${100 * scale * length(row.probability, isLog)}%`;
-  alone.style.left = `${100 * scale * length(row.plain, isLog)}%`;
+  const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
+  bar.style.width = `${100 * scale * barLength(row.probability, isLog)}%`;
+  unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
 
-/** The part of a whole bar that stands for a probability. */
-const length = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
+/** Return the length of a probability's bar, from 0 to 1. */
+const barLength = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
 
-const SCALES = [1, 2, 5, 10, 20, 50, 100], MIN_LONGEST = 0.4; // the longest bar's part of the column
+const SCALES = [1, 2, 5, 10, 20, 50, 100], MIN_LONGEST_SHARE = 0.4; // of the column, for the longest bar
 
-/** How many times as long the bars of a table are, so that the longest is seen. @param {{ probability: number, plain: number }[]} rows */
+/** Return the factor by which bars are lengthened so that the longest is visible. @param {{ probability: number, plain: number }[]} rows */
 function barScale(rows) {
   const longest = Math.max(...rows.map(({ probability, plain }) => Math.max(Math.abs(probability), plain)));
-  return longest ? SCALES.find((scale) => scale * longest >= MIN_LONGEST) ?? SCALES.at(-1) : 1;
+  return longest ? SCALES.find((scale) => scale * longest >= MIN_LONGEST_SHARE) ?? SCALES.at(-1) : 1;
 }
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
-const OF_RUN = { a: " · A", b: " · B", difference: " · A − B" }; // of two runs, which the table is about
+const RUN_SUFFIXES = { a: " · A", b: " · B", difference: " · A − B" }; // title suffix while two runs are compared
 
-/** @param {HTMLElement} element */
+/** The table of the next token's distribution. @param {HTMLElement} element */
 export function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
-  const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), falls = find(box, ".falls");
+  const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), explanationLine = find(box, ".falls");
   const drawLine = probabilityLine(find(box, ".line"));
-  const more = find(document, "#next-token-more"), isNewChange = settingChanges(element);
-  more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay in sight
-  let value = null, built = "", place = "", before = null; // what was drawn before the last change of the settings
+  const more = find(document, "#next-token-more"), isNewChange = trackSettingChanges(element);
+  more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay visible
+  let shownContent = null, builtColumns = "", drawnPlace = "", rowBeforeChange = null; // row of the selected token before the last change of the settings
 
-  let told = null; // what Python said last
+  let serverContent = null;
   function show(content) {
-    told = content;
-    // Of settings that somebody has moved on from since, it is not shown.
-    draw(SETTINGS.some((name) => content.settings[name] !== state[name]) ? tunedTable(content) ?? content : content);
+    serverContent = content;
+    // A response to outdated settings is replaced by a preview of the current ones.
+    draw(SETTINGS.some((name) => content.settings[name] !== state[name]) ? previewTable(content) ?? content : content);
   }
 
   function draw(content) {
-    const now = savedPlace(content);
-    if (now !== place) before = null;
-    [value, place] = [content, now];
+    const newPlace = placeKey(content);
+    if (newPlace !== drawnPlace) rowBeforeChange = null;
+    [shownContent, drawnPlace] = [content, newPlace];
     const names = content.columns.map((column) => column.name).join();
-    if (names !== built) build(content.columns);
-    built = names;
-    fill();
-    drawLine(value);
-    falls.replaceChildren(value.words);
-    if (before && before.id !== value.drawn) {
-      const token = span("was", ...tokenNodes(before.token));
-      falls.append(" ", ...messagePieces(_("Before the change it was {token}."), { token }));
+    if (names !== builtColumns) buildHeader(content.columns);
+    builtColumns = names;
+    fillTable();
+    drawLine(shownContent);
+    explanationLine.replaceChildren(shownContent.words);
+    if (rowBeforeChange && rowBeforeChange.id !== shownContent.drawn) {
+      const token = span("was", ...tokenNodes(rowBeforeChange.token));
+      explanationLine.append(" ", ...splitMessage(_("Before the change it was {token}."), { token }));
     }
     countDraw(box);
   }
 
-  // Rows and cells stay while the stages do, and with them the keyboard's focus.
-  function build(columns) {
+  // Rows and cells are rebuilt only if the columns change, so that the focus stays.
+  function buildHeader(columns) {
     for (const [mark, column] of [["two-runs", "other"], ["by-stage", "cumulative"], ["changed", "before"]])
       find(box, ".table").classList.toggle(mark, columns.some(({ name }) => name === column));
-    head.replaceChildren(make("tr", {}, cell("th", "token"), ...columns.map(({ name }) => cell("th", name))));
+    head.replaceChildren(make("tr", {}, focusableCell("th", "token"), ...columns.map(({ name }) => focusableCell("th", name))));
     body.replaceChildren();
   }
 
-  function fill() {
+  function fillTable() {
     const [first, ...titles] = head.rows[0].cells;
     setText(first, _("token"));
-    setText(find(document, "#answer .of-run"), OF_RUN[value.run] ?? "");
-    find(box, ".table").dataset.run = value.run;
-    first.dataset.note = value.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
-    value.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
-    while (body.rows.length > value.rows.length) body.lastChild.remove();
-    while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
-    const scale = log.checked ? 1 : barScale(value.rows);
-    const told = find(document, "#answer .scale");
-    setText(told, scale > 1 ? `× ${scale}` : "");
-    told.title = _("Bars are drawn {scale} times as long.", { scale });
-    value.rows.forEach((row, i) => {
-      const isApart = row.rank > (value.rows[i - 1]?.rank ?? 0) + 1;
-      fillRow(body.rows[i], row, value, isApart, log.checked, !value.run || value.run === "a", scale);
+    setText(find(document, "#answer .of-run"), RUN_SUFFIXES[shownContent.run] ?? "");
+    find(box, ".table").dataset.run = shownContent.run;
+    first.dataset.note = shownContent.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
+    shownContent.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
+    while (body.rows.length > shownContent.rows.length) body.lastChild.remove();
+    while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
+    const scale = log.checked ? 1 : barScale(shownContent.rows);
+    const scaleNote = find(document, "#answer .scale");
+    setText(scaleNote, scale > 1 ? `× ${scale}` : "");
+    scaleNote.title = _("Bars are drawn {scale} times as long.", { scale });
+    shownContent.rows.forEach((row, i) => {
+      const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
+      updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);
     });
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
-    search.classList.toggle("none", Boolean(value.find) && !value.found);
-    tell(pointed ?? document.activeElement);
+    search.classList.toggle("none", Boolean(shownContent.find) && !shownContent.found);
+    showNote(hoveredNode ?? document.activeElement);
   }
 
   const cells = () => /** @type {HTMLTableCellElement[]} */ (findAll(table, "td, th"));
 
-  let pointed = null; // what the pointer rests on, unless the keyboard has moved on since
+  let hoveredNode = null; // element under the pointer, unless the focus moved since
 
-  // How the number in the cell, or the stretch, comes about.
-  function tell(target) {
-    const told = target?.closest?.("[data-note]");
+  // Show how the number in a cell or segment is computed.
+  function showNote(target) {
+    const noteElement = target?.closest?.("[data-note]");
     const hint = _("Point at a number, or move to it with the arrow keys, to see how it comes about.");
-    setText(note, told && (box.contains(told) || more.contains(told)) ? told.dataset.note : hint);
+    setText(note, noteElement && (box.contains(noteElement) || more.contains(noteElement)) ? noteElement.dataset.note : hint);
   }
 
   for (const part of [box, more]) {
-    part.addEventListener("mouseover", ({ target }) => tell(pointed = target));
-    part.addEventListener("mouseleave", () => { pointed = null; tell(document.activeElement); });
+    part.addEventListener("mouseover", ({ target }) => showNote(hoveredNode = target));
+    part.addEventListener("mouseleave", () => { hoveredNode = null; showNote(document.activeElement); });
   }
   box.addEventListener("focusin", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
-    pointed = null;
-    tell(target);
+    hoveredNode = null;
+    showNote(target);
     if (target.matches("td, th")) setTabStop(cells(), target);
   });
 
-  const cellOf = (event) => event.target.closest("td, th");
+  const cellOfEvent = (event) => event.target.closest("td, th");
   addRovingFocus(table, {
     at(event) {
-      const at = cellOf(event);
-      return at && { row: at.parentElement.rowIndex, column: at.cellIndex };
+      const focusedCell = cellOfEvent(event);
+      return focusedCell && { row: focusedCell.parentElement.rowIndex, column: focusedCell.cellIndex };
     },
     size: () => ({ rows: table.rows.length, columns: head.rows[0].cells.length }),
     go: ({ row, column }) => table.rows[row].cells[column].focus(),
@@ -224,60 +224,60 @@ export function distribution(element) {
   table.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
-    take(cellOf(event).parentElement);
+    takeToken(cellOfEvent(event).parentElement);
   });
   table.addEventListener("click", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (target.matches(".take")) take(target.closest("tr"));
+    if (target.matches(".take")) takeToken(target.closest("tr"));
   });
 
-  // Another token than the text has after the selected one.
-  function take(row) {
+  // Replace the token after the selected one.
+  function takeToken(row) {
     const button = find(row, ".take");
     if (button && !button.hidden) makeMove({ kind: "take", token: +row.dataset.token });
   }
 
   search.addEventListener("input", () => changeSettings({ find: search.value }));
-  log.addEventListener("change", fill);
-  const follow = () => { if (search.value !== (state.find || "")) search.value = state.find || ""; };
-  follow();
+  log.addEventListener("change", fillTable);
+  const updateSearch = () => { if (search.value !== (state.find || "")) search.value = state.find || ""; };
+  updateSearch();
   onState(element, () => {
-    follow();
-    if (isNewChange()) before = value?.rows.find(({ id }) => id === value.drawn) ?? null;
+    updateSearch();
+    if (isNewChange()) rowBeforeChange = shownContent?.rows.find(({ id }) => id === shownContent.drawn) ?? null;
   });
   onContent(element, show);
   watchSliders();
   setLocalPreview((change) => {
-    const tuned = told && Object.keys(change).every((name) => SLIDER_SETTINGS.includes(name)) && tunedTable(told);
-    if (tuned) draw(tuned);
-    return Boolean(tuned);
+    const preview = serverContent && Object.keys(change).every((name) => SLIDER_SETTINGS.includes(name)) && previewTable(serverContent);
+    if (preview) draw(preview);
+    return Boolean(preview);
   });
   markSidewaysScroll(find(box, ".table"), table);
 }
 
-// Where in which text the random number is drawn: there, settings alone can make it fall on another token.
-function savedPlace({ u }) {
+// Return a key of all that determines the next token except the sampling settings.
+function placeKey({ u }) {
   const { checkpoint, prompt, generated, edits, query } = state;
   return [checkpoint, prompt, generated, edits, query, u].join(" ");
 }
 
-// Gives the function that says whether the settings have changed since it was last asked; a slider's drag is one change.
-function settingChanges(element) {
+// Return a function that returns whether the settings changed since its last call; a slider's drag counts once.
+function trackSettingChanges(element) {
   const settings = () => SETTINGS.map((name) => state[name]).join();
-  let last = settings(), isPressed = false, isCounted = false;
-  const press = (isDown) => () => { isPressed = isDown; isCounted = false; };
-  listenFor(element, document, "pointerdown", press(true));
-  for (const end of ["pointerup", "pointercancel"]) listenFor(element, document, end, press(false));
+  let lastSettings = settings(), isPressed = false, isCounted = false;
+  const pressHandler = (isDown) => () => { isPressed = isDown; isCounted = false; };
+  listenWhileConnected(element, document, "pointerdown", pressHandler(true));
+  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, pressHandler(false));
   return () => {
-    const isOther = settings() !== last, isNew = isOther && !isCounted;
-    last = settings();
-    isCounted ||= isOther && isPressed;
+    const hasChanged = settings() !== lastSettings, isNew = hasChanged && !isCounted;
+    lastSettings = settings();
+    isCounted ||= hasChanged && isPressed;
     return isNew;
   };
 }
 
-// A setting, with its value.
-const WORDS = {
+// Setting -> its label with the value.
+const SETTING_LABELS = {
   temperature: (value) => _("temperature {value}", { value }),
   top_k: (value) => _("top k {value}", { value }),
   top_p: (value) => _("top p {value}", { value }),
@@ -285,11 +285,11 @@ const WORDS = {
   repetition_penalty: (value) => _("repetition penalty {value}", { value }),
 };
 
-/** @param {HTMLElement} element */
+/** Buttons that set several sampling settings at once. @param {HTMLElement} element */
 export function presets(element) {
   const buttons = [...element.querySelectorAll("button")].map((button) => ({ button, settings: JSON.parse(button.dataset.settings) }));
 
-  function follow() {
+  function update() {
     for (const { button, settings } of buttons) {
       const isActive = Object.entries(settings).every(([name, value]) => Math.abs(state[name] - value) < 1e-9);
       button.ariaPressed = String(isActive);
@@ -297,171 +297,171 @@ export function presets(element) {
   }
 
   for (const { button, settings } of buttons) {
-    button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
+    button.title = Object.entries(settings).map(([name, value]) => SETTING_LABELS[name](value)).join(", ");
     button.addEventListener("click", () => {
       changeSettings(settings);
       syncControls();
     });
   }
-  follow();
-  onState(element, follow);
+  update();
+  onState(element, update);
 }
 
-const MAX_CLAUSES = 3; // at first
+const MAX_FIRST_CLAUSES = 3; // before “more” is pressed
 
-/** @param {HTMLElement} element */
+/** A button that unfolds the reasons for the prediction. @param {HTMLElement} element */
 export function explanation(element) {
-  const asked = find(element, ".asked"), told = find(element, ".clauses"), { field } = asked.dataset;
+  const toggle = find(element, ".asked"), clauseBox = find(element, ".clauses"), { field } = toggle.dataset;
   const isOpen = () => state[field] === "open";
-  let isAwaited = false; // what was asked for is to be seen
+  let scrollWhenShown = false; // the clauses were requested by a click
 
-  let clauses = [], pressed = null, isWhole = false; // after which clause a head was switched off, and whether all are shown
+  let clauses = [], ablatedClause = null, showsAll = false; // index of the clause whose head was switched off; whether all clauses are shown
 
-  function write() {
-    const heads = interventions().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = told.contains(document.activeElement);
-    const off = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), last = Math.min(pressed ?? 0, clauses.length - 1);
+  function draw() {
+    const heads = interventions().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = clauseBox.contains(document.activeElement);
+    const ablationNotes = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), noteIndex = Math.min(ablatedClause ?? 0, clauses.length - 1);
     const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
-      const offer = ablation && !heads.length ? [button(_("Switch this head off"), () => { pressed = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...offer, ...(i === last ? off : [])];
+      const ablateButton = ablation && !heads.length ? [button(_("Switch this head off"), () => { ablatedClause = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
+      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : [])];
     });
-    const rest = pieces.slice(isWhole ? pieces.length : MAX_CLAUSES);
-    const more = rest.length ? [button(_("more"), () => { isWhole = true; write(); }, { className: "plain" })] : [];
-    told.replaceChildren(...pieces.slice(0, pieces.length - rest.length).flat(), ...more);
-    written = heads.map(({ edit }) => edit).join();
-    if (hadFocus && !told.contains(document.activeElement)) told.querySelector("button")?.focus({ preventScroll: true });
+    const rest = pieces.slice(showsAll ? pieces.length : MAX_FIRST_CLAUSES);
+    const more = rest.length ? [button(_("more"), () => { showsAll = true; draw(); }, { className: "plain" })] : [];
+    clauseBox.replaceChildren(...pieces.slice(0, pieces.length - rest.length).flat(), ...more);
+    drawnHeads = heads.map(({ edit }) => edit).join();
+    if (hadFocus && !clauseBox.contains(document.activeElement)) clauseBox.querySelector("button")?.focus({ preventScroll: true });
   }
 
-  let written = "";
+  let drawnHeads = "";
   function show(content) {
     clauses = content;
-    write();
-    countDraw(told);
-    if (isAwaited && clauses.length) requestAnimationFrame(() => told.scrollIntoView({ block: "nearest" }));
-    isAwaited &&= !clauses.length;
+    draw();
+    countDraw(clauseBox);
+    if (scrollWhenShown && clauses.length) requestAnimationFrame(() => clauseBox.scrollIntoView({ block: "nearest" }));
+    scrollWhenShown &&= !clauses.length;
   }
 
-  function open() {
-    asked.ariaExpanded = String(isOpen());
-    told.hidden = !isOpen();
-    if (clauses.length && written !== interventions().filter(ablatedHead).join()) write(); // at once, where it was pressed
+  function updateOpen() {
+    toggle.ariaExpanded = String(isOpen());
+    clauseBox.hidden = !isOpen();
+    if (clauses.length && drawnHeads !== interventions().filter(ablatedHead).join()) draw(); // at once, before the response
   }
 
-  asked.addEventListener("click", () => { isAwaited = !isOpen(); select({ [field]: isAwaited ? "open" : "closed" }); });
-  onState(element, open);
+  toggle.addEventListener("click", () => { scrollWhenShown = !isOpen(); select({ [field]: scrollWhenShown ? "open" : "closed" }); });
+  onState(element, updateOpen);
   onContent(element, show);
-  open();
+  updateOpen();
 }
 
-// What temperature, top-k, top-p and min-p make of the next token's scores, as model/generation/sampling.py does: the table
-// follows a slider without asking Python.
+// Temperature, top-k, top-p and min-p as in model/generation/sampling.py, so that the table follows a slider without a
+// request.
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number }} Settings */
 
-/** The settings that need nothing but the scores. */
+/** Settings whose effect needs only the scores. */
 const SLIDER_SETTINGS = ["temperature", "top_k", "top_p", "min_p"];
 const SLIDERS = SLIDER_SETTINGS.map((name) => `#${name}`).join();
 
 /**
- * The distribution that the settings make. As every limit keeps the likeliest, each keeps the first so many.
+ * Return the distribution by the settings. Every limit keeps the most probable tokens, so a count describes it.
  * @param {ArrayLike<number>} scores of all tokens, the largest first
  * @param {Settings} settings with a temperature above 0
- * @returns {{ probabilities: Float64Array, kept: { top_k: number, top_p: number, min_p: number } }} of the tokens that can be
- *   drawn; and how many are left after each limit
+ * @returns {{ probabilities: Float64Array, counts: { top_k: number, top_p: number, min_p: number } }} of the remaining tokens;
+ *   and the number left after each limit
  */
 export function sampledDistribution(scores, { temperature, top_k, top_p, min_p }) {
-  const kept = { top_k: Math.min(top_k || scores.length, scores.length), top_p: 0, min_p: 0 };
-  const weights = Float64Array.from({ length: kept.top_k }, (_none, i) => Math.exp((scores[i] - scores[0]) / temperature));
-  kept.top_p = top_p < 1 ? reaching(weights, top_p * sum(weights)) : kept.top_k;
-  kept.min_p = kept.top_p;
-  while (min_p && weights[kept.min_p - 1] < min_p) kept.min_p--;
-  const left = weights.subarray(0, kept.min_p), total = sum(left);
-  return { probabilities: left.map((weight) => weight / total), kept };
+  const counts = { top_k: Math.min(top_k || scores.length, scores.length), top_p: 0, min_p: 0 };
+  const weights = Float64Array.from({ length: counts.top_k }, (_none, i) => Math.exp((scores[i] - scores[0]) / temperature));
+  counts.top_p = top_p < 1 ? countReaching(weights, top_p * sum(weights)) : counts.top_k;
+  counts.min_p = counts.top_p;
+  while (min_p && weights[counts.min_p - 1] < min_p) counts.min_p--;
+  const remaining = weights.subarray(0, counts.min_p), total = sum(remaining);
+  return { probabilities: remaining.map((weight) => weight / total), counts };
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-/** How many of the first values reach a sum; at least one. */
-function reaching(values, total) {
-  let reached = 0, count = 0;
-  while (count < values.length && (count === 0 || reached < total)) reached += values[count++];
+/** Return how many of the first values reach a sum; at least one. */
+function countReaching(values, total) {
+  let partialSum = 0, count = 0;
+  while (count < values.length && (count === 0 || partialSum < total)) partialSum += values[count++];
   return count;
 }
 
 const MINUS = "−";
 
-/** Three significant digits, as Python's `format_number`. @param {number} value */
+/** Format a number with three significant digits, like Python's `format_number`. @param {number} value */
 export function formatNumber(value) {
   if (value === 0) return "0";
-  const power = +value.toExponential(2).split("e")[1];
-  const text = power >= -3 && power < 4 ? value.toFixed(Math.max(0, 2 - power)) : value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  const exponent = +value.toExponential(2).split("e")[1];
+  const text = exponent >= -3 && exponent < 4 ? value.toFixed(Math.max(0, 2 - exponent)) : value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
   return text.replaceAll("-", MINUS);
 }
 
-/** As Python's `format_logit`. @param {number} value */
+/** Format a logit, like Python's `format_logit`. @param {number} value */
 export const formatLogit = (value) => (+value.toFixed(2) + 0).toFixed(2).replace("-", MINUS);
 
-// The scores are fetched once somebody is about to move a slider.
+// The scores are fetched when the user is about to move a slider.
 
-/** @type {{ place: string, values: Float32Array | Float64Array } | null} */
+/** @type {{ key: string, values: Float32Array | Float64Array } | null} */
 let scores = null;
-let asked = "";
+let requestedKey = "";
 
-/** What the scores depend on. */
-const place = () => [state.checkpoint, state.prompt, state.generated, state.edits, state.query, state.repetition_penalty].join(" ");
+/** Return a key of all that determines the scores. */
+const scoresKey = () => [state.checkpoint, state.prompt, state.generated, state.edits, state.query, state.repetition_penalty].join(" ");
 
-/** The scores of the present state; null where there are none. */
-const presentScores = () => (scores?.place === place() ? scores.values : null);
+/** Return the scores of the current state; null if they were not fetched. */
+const currentScores = () => (scores?.key === scoresKey() ? scores.values : null);
 
-/** Has the scores there when a slider is moved. */
+/** Fetch the scores before a slider is moved, and apply its value at once. */
 export function watchSliders() {
   for (const kind of ["pointerover", "pointerdown", "focusin"])
     document.addEventListener(kind, ({ target }) => { if (/** @type {Element} */ (target).closest?.(SLIDERS)) fetchScores(); }, { passive: true });
   document.addEventListener("keydown", () => { if (document.activeElement?.closest(SLIDERS)) fetchScores(); });
-  document.addEventListener("input", ({ target }) => { // Gradio tells of it two frames later
+  document.addEventListener("input", ({ target }) => { // Gradio reports it two frames later
     const range = /** @type {HTMLInputElement} */ (target), slider = range.type === "range" && range.closest(SLIDERS);
     if (slider && (slider.id !== "top_k" || state.top_k)) changeSettings({ [slider.id]: range.valueAsNumber });
   });
 }
 
 async function fetchScores() {
-  const now = place();
-  if (asked === now || !state.checkpoint) return;
-  asked = now;
+  const key = scoresKey();
+  if (requestedKey === key || !state.checkpoint) return;
+  requestedKey = key;
   try {
-    const { scores: packed, size } = await call("next_token_scores", [state]), { buffer } = decodeBase64(packed);
-    scores = { place: now, values: buffer.byteLength === 4 * size ? new Float32Array(buffer) : new Float64Array(buffer) };
-  } catch { asked = ""; } // Python is asked at every move, then
+    const { scores: encoded, size } = await callServer("next_token_scores", [state]), { buffer } = decodeBase64(encoded);
+    scores = { key, values: buffer.byteLength === 4 * size ? new Float32Array(buffer) : new Float64Array(buffer) };
+  } catch { requestedKey = ""; } // each move then waits for Python
 }
 
 /**
- * A table's content (`NextTokenTable.pack`) by the present settings; null where that takes Python.
+ * Return a table's content (`NextTokenTable.pack`) by the current settings; null if only Python can compute it.
  * @param {any} content
  */
-export function tunedTable(content) {
-  const values = presentScores(), names = content.columns.map(({ name }) => name);
+export function previewTable(content) {
+  const values = currentScores(), names = content.columns.map(({ name }) => name);
   const stages = ["scaled", ...["top_k", "top_p", "min_p"].filter((name) => (name === "top_p" ? state.top_p < 1 : state[name]))];
-  const shown = names.filter((name) => ["argmax", "scaled", "top_k", "top_p", "min_p"].includes(name));
-  if (!values || !state.temperature || !["", "a"].includes(content.run) || stages.join() !== shown.join()) return null;
-  const { probabilities, kept } = sampledDistribution(values, /** @type {any} */ (state));
+  const contentStages = names.filter((name) => ["argmax", "scaled", "top_k", "top_p", "min_p"].includes(name));
+  if (!values || !state.temperature || !["", "a"].includes(content.run) || stages.join() !== contentStages.join()) return null;
+  const { probabilities, counts } = sampledDistribution(values, /** @type {any} */ (state));
   const cumulative = probabilities.map(((total) => (value) => (total += value))(0));
   const rows = content.rows.map((row) => {
-    const i = row.rank - 1, cutBy = ["top_k", "top_p", "min_p"].find((name) => i >= kept[name]);
+    const i = row.rank - 1, cutStage = ["top_k", "top_p", "min_p"].find((name) => i >= counts[name]);
     const limits = ["top_k", "top_p", "min_p"];
-    const cell = (name, before) => {
+    const cell = (name, serverText) => {
       if (name === "scaled") return formatLogit(values[i] / state.temperature);
-      if (name === "probability") return cutBy ? "0" : formatNumber(probabilities[i]);
-      if (name === "cumulative") return cutBy ? "" : formatNumber(cumulative[i]);
-      if (!limits.includes(name)) return before;
-      if (cutBy && limits.indexOf(cutBy) < limits.indexOf(name)) return "";
-      return cutBy === name ? content.cut : "✓";
+      if (name === "probability") return cutStage ? "0" : formatNumber(probabilities[i]);
+      if (name === "cumulative") return cutStage ? "" : formatNumber(cumulative[i]);
+      if (!limits.includes(name)) return serverText;
+      if (cutStage && limits.indexOf(cutStage) < limits.indexOf(name)) return "";
+      return cutStage === name ? content.cut : "✓";
     };
     const cells = names.map((name, column) => cell(name, row.cells[column]));
     const notes = row.notes.map((note, column) => (cells[column] === row.cells[column] ? note : ""));
-    return { ...row, cells, notes, cut: Boolean(cutBy), probability: probabilities[i] ?? 0 };
+    return { ...row, cells, notes, cut: Boolean(cutStage), probability: probabilities[i] ?? 0 };
   });
-  const columns = content.columns.map((column) => ({ ...column, title: column.title.replace(/[\d.,]+$/, shown.includes(column.name) ? titleNumber(column.name) : "$&") }));
-  // The random number may fall on another token, which is marked if it is seen; what is said of it is Python's.
-  const hit = cumulative.findIndex((end) => end > content.u), drawn = rows.find(({ rank }) => rank === hit + 1)?.id ?? null;
+  const columns = content.columns.map((column) => ({ ...column, title: column.title.replace(/[\d.,]+$/, contentStages.includes(column.name) ? settingInTitle(column.name) : "$&") }));
+  // The random number may now select another token, marked if its row is shown; the sentence about it comes from Python.
+  const drawnIndex = cumulative.findIndex((end) => end > content.u), drawn = rows.find(({ rank }) => rank === drawnIndex + 1)?.id ?? null;
   const stretches = rows.filter(({ probability }) => probability).map(({ id, token, rank, probability }) => {
     const end = cumulative[rank - 1];
     return { id, token, start: end - probability, end, note: "" };
@@ -469,4 +469,4 @@ export function tunedTable(content) {
   return { ...content, rows, columns, stretches, drawn, words: drawn === content.drawn ? content.words : "" };
 }
 
-const titleNumber = (name) => (name === "top_k" ? state.top_k.toLocaleString("en") : String(state[name === "scaled" ? "temperature" : name]));
+const settingInTitle = (name) => (name === "top_k" ? state.top_k.toLocaleString("en") : String(state[name === "scaled" ? "temperature" : name]));

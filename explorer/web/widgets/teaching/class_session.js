@@ -1,9 +1,9 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies of the class.
-import { dropDown, find, findAll, isKeyForFocus, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
+import { makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
-import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, linkOf, onRoom, openRoom, placeRoomLine, room, written } from "../../static/room_client.js";
+import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
 
 // The data of a QR code: the text's bytes and their error correction (level M), for versions 1 to 10.
 
@@ -131,17 +131,17 @@ function alignmentPositions(version, size) {
 
 /** Append the remainder of a BCH code. */
 function withErrorCorrection(value, bits, divisor) {
-  let rest = value;
-  for (let i = 0; i < bits; i++) rest = (rest << 1) ^ ((rest >>> (bits - 1)) * divisor);
-  return (value << bits) | rest;
+  let remainder = value;
+  for (let i = 0; i < bits; i++) remainder = (remainder << 1) ^ ((remainder >>> (bits - 1)) * divisor);
+  return (value << bits) | remainder;
 }
 
 function drawFormat(mask, size, set) {
   const format = withErrorCorrection(mask, 10, 0x537) ^ 0x5412, bit = (i) => ((format >>> i) & 1) === 1; // level M is 0
   for (let i = 0; i < 15; i++) {
-    const down = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, along = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i;
-    set(8, down, bit(i));
-    set(along, 8, bit(i));
+    const row = i < 6 ? i : i < 8 ? i + 1 : size - 15 + i, column = i < 8 ? size - 1 - i : i === 8 ? 7 : 14 - i;
+    set(8, row, bit(i));
+    set(column, 8, bit(i));
   }
   set(8, size - 8, true);
 }
@@ -306,20 +306,20 @@ function renderGrid({ rows, columns, counts, right }) {
     return node;
   };
   const head = make("tr", {}, make("td", { className: "none" }), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
-  return focusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
+  return makeFocusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
     ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j)))))));
 }
 
 const QUIET_ZONE_MODULES = 4, ANNOUNCE_INTERVAL_MS = 6000; // margin of a QR code; interval between announcements to a screen reader
 
-/** @param {HTMLElement} element */
+/** The panel of a class. @param {HTMLElement} element */
 export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
   const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input"));
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
   let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0;
 
-  const { show, hide } = dropDown(open, list, {
+  const { show, hide } = makeDropdown(open, list, {
     fill() {
       setText(notice, "");
       update();
@@ -364,8 +364,8 @@ export function roomMenu(element) {
   function updateInvitation() {
     if (code === room.code) return;
     code = room.code;
-    setText(find(leading, ".code"), written(code));
-    link.href = linkOf(code, location.href);
+    setText(find(leading, ".code"), formatCode(code));
+    link.href = joinUrl(code, location.href);
     setText(link, link.href.replace(/^https?:\/\//, ""));
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");

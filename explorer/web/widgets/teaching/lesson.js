@@ -1,8 +1,8 @@
 // @ts-check
 // The panel of a lesson's step (text, question, reply, correct answer) and the menu of lessons.
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
-import { button, countDraw, dropDown, find, findAll, make, makeSvg, focusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
+import { button, countDraw, makeDropdown, find, findAll, make, makeSvg, makeFocusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
@@ -18,7 +18,7 @@ const BLOCKS = {
   paragraph: ({ parts }) => make("p", {}, ...renderParts(parts)),
   list: ({ ordered, items }) => make(ordered ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...renderParts(item)))),
   table: ({ head, rows }) => make("table", {}, row("th", head), ...rows.map((cells) => row("td", cells))),
-  code: ({ text }) => focusableWhileScrolling(make("pre", {}, make("code", {}, text))),
+  code: ({ text }) => makeFocusableWhileScrolling(make("pre", {}, make("code", {}, text))),
 };
 const TAGS = /** @type {Record<string, "strong" | "em" | "code" | "b">} */ ({ strong: "strong", emphasis: "em", code: "code", number: "b" });
 
@@ -144,7 +144,7 @@ function askCell({ rows, columns, there }, judged, reply) {
     });
   }
   const box = make("div", { className: "scrolls" }, table);
-  return [judged ? focusableWhileScrolling(box) : box]; // before the reply, its buttons take the focus
+  return [judged ? makeFocusableWhileScrolling(box) : box]; // before the reply, its buttons take the focus
 
   function cellPosition(target) {
     const row = cells.findIndex((cellsOfRow) => cellsOfRow.includes(target));
@@ -256,8 +256,8 @@ function askCurve({ labels, lowest, highest }, judged, reply) {
   values.forEach((value, i) => setValue(i, value));
   const moveNearestPoint = (/** @type {PointerEvent} */ event) => {
     if (!event.buttons && event.type !== "pointerdown") return;
-    const box = svg.getBoundingClientRect(), scale = WIDTH / box.width, at = (event.clientX - box.left) * scale;
-    const nearest = labels.map((_label, i) => Math.abs(x(i) - at)).reduce((best, off, i, all) => (off < all[best] ? i : best), 0);
+    const box = svg.getBoundingClientRect(), scale = WIDTH / box.width, pointerX = (event.clientX - box.left) * scale;
+    const nearest = labels.map((_label, i) => Math.abs(x(i) - pointerX)).reduce((best, distance, i, distances) => (distance < distances[best] ? i : best), 0);
     setValue(nearest, valueAtY((event.clientY - box.top) * scale));
   };
   svg.addEventListener("pointerdown", moveNearestPoint);
@@ -347,7 +347,7 @@ function showSubject(step) {
   document.body.classList.toggle("lesson-writes", step.target === "generation" || step.view !== state.view);
 }
 
-/** @param {HTMLElement} element */
+/** The panel of a lesson's step. @param {HTMLElement} element */
 export function lesson(element) {
   const column = find(element, ".lesson"), fold = find(column, ".fold"), heading = find(column, "h2");
   const back = /** @type {HTMLButtonElement} */ (find(column, ".back")), next = find(column, ".next");
@@ -396,7 +396,7 @@ export function lesson(element) {
     next.textContent = _("Close");
     back.disabled = false;
     heading.focus({ preventScroll: true });
-    const allLessons = await call("listed_lessons", [state]), nextLesson = allLessons.slice(allLessons.findIndex((other) => other.name === name) + 1).find(({ needs }) => !needs);
+    const allLessons = await callServer("listed_lessons", [state]), nextLesson = allLessons.slice(allLessons.findIndex((other) => other.name === name) + 1).find(({ needs }) => !needs);
     if (!isAtEnd || !nextLesson) return;
     updatePart(".after", ["next", nextLesson.name], () => [make("p", {}, _("The next lesson:")), button(nextLesson.title, () => goToStep(nextLesson.name, lessonPositions()[nextLesson.name]?.step ?? 1), { className: "reply" })]);
   }
@@ -460,7 +460,7 @@ export function lesson(element) {
     column.hidden = !isOpen;
     isAtEnd = false;
     document.body.classList.toggle("in-lesson", isOpen);
-    window.dispatchEvent(new Event("resize")); // figures have more room, or less
+    window.dispatchEvent(new Event("resize")); // the width of figures changed
     if (isOpen) return;
     coverAnswers(null);
     currentStep = "";
@@ -485,24 +485,24 @@ export function lesson(element) {
 
 /** @typedef {{ name: string, title: string, audience: string, minutes: number, steps: number, against: string, needs?: string }} ListedLesson needs: the model that the lesson requires, if it is not loaded */
 
-/** @param {HTMLElement} element */
+/** The menu of lessons. @param {HTMLElement} element */
 export function lessons(element) {
   const open = find(element, ".open"), list = find(element, ".list");
   /** @type {Promise<ListedLesson[]> | null} */
   let lessonList = null;
 
   async function fill() {
-    lessonList ??= call("listed_lessons", [state]);
+    lessonList ??= callServer("listed_lessons", [state]);
     try {
       const allLessons = await lessonList, positions = lessonPositions();
       find(list, ".all").replaceChildren(...allLessons.map((lesson, i) => row(lesson, positions[lesson.name], !i)));
     } catch (error) {
       lessonList = null;
-      if (error instanceof Refused) reportFailure(error);
+      if (error instanceof RefusedError) reportFailure(error);
       return false;
     }
   }
-  const { hide } = dropDown(open, list, { fill, first: () => rows()[0] });
+  const { hide } = makeDropdown(open, list, { fill, first: () => rows()[0] });
   find(list, ".to-glossary").addEventListener("click", () => {
     const details = /** @type {HTMLDetailsElement} */ (find(document, "#glossary details"));
     hide();
@@ -529,7 +529,7 @@ export function lessons(element) {
 
   const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
   addRovingFocus(list, {
-    at: () => ({ row: rows().findIndex((one) => one === document.activeElement), column: 0 }),
+    at: () => ({ row: rows().findIndex((row) => row === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),
     go: (to) => rows()[to.row].focus(),
   });

@@ -3,7 +3,7 @@
 // second window; and the menu of saved slides.
 import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
-import { button, dropDown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
+import { button, makeDropdown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -40,7 +40,7 @@ const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH 
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
 const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
 
-/** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
+/** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
 
 /**
  * Return the position and size of the figure, and the scale by which it is enlarged.
@@ -48,9 +48,9 @@ const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pix
  * @param {number} headHeight
  * @param {boolean} hasWords whether a lesson's text stands at the left
  * @param {boolean} [isWide] whether that text gets the larger share of the width
- * @returns {Room}
+ * @returns {StageArea}
  */
-export function figureRoom(screen, headHeight, hasWords, isWide = false) {
+export function figureArea(screen, headHeight, hasWords, isWide = false) {
   const left = (hasWords ? Math.round(screen.width * TEXT_WIDTH_SHARES[+isWide]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - headHeight - BAR_HEIGHT;
   const minScale = Math.min(MIN_LETTER_PX / PAGE_LETTER_PX.figure, screen.width / NATURAL_SIZE.phone); // a phone is held close
@@ -60,7 +60,7 @@ export function figureRoom(screen, headHeight, hasWords, isWide = false) {
 
 /**
  * Return the font size of a map's labels, which scale with the map, and whether not all labels fit (crowded) or hardly any (tight).
- * @param {Room} room
+ * @param {StageArea} area
  */
 const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < MAX_CROWDED_WIDTH, isTight: width < MAX_TIGHT_WIDTH });
 
@@ -70,9 +70,9 @@ const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width 
  * @param {number} headHeight
  * @param {boolean} isAlone
  * @param {boolean} [isWide]
- * @returns {Room & { scales: number[] }}
+ * @returns {StageArea & { scales: number[] }}
  */
-export function textRoom(screen, headHeight, isAlone, isWide = false) {
+export function lessonTextArea(screen, headHeight, isAlone, isWide = false) {
   const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[+isWide]), height = screen.height - headHeight - BAR_HEIGHT;
   const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(2.4, width / NATURAL_SIZE.words));
   const scales = [maxScale, (2 * maxScale + minScale) / 3, (maxScale + 2 * minScale) / 3, minScale];
@@ -112,13 +112,13 @@ function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
   const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
   const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
-  const room = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
+  const maxLabelWidth = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
   for (const label of labels) {
     const value = Number(label.textContent.replaceAll("−", "-"));
-    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > room; digits--)
+    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; digits--)
       label.textContent = value.toFixed(digits).replace("-", "−");
     const word = label.textContent;
-    for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > room; length--) label.textContent = `${word.slice(0, length)}…`;
+    for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; length--) label.textContent = `${word.slice(0, length)}…`;
   }
 }
 
@@ -131,11 +131,11 @@ function shortenCells(plot) {
 function layOut(head, deckPage, isWide = false) {
   const { page: lessonPage, figure } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
-  const room = figureRoom(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
-  const textBox = heightAboveFigure ? { ...textRoom(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : textRoom(screen, headHeight, !figure, isWide);
-  for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
+  const area = figureArea(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
+  const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, isWide);
+  for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
-  const letters = mapLetters(room);
+  const letters = mapLetters(area);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
@@ -238,7 +238,7 @@ const PRESENTING = "presenting";
 const FIELDS = ["layer", "head"]; // fields of the selection that a slide names
 const FOLLOW_MS = 200; // interval of reading the prompt
 
-/** @param {HTMLElement} element */
+/** The full-screen stage of a presentation. @param {HTMLElement} element */
 export function stage(element) {
   const box = find(element, ".stage"), head = find(box, "header"), blackout = find(box, ".blackout"), pointer = find(box, ".pointer");
   const notes = notesWindow(onKey);
@@ -333,9 +333,9 @@ export function stage(element) {
   const selectionList = (field) => document.querySelector(`#view .tabitem:not([hidden]) select[data-field=${field}]`);
 
   // Select the next or previous head, continuing in the neighbouring layer.
-  function stepHead(by) {
-    const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, at = state.layer * heads + state.head + by;
-    if (!find(box, ".head-step").hidden && at >= 0 && at < layers * heads) select({ layer: Math.floor(at / heads), head: at % heads });
+  function stepHead(offset) {
+    const layers = selectionList("layer")?.length ?? 1, heads = selectionList("head")?.length, headIndex = state.layer * heads + state.head + offset;
+    if (!find(box, ".head-step").hidden && headIndex >= 0 && headIndex < layers * heads) select({ layer: Math.floor(headIndex / heads), head: headIndex % heads });
   }
 
   // Return the prompt of the figure; when comparing, those of the runs shown.
@@ -371,9 +371,9 @@ export function stage(element) {
   const isInFigure = (target) => focusMovedByTab && Boolean(target.closest?.(IN_FIGURE));
 
   // Hide the ring around the pointer, as it pointed at the previous slide.
-  function go(by) {
+  function go(offset) {
     pointer.hidden = true;
-    deck.go(by);
+    deck.go(offset);
   }
 
   const COMMANDS = { next: () => go(1), back: () => go(-1), first: () => go(-Infinity), last: () => go(Infinity), "head-back": () => stepHead(-1), "head-next": () => stepHead(1), black: () => toggleBlackout(), leave: leavePresentation, notes: openNotes };
@@ -419,13 +419,13 @@ export function stage(element) {
   onPresent(beginPresentation);
 }
 
-/** @param {HTMLElement} element */
+/** The menu of saved slides. @param {HTMLElement} element */
 export function presentMenu(element) {
   const list = find(element, ".list"), rows = find(list, ".slides"), notice = find(list, ".told");
   const receivedNotice = find(list, ".brought");
   let slides = storedSlides(), lastMoved = 0; // index of the slide that was moved last
 
-  const { show, hide } = dropDown(find(element, ".open"), list, {
+  const { show, hide } = makeDropdown(find(element, ".open"), list, {
     fill() {
       setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
@@ -478,13 +478,13 @@ export function presentMenu(element) {
     storeSlides(slides);
   }
 
-  /** Move a slide. The focus stays on its button; a double click moves the same slide again, though another is under the pointer. @param {MouseEvent} event @param {number} i @param {number} by */
-  function move({ detail: clicks }, i, by) {
-    const from = clicks > 1 ? lastMoved : i, to = from + by;
+  /** Move a slide. The focus stays on its button; a double click moves the same slide again, though another is under the pointer. @param {MouseEvent} event @param {number} i @param {number} offset */
+  function move({ detail: clicks }, i, offset) {
+    const from = clicks > 1 ? lastMoved : i, to = from + offset;
     if (to < 0 || to >= slides.length) return;
     setSlides(moveItem(slides, from, to), _("Now slide {number}.", { number: to + 1 }));
     lastMoved = to;
-    const buttons = slideButtons(to), buttonIndex = by < 0 ? 2 : 3;
+    const buttons = slideButtons(to), buttonIndex = offset < 0 ? 2 : 3;
     (buttons[buttonIndex].disabled ? buttons[5 - buttonIndex] : buttons[buttonIndex]).focus();
   }
   const slideButtons = (i) => Array.from(rows.children[i].querySelectorAll("button"));

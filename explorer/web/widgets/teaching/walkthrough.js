@@ -1,8 +1,8 @@
 // @ts-check
 // Walkthroughs: a computation shown step by step with its numbers, on the whole screen; and the button that starts one.
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { setContent } from "../../static/widget_contents.js";
-import { countDraw, find, findAll, make, makeSvg, focusableWhileScrolling, setText, set, span } from "../../static/dom.js";
+import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
@@ -128,9 +128,9 @@ const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower:
 const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** @param {HTMLElement} element */
+/** The full-screen walkthrough. @param {HTMLElement} element */
 export function walk(element) {
-  const box = find(element, ".walk"), drawing = focusableWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
+  const box = find(element, ".walk"), drawing = makeFocusableWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
   const back = /** @type {HTMLButtonElement} */ (find(box, ".back"));
   let title = "", position = { segment: 0, frame: 0 }, timer = null, previousFocus = null;
   /** @type {Segment[]} */
@@ -138,8 +138,8 @@ export function walk(element) {
 
   async function startWalkthrough(name) {
     previousFocus = document.activeElement;
-    try { ({ title, segments } = await call("walk", [state, name])); } catch (error) {
-      if (error instanceof Refused) setContent(PROBLEM, error.message);
+    try { ({ title, segments } = await callServer("walk", [state, name])); } catch (error) {
+      if (error instanceof RefusedError) setContent(PROBLEM, error.message);
       return;
     }
     box.hidden = false;
@@ -202,7 +202,7 @@ export function walk(element) {
   onWalk(startWalkthrough);
 }
 
-/** @param {HTMLElement} element */
+/** The button that starts a walkthrough. @param {HTMLElement} element */
 export function walkthroughButton(element) {
   const open = find(element, ".walks");
   open.addEventListener("click", () => startWalk(JSON.parse(open.dataset.walk)));

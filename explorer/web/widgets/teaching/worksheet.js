@@ -1,6 +1,6 @@
 // @ts-check
 // Sheets to print: a whole lesson, with figures, blanks to fill in and a page of answers; or saved slides.
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
 import { unfoldFigure } from "../../static/widget_contents.js";
 import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme } from "../../static/dom.js";
@@ -133,14 +133,14 @@ export async function openSheet(name, steps) {
   for (let stepNumber = 1; stepNumber <= steps; stepNumber++) {
     status.textContent = _("step {step} of {steps}", { step: stepNumber, steps });
     try {
-      const step = await call("lesson_sheet", [state, name, stepNumber], signal);
+      const step = await callServer("lesson_sheet", [state, name, stepNumber], signal);
       if (stepNumber === 1) paper.append(...titleBlock(step));
       paper.append(await renderStep(step));
       const answerSection = await renderStepAnswer(step);
       if (answerSection) answers.append(answerSection);
     } catch (error) {
       if (signal.aborted) return;
-      status.textContent = error instanceof Refused ? error.message : _("The server does not answer.");
+      status.textContent = error instanceof RefusedError ? error.message : _("The server does not answer.");
       return;
     }
   }

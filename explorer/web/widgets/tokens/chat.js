@@ -1,5 +1,5 @@
 // @ts-check
-// A conversation in the place of a text, for models with a chat template: its messages, and the roles of its tokens.
+// A conversation as the prompt, for models with a chat template: its messages, and the roles of its tokens.
 import { runChat } from "../../static/page_actions.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, make, span } from "../../static/dom.js";
@@ -7,7 +7,7 @@ import { _ } from "../../static/translations.js";
 
 /** @typedef {{ role: string, content: string }} Message */
 
-/** Names of the roles that tokens have. @returns {Record<string, string>} */
+/** Return the names of the roles of tokens. @returns {Record<string, string>} */
 export const roleNames = () => ({
   system: _("system"),
   user: _("user"),
@@ -22,17 +22,17 @@ export function setRole(chip, role) {
   else delete chip.dataset.role;
 }
 
-/** An entry of the strip's legend. @param {string} role */
-export const roleKey = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
+/** Return an entry of the strip's legend. @param {string} role */
+export const roleLegendItem = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
 
-/** @param {HTMLElement} element */
+/** The form of a conversation. @param {HTMLElement} element */
 export function chatForm(element) {
   const [chat, text] = /** @type {HTMLButtonElement[]} */ (findAll(element, "[data-written]"));
   const form = /** @type {HTMLFormElement} */ (find(element, "form")), turns = find(form, ".turns"), reply = find(form, ".reply");
-  let drawn = "", answer = ""; // the messages on show as they were run, and what the model wrote after them
+  let drawnMessages = "", answer = ""; // the messages of the last run as JSON, and the model's answer to them
 
   /** @param {boolean} isChat */
-  function choose(isChat) {
+  function showChat(isChat) {
     form.hidden = !isChat;
     chat.ariaPressed = String(isChat);
     text.ariaPressed = String(!isChat);
@@ -40,7 +40,7 @@ export function chatForm(element) {
   }
 
   /** @param {Message} message */
-  function turn({ role, content }) {
+  function turnRow({ role, content }) {
     const box = make("textarea", { rows: 1, value: content, spellcheck: false, placeholder: role === "system" ? _("optional: the role that the model plays") : "" });
     const row = make("div", { className: "turn", dataset: { role } }, make("label", {}, span("role", roleNames()[role]), box));
     if (role !== "system") row.append(button("×", () => row.remove(), { className: "remove", ariaLabel: _("remove this turn") }));
@@ -50,26 +50,26 @@ export function chatForm(element) {
   const boxes = () => /** @type {HTMLTextAreaElement[]} */ (findAll(turns, "textarea"));
   const messages = () => boxes().map((box) => ({ role: box.closest("div").dataset.role, content: box.value })).filter(({ content }) => content.trim());
 
-  /** @param {Message[]} all */
-  function draw(all) {
-    const [first] = all, begins = first?.role === "system" ? [] : [{ role: "system", content: "" }];
-    turns.replaceChildren(...[...begins, ...all].map(turn));
+  /** @param {Message[]} messageList */
+  function draw(messageList) {
+    const [first] = messageList, systemTurn = first?.role === "system" ? [] : [{ role: "system", content: "" }];
+    turns.replaceChildren(...[...systemTurn, ...messageList].map(turnRow));
   }
 
   chat.addEventListener("click", () => {
     const prompt = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"));
     if (!boxes().length) draw([{ role: "user", content: prompt.value }]);
-    choose(true);
+    showChat(true);
     boxes().at(-1).focus();
   });
-  text.addEventListener("click", () => choose(false));
+  text.addEventListener("click", () => showChat(false));
 
-  // What the model wrote becomes the assistant's message; then it is the user's turn, or the assistant's after theirs.
+  // “Add” turns the model's answer into an assistant message, then appends a turn of the other role.
   find(form, ".add").addEventListener("click", () => {
-    const isAnswered = answer && JSON.stringify(messages()) === drawn;
-    if (isAnswered) turns.append(turn({ role: "assistant", content: answer }));
+    const isAnswered = answer && JSON.stringify(messages()) === drawnMessages;
+    if (isAnswered) turns.append(turnRow({ role: "assistant", content: answer }));
     const last = find(turns, ".turn:last-child").dataset.role;
-    turns.append(turn({ role: last === "user" ? "assistant" : "user", content: "" }));
+    turns.append(turnRow({ role: last === "user" ? "assistant" : "user", content: "" }));
     reply.hidden = true;
     boxes().at(-1).focus();
   });
@@ -86,14 +86,14 @@ export function chatForm(element) {
   onContent(element, (content) => {
     document.body.classList.toggle("chats", Boolean(content));
     if (!content) {
-      drawn = "";
+      drawnMessages = "";
       turns.replaceChildren();
-      return choose(false);
+      return showChat(false);
     }
-    const now = JSON.stringify(content.messages);
-    if (now !== drawn && content.messages.length) draw(content.messages);
-    if (now !== drawn && (drawn || content.messages.length)) choose(content.messages.length > 0);
-    drawn = now;
+    const newMessages = JSON.stringify(content.messages);
+    if (newMessages !== drawnMessages && content.messages.length) draw(content.messages);
+    if (newMessages !== drawnMessages && (drawnMessages || content.messages.length)) showChat(content.messages.length > 0);
+    drawnMessages = newMessages;
     answer = content.reply;
     reply.hidden = !answer;
     reply.replaceChildren(span("role", roleNames().assistant), span("", answer));

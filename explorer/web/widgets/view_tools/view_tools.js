@@ -1,82 +1,82 @@
 // @ts-check
-// What a view is controlled by: fields of the selection, changes to the model, prompts to choose from, the second run,
-// and the step of the training.
+// Controls of a view: fields of the selection, interventions, lists and pairs of prompts, the second run, and the
+// training step.
 import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
-import { call, Refused } from "../../static/server_connection.js";
+import { callServer, RefusedError } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, foldButton, hide, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
-import { _, messagePieces } from "../../static/translations.js";
+import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
+import { _, splitMessage } from "../../static/translations.js";
 import { COMPARING, EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
 
-/** @param {HTMLElement} element */
+/** The lists that select a view's layer, head, token and other fields. @param {HTMLElement} element */
 export function choosers(element) {
-  const box = find(element, ".choosers"), fold = foldButton();
-  let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
+  const box = find(element, ".choosers"), fold = makeFoldButton();
+  let labels = new Map(), shownChoices = []; // JSON of a choice -> its label
 
-  // A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
-  // given that name its tokens; the others stay.
-  function build({ choices, all }) {
-    shown = choices = all ? choices : shown.map((old) => choices.find(({ field }) => field === old.field) ?? old);
+  // Unchanged lists stay in place and keep the focus. During generation Python sends only the lists of tokens (`all` is
+  // false); the others stay.
+  function updateLists({ choices, all }) {
+    shownChoices = choices = all ? choices : shownChoices.map((old) => choices.find(({ field }) => field === old.field) ?? old);
     const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
-    const before = built;
-    built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
-    for (const label of before.values()) if (![...built.values()].includes(label)) label.remove();
-    const wanted = [...built.values()].filter((label) => !isHeld(label));
-    if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
-    follow();
+    const oldLabels = labels;
+    labels = new Map(lists.map(([text, choice]) => [text, oldLabels.get(text) || makeLabel(choice)]));
+    for (const label of oldLabels.values()) if (![...labels.values()].includes(label)) label.remove();
+    const inlineLabels = [...labels.values()].filter((label) => !placeInHolder(label));
+    if (inlineLabels.some((label, i) => label !== box.children[i]) || inlineLabels.length !== box.children.length) box.replaceChildren(...inlineLabels);
+    update();
   }
 
-  // The list of a figure that has a place for it stands there, in its line.
-  function isHeld(label) {
+  // Move a list into the figure that has a place for it; return whether there is one.
+  function placeInHolder(label) {
     const holder = find(element.closest(".tabitem"), `[data-holds="${find(label, "[data-field]").dataset.field}"]`);
     if (holder && label.parentElement !== holder) holder.append(label);
     return Boolean(holder);
   }
-  const fields = () => [...built.values()].map((label) => find(label, "[data-field]"));
+  const fieldControls = () => [...labels.values()].map((label) => find(label, "[data-field]"));
 
-  function listOf({ field, title, options, most, free }) {
-    const label = free ? written(field, title, options) : listed(field, title, options, most);
-    label.addEventListener("change", choose);
+  function makeLabel({ field, title, options, most, free }) {
+    const label = free ? textBoxLabel(field, title, options) : listLabel(field, title, options, most);
+    label.addEventListener("change", selectValue);
     return label;
   }
 
-  function listed(field, title, options, most) {
-    const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
+  function listLabel(field, title, options, max) {
+    const range = { type: "number", min: 0, max, title: _("0 to {most}", { most: max }) };
     if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
     return make("label", {}, span("", title), make("select", { dataset: { field } }, ...items));
   }
 
-  // Any text, with some to choose from; the one of "" is what an empty box stands for.
-  function written(field, title, options) {
-    const id = `${widgetBlock(element).id}-${field}`, [[, nothing], ...some] = options;
-    const list = make("datalist", { id }, ...some.map(([value]) => make("option", { value })));
-    const input = make("input", { type: "text", maxLength: 40, placeholder: nothing, spellcheck: false, dataset: { field } });
+  // A text box with suggestions; the first option names what an empty box means.
+  function textBoxLabel(field, title, options) {
+    const id = `${widgetBlock(element).id}-${field}`, [[, emptyText], ...suggestions] = options;
+    const list = make("datalist", { id }, ...suggestions.map(([value]) => make("option", { value })));
+    const input = make("input", { type: "text", maxLength: 40, placeholder: emptyText, spellcheck: false, dataset: { field } });
     input.setAttribute("list", id);
     return make("label", {}, span("", title), input, list);
   }
 
-  function follow() {
-    for (const list of fields()) {
+  function update() {
+    for (const list of fieldControls()) {
       /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
-        list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
+        list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
     }
-    fold.hidden = !shown.length;
-    setText(fold, findAll(box, "label").map(chosen).join(" · "));
+    fold.hidden = !shownChoices.length;
+    setText(fold, findAll(box, "label").map(choiceText).join(" · "));
   }
 
-  function chosen(label) {
+  function choiceText(label) {
     const list = /** @type {HTMLInputElement | HTMLSelectElement} */ (find(label, "[data-field]"));
     const value = list instanceof HTMLSelectElement ? list.selectedOptions[0]?.text : list.value || list.placeholder;
     return `${label.firstChild.textContent} ${value}`;
   }
 
-  const choose = ({ target: list }) => {
+  const selectValue = ({ target: list }) => {
     if (list instanceof HTMLSelectElement) {
       const [{ value, dataset }] = list.selectedOptions;
       return select({ [list.dataset.field]: dataset.number === "true" ? +value : value });
@@ -85,214 +85,214 @@ export function choosers(element) {
     if (type === "text") return select({ [dataset.field]: value });
     select({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   };
-  // The first few are in a line; all, at a button.
-  const rest = button("⋯", () => { rest.ariaExpanded = String(box.classList.toggle("whole")); });
-  Object.assign(rest, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
-  box.after(rest);
+  // The first lists stand in one line; a button shows the others.
+  const moreButton = button("⋯", () => { moreButton.ariaExpanded = String(box.classList.toggle("whole")); });
+  Object.assign(moreButton, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
+  box.after(moreButton);
   box.before(fold);
-  onState(element, follow);
+  onState(element, update);
   onContent(element, (content) => {
-    build(content);
-    rest.hidden = shown.length <= INLINE_LISTS;
+    updateLists(content);
+    moreButton.hidden = shownChoices.length <= INLINE_LISTS;
   });
 }
 
-const MAX_FIRST_CONTROLS = 3; // of more, the first alone is there at first
-let put = null; // the changes that there were when a control was used last
+const MAX_SHOWN_CONTROLS = 3; // of more controls only the first is shown, the others behind a button
+let lastEdits = null; // the edits when a control was used last
 
-/** @param {string[]} changed */
-function putEdits(changed) {
-  setInterventions(changed);
-  put = state.edits;
+/** Apply the edits of a control. @param {string[]} newEdits */
+function applyEdits(newEdits) {
+  setInterventions(newEdits);
+  lastEdits = state.edits;
 }
 
-/** @param {HTMLElement} element */
+/** The controls of interventions. @param {HTMLElement} element */
 export function whatIfs(element) {
-  const box = find(element, ".what-ifs"), fold = foldButton(), more = button("", () => {
-    toggleFold(more);
-    writeStorage("explorer-more-changes", String(more.ariaExpanded));
+  const box = find(element, ".what-ifs"), fold = makeFoldButton(), moreButton = button("", () => {
+    toggleFold(moreButton);
+    writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
-  let built = new Map(); // what a control offers, as JSON -> the control
-  let offered = []; // what was shown last
+  let controls = new Map(); // JSON of an offer without its amounts -> its control
+  let shownOffers = [];
 
-  // Whether controls change the chosen token alone: from the beginning where the run has such a change.
-  const only = make("input", { type: "checkbox" });
-  const onlyHere = make("label", { className: "only-here" }, only, span("", _("only at the chosen token")));
-  only.addEventListener("input", () => {
-    put = state.edits;
+  // The box restricts the controls to the chosen token. It starts checked if the run has such an edit.
+  const onlyHereBox = make("input", { type: "checkbox" });
+  const onlyHereLabel = make("label", { className: "only-here" }, onlyHereBox, span("", _("only at the chosen token")));
+  onlyHereBox.addEventListener("input", () => {
+    lastEdits = state.edits;
     showAmounts();
   });
-  const isHere = (offer) => only.checked && !!offer.here;
-  const showAmounts = () => offered.forEach(({ amount, amountHere, ...offer }) => {
-    const { label, show } = built.get(JSON.stringify(offer));
-    const isMoved = label.contains(document.activeElement) && state.edits === put; // it is ahead of what was answered
-    if (!isMoved) show(isHere(offer) ? amountHere : amount);
+  const appliesHere = (offer) => onlyHereBox.checked && !!offer.here;
+  const showAmounts = () => shownOffers.forEach(({ amount, amountHere, ...offer }) => {
+    const { label, show } = controls.get(JSON.stringify(offer));
+    const isMoved = label.contains(document.activeElement) && state.edits === lastEdits; // a moved slider is ahead of the response
+    if (!isMoved) show(appliesHere(offer) ? amountHere : amount);
   });
 
-  // A control that offers the same as before stays, so that no slider is replaced under the hand that moves it.
+  // Unchanged controls stay, so that no slider is replaced while it is being dragged.
   onContent(element, (offers) => {
-    const before = built;
-    built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
-      .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, isHere))]));
-    const labels = [...built.values()].map(({ label }) => label);
-    if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_FIRST_CONTROLS ? 1 : labels.length, 0, onlyHere);
-    if (offers.length > MAX_FIRST_CONTROLS) labels.splice(labels.indexOf(onlyHere) === 1 ? 2 : 1, 0, more);
-    setText(more, _("{count} more changes", { count: offers.length - 1 }));
-    more.ariaExpanded = readStorage("explorer-more-changes") ?? "false"; // as it was left
-    more.hidden = Boolean(state.lesson);
+    const oldControls = controls;
+    controls = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
+      .map(([kind, offer]) => [kind, oldControls.get(kind) || (offer.scopes.length ? scopeList(offer) : makeControl(offer, appliesHere))]));
+    const labels = [...controls.values()].map(({ label }) => label);
+    if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_SHOWN_CONTROLS ? 1 : labels.length, 0, onlyHereLabel);
+    if (offers.length > MAX_SHOWN_CONTROLS) labels.splice(labels.indexOf(onlyHereLabel) === 1 ? 2 : 1, 0, moreButton);
+    setText(moreButton, _("{count} more changes", { count: offers.length - 1 }));
+    moreButton.ariaExpanded = readStorage("explorer-more-changes") ?? "false";
+    moreButton.hidden = Boolean(state.lesson);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
-    if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
-    offered = offers;
+    if (!oldControls.size || state.edits !== lastEdits) onlyHereBox.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
+    shownOffers = offers;
     showAmounts();
-    if (!state.edits && put && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // taken back elsewhere
-    if (!state.edits) put = "";
-    const isSaidByAnother = ({ ablates, everywhere: [, place] }) => ablates && interventions().includes(ablationOf(place));
-    const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isSaidByAnother(offer)).length;
+    if (!state.edits && lastEdits && fold.ariaExpanded === "true" && !box.contains(document.activeElement)) toggleFold(fold); // the edits were undone elsewhere
+    if (!state.edits) lastEdits = "";
+    const isAblatedElsewhere = ({ ablates, everywhere: [, scale] }) => ablates && interventions().includes(ablationEdit(scale));
+    const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isAblatedElsewhere(offer)).length;
     fold.hidden = !offers.length;
     setText(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
-  onState(element, () => { // a lesson begins with it closed
+  onState(element, () => { // close it when a lesson begins
     if (state.lesson && !isInLesson && fold.ariaExpanded === "true") toggleFold(fold);
     isInLesson = Boolean(state.lesson);
   });
   box.before(fold);
 }
 
-/** The ablation of what a slider scales; the slider is then at 0, and ends it by being moved. @param {string} scale */
-const ablationOf = (scale) => scale.replace(/scale$/, "zero");
+/** Return the ablation that a slider at 0 stands for; moving the slider removes it. @param {string} scale */
+const ablationEdit = (scale) => scale.replace(/scale$/, "zero");
 
-// A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.
-function listOf({ title, scopes }) {
+// Return a list of the scopes of an edit, and a function that selects one, counted from 1; 0 for none.
+function scopeList({ title, scopes }) {
   const texts = scopes.map(([, text]) => text);
   const list = make("select", {}, new Option(_("off"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
     const others = interventions().filter((edit) => !texts.includes(edit));
-    putEdits(list.selectedIndex ? addIntervention(others, texts[list.selectedIndex - 1]) : others);
+    applyEdits(list.selectedIndex ? addIntervention(others, texts[list.selectedIndex - 1]) : others);
   });
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
 
-// A slider with its number, or a switch, with its words; and what has it show an amount.
-function control(offer, isHere) {
+// Return a labelled slider with its number, or a switch, and a function that sets its amount.
+function makeControl(offer, appliesHere) {
   const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } });
   const title = span("", offer.title), number = make("input", { type: "number", step: "any", ariaLabel: offer.title }), kind = make("output");
-  const place = (amount) => (offer.log ? Math.log10(amount) : amount);
+  const sliderValue = (amount) => (offer.log ? Math.log10(amount) : amount);
   const amountAt = (position) => (offer.log ? +(10 ** position).toPrecision(3) : position);
   const [least, most] = [offer.minimum, offer.maximum].map(amountAt);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
   [number.min, number.max] = [String(least), String(most)];
   const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, number, kind]));
-  const written = (amount) => String(+amount.toPrecision(4));
-  const tell = (amount) => {
-    number.value = written(amount);
+  const format = (amount) => String(+amount.toPrecision(4));
+  const showValue = (amount) => {
+    number.value = format(amount);
     setText(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
   };
   const change = (amount) => {
-    tell(amount);
-    const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
+    showValue(amount);
+    const [text, scale] = appliesHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
-    const ended = offer.ablates ? [inPlaceOf, ablationOf(inPlaceOf)] : [inPlaceOf];
-    const others = interventions().filter((other) => !ended.includes(other) && !other.startsWith(`${inPlaceOf}*`));
-    putEdits(edit ? addIntervention(others, edit) : others);
+    const replaced = offer.ablates ? [scale, ablationEdit(scale)] : [scale];
+    const others = interventions().filter((other) => !replaced.includes(other) && !other.startsWith(`${scale}*`));
+    applyEdits(edit ? addIntervention(others, edit) : others);
   };
   input.addEventListener("input", () => {
-    const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
-    change(isNear ? offer.default : amountAt(+input.value));
+    const isNearDefault = Math.abs(+input.value - sliderValue(offer.default)) < offer.step / 2;
+    change(isNearDefault ? offer.default : amountAt(+input.value));
   });
   number.addEventListener("change", () => {
     const amount = number.value === "" ? offer.default : Math.max(least, Math.min(most, +number.value));
-    input.value = String(place(amount));
-    change(written(amount) === written(offer.default) ? offer.default : amount);
+    input.value = String(sliderValue(amount));
+    change(format(amount) === format(offer.default) ? offer.default : amount);
   });
   return {
     label,
     show(amount) {
       if (offer.switch) input.checked = amount === 1;
-      else input.value = place(amount);
-      tell(amount);
+      else input.value = sliderValue(amount);
+      showValue(amount);
     },
   };
 }
 
-/** @param {HTMLElement} element */
+/** The list of a run's interventions, each with a button to undo it. @param {HTMLElement} element */
 export function changes(element) {
   const box = find(element, ".changes");
-  const whatItDid = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
-  onState(element, () => { whatItDid.hidden = state.view === "experiments"; });
-  const takeBack = (of, text, label, left, dataset = {}) => button(text, () => setInterventions(left(), of), { ariaLabel: label, dataset });
+  const effectLink = makeLink(_("what it did"), { view: "experiments", depth: "numbers" }, "experiments-next_token_change");
+  onState(element, () => { effectLink.hidden = state.view === "experiments"; });
+  const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setInterventions(remainingEdits(), run), { ariaLabel: label, dataset });
 
-  /** @param {import("../../static/page_actions.js").Edits} of @param {[string, string][]} made */
-  function listed(of, made) {
-    const heads = made.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
+  /** List a run's edits, each with a button to undo it. @param {import("../../static/page_actions.js").Edits} target @param {[string, string][]} editList */
+  function listEdits(target, editList) {
+    const heads = editList.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
     /** @type {HTMLElement[]} */
-    const buttons = made.map(([edit, described], i) => {
-      const words = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : described;
-      return takeBack(of, `${words} ✕`, _("take back: {words}", { words }), () => interventions(of).filter((other) => other !== edit), { edit, words });
+    const buttons = editList.map(([edit, fullDescription], i) => {
+      const description = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : fullDescription;
+      return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description });
     });
-    if (made.length > 1) buttons.push(takeBack(of, _("take all back"), _("take all back"), () => []));
-    if (of === "edits" && made.length) buttons.push(whatItDid);
-    const without = heads.every(Boolean) ? (made.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
-    const told = of === "edits" ? without : _("B is changed: {changes}");
-    return made.length ? [span("of", ...messagePieces(told, { changes: buttons }))] : [];
+    if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
+    if (target === "edits" && editList.length) buttons.push(effectLink);
+    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
+    const template = target === "edits" ? changedSentence : _("B is changed: {changes}");
+    return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 
-  /** Keeps the switch in a figure that was pressed under the pointer. @param {() => void} write */
-  function writeAbove(write) {
-    const control = document.activeElement?.closest(".acts"), before = control?.getBoundingClientRect().top;
-    write();
-    if (control) scrollBy({ top: control.getBoundingClientRect().top - before, behavior: "instant" });
+  /** Keep the switch in a figure that was pressed under the pointer. @param {() => void} update */
+  function keepControlInPlace(update) {
+    const control = document.activeElement?.closest(".acts"), topBefore = control?.getBoundingClientRect().top;
+    update();
+    if (control) scrollBy({ top: control.getBoundingClientRect().top - topBefore, behavior: "instant" });
   }
 
-  hide(element, true);
-  let shown = { edits: [] }, depth = "";
-  const write = () => writeAbove(() => {
+  setHidden(element, true);
+  let content = { edits: [] }, depth = "";
+  const draw = () => keepControlInPlace(() => {
     depth = document.body.dataset.depth ?? "";
-    hide(element, !Object.values(shown).some((each) => each.length));
-    box.replaceChildren(...listed("edits", shown.edits), ...listed("b.edits", shown["b.edits"] ?? []));
+    setHidden(element, !Object.values(content).some((editList) => editList.length));
+    box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
-  onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(write); }); // its words differ
-  onContent(element, (made) => { shown = made; write(); });
-  onContent(element, ({ words, chances }) => writeAbove(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
+  onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
+  onContent(element, (newContent) => { content = newContent; draw(); });
+  onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
 
-/** @param {HTMLElement} element */
+/** The two lists of prompts that define a direction. @param {HTMLElement} element */
 export function promptLists(element) {
   const boxes = /** @type {HTMLTextAreaElement[]} */ (findAll(element, "textarea"));
-  const make = find(element, "button"), told = find(element, ".error");
-  let shown = ""; // the lists that the boxes began with, as JSON: what somebody writes stays until there are others
+  const makeButton = find(element, "button"), errorLine = find(element, ".error");
+  let drawnLists = ""; // JSON of the lists first shown; the user's text stays until Python sends others
 
   onContent(element, (content) => {
-    hide(element, !content);
-    told.textContent = ""; // it was of what is another now
+    setHidden(element, !content);
+    errorLine.textContent = ""; // an error of the previous content
     if (!content) return;
-    make.textContent = content.make;
+    makeButton.textContent = content.make;
     const lists = JSON.stringify(content.lists);
-    if (lists === shown) return;
-    shown = lists;
+    if (lists === drawnLists) return;
+    drawnLists = lists;
     boxes.forEach((box, i) => { box.value = content.lists[i]; });
   });
 
-  make.addEventListener("click", async () => {
-    told.textContent = "";
-    try { select({ direction: await call("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
-    catch (error) { if (error instanceof Refused) told.textContent = error.message; }
+  makeButton.addEventListener("click", async () => {
+    errorLine.textContent = "";
+    try { select({ direction: await callServer("direction_of_lists", [state, ...boxes.map((box) => box.value)]) }); }
+    catch (error) { if (error instanceof RefusedError) errorLine.textContent = error.message; }
   });
 }
 
-/** @param {HTMLElement} element */
+/** The pairs of prompts to compare. @param {HTMLElement} element */
 export function promptPairs(element) {
-  const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs")), list = find(menu, "div"), ready = find(element, ".ready");
+  const menu = /** @type {HTMLDetailsElement} */ (find(element, ".pairs")), menuList = find(menu, "div"), inlineList = find(element, ".ready");
   closeMenu(menu);
-  // Where one prompt is open yet, they stand in the empty place of the figures.
-  function follow() {
+  // Before a second prompt is open, the pairs stand in the empty space of the figures.
+  function update() {
     const prompt = String(state["b.prompt"] ?? ""), isAlone = !state["b.checkpoint"] || !prompt || prompt === String(state.prompt);
     menu.hidden = isAlone;
-    ready.hidden = !isAlone;
-    (isAlone ? ready : list).append(...findAll(element, "[data-pair]"));
+    inlineList.hidden = !isAlone;
+    (isAlone ? inlineList : menuList).append(...findAll(element, "[data-pair]"));
   }
-  onState(element, follow);
-  follow();
+  onState(element, update);
+  update();
   for (const button of findAll(element, "[data-pair]"))
     button.addEventListener("click", () => {
       menu.open = false;
@@ -300,230 +300,231 @@ export function promptPairs(element) {
     });
 }
 
-/** @param {HTMLElement} element */
+/** Advice on how to end the prompt, with a prompt to use instead. @param {HTMLElement} element */
 export function advice(element) {
   const line = find(element, ".advice");
 
   function show({ words, offer }) {
-    hide(element, !words);
+    setHidden(element, !words);
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
-    const use = () => runPrompt(offer, true);
-    line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
+    const usePrompt = () => runPrompt(offer, true);
+    line.append(button(_("Use this prompt: {end}", { end }), usePrompt, { title: offer }));
   }
 
-  hide(element, true);
+  setHidden(element, true);
   onContent(element, show);
 }
 
-// Going through figures by itself at a steady pace, the next one only once the one before is painted: none pile up.
+// Playing through figures at a steady pace. The next one waits until the previous is painted, so that none pile up.
 
-const EVERY_MS = 800, SOON_MS = 20, PATIENCE_MS = 15_000; // that a figure may take, or else there is none
+const FRAME_INTERVAL_MS = 800, POLL_MS = 20, FRAME_TIMEOUT_MS = 15_000; // playing stops if a figure takes longer
 
 /**
- * @param {() => boolean} advance goes on to the next; says whether there is another after it
- * @param {() => boolean} isBusy whether the one before is still to be painted
- * @param {(isPlaying: boolean) => void} tell when it begins and ends
+ * Return functions that start and stop playing.
+ * @param {() => boolean} advance shows the next figure and returns whether there is another after it
+ * @param {() => boolean} isBusy whether the last figure is still to be painted
+ * @param {(isPlaying: boolean) => void} onChange called when playing starts and stops
  */
-export function player(advance, isBusy, tell) {
-  let timer = null, since = 0;
+export function makePlayer(advance, isBusy, onChange) {
+  let timer = null, shownAt = 0;
 
-  function look() {
-    const waited = performance.now() - since;
-    if (isBusy() && waited > PATIENCE_MS) return void stop();
-    if (isBusy() || waited < EVERY_MS) return wait();
-    since = performance.now();
-    if (advance()) wait();
+  function poll() {
+    const elapsed = performance.now() - shownAt;
+    if (isBusy() && elapsed > FRAME_TIMEOUT_MS) return void stop();
+    if (isBusy() || elapsed < FRAME_INTERVAL_MS) return schedulePoll();
+    shownAt = performance.now();
+    if (advance()) schedulePoll();
     else stop();
   }
-  function wait() { timer = setTimeout(look, SOON_MS); }
+  function schedulePoll() { timer = setTimeout(poll, POLL_MS); }
 
-  /** Says whether it was playing. */
+  /** Stop, and return whether it was playing. */
   function stop() {
     const wasPlaying = timer !== null;
     clearTimeout(timer);
     timer = null;
-    if (wasPlaying) tell(false);
+    if (wasPlaying) onChange(false);
     return wasPlaying;
   }
 
   return {
     stop,
-    /** What is on show stays as long as any other, but for what it has stayed already. */
+    /** Start at once with the next figure, as the current one has been visible already. */
     start() {
-      since = performance.now() - EVERY_MS;
-      tell(true);
-      wait();
+      shownAt = performance.now() - FRAME_INTERVAL_MS;
+      onChange(true);
+      schedulePoll();
     },
   };
 }
 
-// A slider over the steps of its training that a model was kept at. They stand evenly, so that steps which double each
-// time are on a logarithmic scale.
+// A slider over a model's saved training steps. They are evenly spaced, so that doubling steps form a logarithmic scale.
 
-/** A checkpoint's name, when it was kept in words, and what is written below its place. @typedef {[string, string, string]} Moment */
+/** A checkpoint's name, its step as a sentence, and its tick label. @typedef {[string, string, string]} Moment */
 
-const MOST_TICKS = 14; // that have room on a wide screen; of a narrow one every second or fourth of them has
+const MAX_TICKS = 14; // that fit a wide screen; narrower ones show every second or fourth
 
 /**
- * @param {HTMLElement} box where it is put first
- * @param {"checkpoint" | "b.checkpoint"} of which run's
+ * Make a slider of training steps.
+ * @param {HTMLElement} box that gets it as its first child
+ * @param {"checkpoint" | "b.checkpoint"} target the run's field
  * @param {string} name
  */
-function stepSlider(box, of, name) {
+function stepSlider(box, target, name) {
   const slider = make("input", { type: "range", min: "0", step: "1", ariaLabel: name });
-  const told = make("output", { className: "step" }), ticks = make("span", { className: "ticks", ariaHidden: "true" });
+  const output = make("output", { className: "step" }), ticks = make("span", { className: "ticks", ariaHidden: "true" });
   /** @type {Moment[]} */
   let moments = [];
 
-  const last = () => moments.length - 1;
-  const place = () => moments.findIndex(([checkpoint]) => checkpoint === state[of]);
-  const go = (i) => chooseCheckpoint(moments[Math.max(0, Math.min(last(), i))][0], of);
+  const lastIndex = () => moments.length - 1;
+  const currentIndex = () => moments.findIndex(([checkpoint]) => checkpoint === state[target]);
+  const goToIndex = (i) => chooseCheckpoint(moments[Math.max(0, Math.min(lastIndex(), i))][0], target);
 
   /** @param {Moment[]} content */
   function show(content) {
     if (JSON.stringify(content) !== JSON.stringify(moments)) {
       moments = content;
-      slider.max = String(last());
-      const every = Math.ceil(moments.length / MOST_TICKS);
-      ticks.replaceChildren(...moments.map(([, , text], i) => tick(text, i / last(), last() - i, every)));
+      slider.max = String(lastIndex());
+      const labelInterval = Math.ceil(moments.length / MAX_TICKS);
+      ticks.replaceChildren(...moments.map(([, , text], i) => makeTick(text, i / lastIndex(), lastIndex() - i, labelInterval)));
     }
-    follow();
+    update();
   }
 
-  function follow() {
-    const [, words] = moments[place()] ?? ["", ""], run = of === "checkpoint" ? "A" : "B";
-    slider.value = String(place());
+  function update() {
+    const [, words] = moments[currentIndex()] ?? ["", ""], run = target === "checkpoint" ? "A" : "B";
+    slider.value = String(currentIndex());
     slider.setAttribute("aria-valuetext", words);
-    setText(told, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
+    setText(output, state["b.checkpoint"] && words ? `${run}: ${words}` : words);
   }
 
-  slider.addEventListener("input", () => go(+slider.value));
-  box.prepend(told, span("track", slider, ticks));
-  return { show, follow, go, place, last, nameAt: (i) => moments[i][0] };
+  slider.addEventListener("input", () => goToIndex(+slider.value));
+  box.prepend(output, span("track", slider, ticks));
+  return { show, update, goToIndex, currentIndex, lastIndex, nameAt: (i) => moments[i][0] };
 }
 
-// The text stands below every so manieth place, counted from the last.
-function tick(text, share, fromLast, every) {
-  const isSaid = fromLast % every === 0, nth = fromLast / every;
-  const made = span(isSaid ? ["tick", nth % 2 ? "" : "second", nth % 4 ? "" : "fourth"].join(" ").trim() : "tick", isSaid ? text : "");
-  made.style.setProperty("--share", String(share));
-  return made;
+// Make a tick; every `interval`-th one, counted from the last, is labelled.
+function makeTick(text, share, fromLast, interval) {
+  const isLabelled = fromLast % interval === 0, tickNumber = fromLast / interval;
+  const node = span(isLabelled ? ["tick", tickNumber % 2 ? "" : "second", tickNumber % 4 ? "" : "fourth"].join(" ").trim() : "tick", isLabelled ? text : "");
+  node.style.setProperty("--share", String(share));
+  return node;
 }
 
-/** @param {HTMLElement} element */
+/** The controls of the second run. @param {HTMLElement} element */
 export function runs(element) {
-  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two"), step = find(document, "#series .series + .training-step"); // below A's
-  const steps = stepSlider(step, "b.checkpoint", _("step of the training of B"));
-  let value = null, typing = false;
+  const box = find(element, ".runs"), startControls = find(box, ".ways"), comparisonControls = find(box, ".two"), stepBox = find(document, "#series .series + .training-step"); // below A's slider
+  const stepControl = stepSlider(stepBox, "b.checkpoint", _("step of the training of B"));
+  let content = null, isTyping = false;
 
-  function draw(content) {
-    value = content;
-    setAlignment(value.two);
-    two.hidden = !value.two || typing;
-    widgetBlock(element).classList.toggle("in-use", !two.hidden);
-    ways.hidden = !two.hidden;
-    step.hidden = !value.two?.moments.length;
-    steps.show(value.two?.moments ?? []);
-    if (two.hidden) ways.replaceChildren(...waysIn());
-    else two.replaceChildren(...compared());
+  function draw(newContent) {
+    content = newContent;
+    setAlignment(content.two);
+    comparisonControls.hidden = !content.two || isTyping;
+    widgetBlock(element).classList.toggle("in-use", !comparisonControls.hidden);
+    startControls.hidden = !comparisonControls.hidden;
+    stepBox.hidden = !content.two?.moments.length;
+    stepControl.show(content.two?.moments ?? []);
+    if (comparisonControls.hidden) startControls.replaceChildren(...startOptions());
+    else comparisonControls.replaceChildren(...comparisonNodes());
     countDraw(box);
   }
 
-  const isAlone = () => COMPARING.includes(state.view) && !value.two; // a view of two runs, with one
+  const isAlone = () => COMPARING.includes(state.view) && !content.two; // a view that compares two runs has only one
 
-  function waysIn() {
+  function startOptions() {
     /** @type {HTMLElement[]} */
-    const found = [anotherPrompt()];
-    if (value.step) found.push(button(_("another training step"), () => withModel(value.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
-    if (value.models.length) found.push(modelList(_("another model")));
-    if (value.changed) found.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
-    const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...found));
+    const options = [promptButton()];
+    if (content.step) options.push(button(_("another training step"), () => compareWithModel(content.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
+    if (content.models.length) options.push(modelList(_("another model")));
+    if (content.changed) options.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
+    const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...options));
     closeMenu(menu);
-    return typing || isAlone() ? [menu, promptBox()] : [menu];
+    return isTyping || isAlone() ? [menu, promptBox()] : [menu];
   }
 
-  const anotherPrompt = (properties) => button(_("another prompt"), () => {
-    typing = true;
-    openMore(false);
-    draw(value);
-    const box = /** @type {HTMLInputElement} */ (find(ways, "input"));
+  const promptButton = (properties) => button(_("another prompt"), () => {
+    isTyping = true;
+    toggleMore(false);
+    draw(content);
+    const box = /** @type {HTMLInputElement} */ (find(startControls, "input"));
     box.focus();
-    box.select(); // the run's own prompt, to be changed or typed over
+    box.select(); // the run's own prompt, to edit or replace
   }, properties);
 
   function promptBox() {
-    const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
+    const input = make("input", { type: "text", value: content.two?.prompt ?? content.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
     const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
-      button("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt"), hidden: isAlone() }));
+      button("×", () => { isTyping = false; draw(content); }, { ariaLabel: _("no other prompt"), hidden: isAlone() }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      typing = false;
+      isTyping = false;
       makeMove({ kind: "compare", with: "prompt", text: input.value });
     });
-    input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { typing = false; draw(value); } });
+    input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { isTyping = false; draw(content); } });
     return form;
   }
 
-  const withModel = (checkpoint) => makeMove({ kind: "compare", with: "model", checkpoint });
+  const compareWithModel = (checkpoint) => makeMove({ kind: "compare", with: "model", checkpoint });
 
   function modelList(title) {
-    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...value.models.map(([model, checkpoint]) => new Option(model, checkpoint)));
-    list.addEventListener("change", () => { if (list.value) withModel(list.value); });
+    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...content.models.map(([model, checkpoint]) => new Option(model, checkpoint)));
+    list.addEventListener("change", () => { if (list.value) compareWithModel(list.value); });
     return list;
   }
 
-  function compared() {
-    const { about, aligned, gaps, pins } = value.two;
-    const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"], ["both", "A | B"]].map(([name, text]) =>
+  function comparisonNodes() {
+    const { about, aligned, gaps, pins } = content.two;
+    const runButtons = [["a", "A"], ["b", "B"], ["difference", "A − B"], ["both", "A | B"]].map(([name, text]) =>
       button(text, () => showRuns(name), { dataset: { shown: name }, title: TITLES()[name] }));
-    const missing = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
-    const which = span("switch", ...shown);
-    which.ariaLabel = _("which run the figures show");
-    which.role = "group";
-    const seldom = [
-      button(_("close B"), () => { openMore(false); makeMove({ kind: "close" }); }),
+    const gapText = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
+    const runSwitch = span("switch", ...runButtons);
+    runSwitch.ariaLabel = _("which run the figures show");
+    runSwitch.role = "group";
+    const moreControls = [
+      button(_("close B"), () => { toggleMore(false); makeMove({ kind: "close" }); }),
       button(_("swap A and B"), () => makeMove({ kind: "swap" })),
-      anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
+      promptButton({ title: _("B reads another prompt, by its own model and with its own changes.") }),
       button(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
       span("aligned about-b", _("B: {about}", { about })),
-      span("aligned", aligned + missing),
-      pinning(),
+      span("aligned", aligned + gapText),
+      pairButton(),
     ];
-    if (pins) seldom.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you made by hand.") }));
-    queueMicrotask(mark);
+    if (pins) moreControls.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you made by hand.") }));
+    queueMicrotask(markShownRun);
     return [
-      which,
-      more(),
+      runSwitch,
+      makeMoreButton(),
       make("span", { className: "about", title: about }, _("B: {about}", { about })),
-      span("seldom", ...seldom),
+      span("seldom", ...moreControls),
     ];
   }
 
-  // What is seldom pressed is behind a button.
-  function more() {
-    const made = button("⋯", () => openMore(!box.classList.contains("open")), { className: "more", ariaLabel: _("more of the two runs") });
-    made.ariaExpanded = String(box.classList.contains("open"));
-    return made;
+  // Rarely used controls are behind a button.
+  function makeMoreButton() {
+    const moreButton = button("⋯", () => toggleMore(!box.classList.contains("open")), { className: "more", ariaLabel: _("more of the two runs") });
+    moreButton.ariaExpanded = String(box.classList.contains("open"));
+    return moreButton;
   }
 
-  function openMore(isOpen) {
+  function toggleMore(isOpen) {
     box.classList.toggle("open", isOpen);
-    const press = find(two, ".more");
-    if (press) press.ariaExpanded = String(isOpen);
+    const moreButton = find(comparisonControls, ".more");
+    if (moreButton) moreButton.ariaExpanded = String(isOpen);
   }
 
-  // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
-  function pinning() {
-    const tell = () => setText(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
-    const pin = button("", () => { awaitPartnerToken(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
-    tell();
-    return pin;
+  // Pair two tokens by hand: the next click on a token of B pairs it with the chosen token of A.
+  function pairButton() {
+    const updateText = () => setText(pairingButton, isPartnerAwaited() ? _("now choose its partner in B") : _("pair two tokens by hand"));
+    const pairingButton = button("", () => { awaitPartnerToken(); updateText(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    updateText();
+    return pairingButton;
   }
 
-  function mark() {
-    for (const one of two.querySelectorAll("[data-shown]")) one.ariaPressed = String(/** @type {HTMLElement} */ (one).dataset.shown === (state.shown ?? "a"));
+  function markShownRun() {
+    for (const runButton of comparisonControls.querySelectorAll("[data-shown]")) runButton.ariaPressed = String(/** @type {HTMLElement} */ (runButton).dataset.shown === (state.shown ?? "a"));
   }
 
   const TITLES = () => ({
@@ -535,53 +536,53 @@ export function runs(element) {
 
   box.addEventListener("keydown", ({ key }) => {
     if (key !== "Escape" || !box.classList.contains("open")) return;
-    openMore(false);
-    find(two, ".more").focus();
+    toggleMore(false);
+    find(comparisonControls, ".more").focus();
   });
-  document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) openMore(false); });
+  document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) toggleMore(false); });
   let wasAlone = false;
   onState(element, () => {
-    mark();
-    if (value && isAlone() !== wasAlone) draw(value);
-    wasAlone = Boolean(value) && isAlone();
+    markShownRun();
+    if (content && isAlone() !== wasAlone) draw(content);
+    wasAlone = Boolean(content) && isAlone();
   });
   onContent(element, draw);
 }
 
-/** @param {HTMLElement} element */
+/** The slider and player of training steps. @param {HTMLElement} element */
 export function series(element) {
   const box = find(element, ".series"), play = /** @type {HTMLButtonElement} */ (find(box, ".play"));
-  const steps = stepSlider(box, "checkpoint", _("step of its training"));
-  const playing = player(advance, hasStaleFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
+  const stepControl = stepSlider(box, "checkpoint", _("step of its training"));
+  const stepPlayer = makePlayer(advance, hasStaleFigures, (isPlaying) => { play.textContent = isPlaying ? _("Pause") : _("Play"); });
 
-  // Whether there is another after it.
+  // Show the next step, and return whether there is another.
   function advance() {
-    steps.go(steps.place() + 1);
-    return steps.place() < steps.last();
+    stepControl.goToIndex(stepControl.currentIndex() + 1);
+    return stepControl.currentIndex() < stepControl.lastIndex();
   }
 
   function toggle() {
-    if (playing.stop()) return;
-    if (steps.place() >= steps.last()) chooseCheckpoint(steps.nameAt(0));
-    playing.start();
+    if (stepPlayer.stop()) return;
+    if (stepControl.currentIndex() >= stepControl.lastIndex()) chooseCheckpoint(stepControl.nameAt(0));
+    stepPlayer.start();
   }
 
   play.textContent = _("Play");
   play.addEventListener("click", toggle);
-  // Whatever else somebody does stops it; the button has the focus once it was pressed.
-  const isPress = (event) => play.contains(/** @type {Node} */ (event.target)) && (event.type === "pointerdown" || ["Enter", " "].includes(event.key));
+  // Any other action stops playing. Enter and Space on the focused button do not, as they press it.
+  const isPlayPress = (event) => play.contains(/** @type {Node} */ (event.target)) && (event.type === "pointerdown" || ["Enter", " "].includes(event.key));
   for (const type of ["pointerdown", "keydown", "wheel"])
-    document.addEventListener(type, (event) => { if (!isPress(event)) playing.stop(); }, { capture: true, passive: true });
-  onState(element, steps.follow);
-  const slider = [...box.children];
+    document.addEventListener(type, (event) => { if (!isPlayPress(event)) stepPlayer.stop(); }, { capture: true, passive: true });
+  onState(element, stepControl.update);
+  const sliderNodes = [...box.children];
   onContent(element, ({ moments, other }) => {
     box.hidden = !moments.length && !other;
     box.classList.toggle("no-steps", !moments.length);
     document.body.classList.toggle("without-steps", !moments.length);
-    const open = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
-    if (!moments.length) box.replaceChildren(_("This model kept no steps."), open());
-    else if (!slider[0].isConnected) box.replaceChildren(...slider); // or else it stays under the hand that moves it
-    steps.show(moments);
+    const openButton = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
+    if (!moments.length) box.replaceChildren(_("This model kept no steps."), openButton());
+    else if (!sliderNodes[0].isConnected) box.replaceChildren(...sliderNodes); // a connected slider stays, as it may be being dragged
+    stepControl.show(moments);
     countDraw(box);
   });
 }

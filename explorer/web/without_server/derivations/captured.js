@@ -1,84 +1,84 @@
 // @ts-check
-// The derivation of one element of a captured value, as explorer/explain/captured/ has it: formulas, their names and their texts are declared in Python.
+// Derivation of one element of a captured value, as in explorer/explain/captured/. Formulas with their names and texts are declared in Python.
 import { _, lookUpMessage } from "../../static/translations.js";
-import { describe } from "../interventions.js";
+import { describeIntervention } from "../interventions.js";
 import { parseInterventions } from "../../static/in_browser/trace.js";
 import { formatGeneral, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { ELEMENT_NAMES, FORMULAS, FORMULA_TEXTS } from "../page_data.js";
 import { findFormula } from "../recompute.js";
-import { ALL, attentionCell, formatDotProduct, formatFactor, read, sum, dotOf, tokenAt, tokenOfId, translate } from "./calculations.js";
+import { ALL, attentionCell, formatDotProduct, formatFactor, readValue, sum, dotProductValue, formatTokenAt, formatTokenId, translate } from "./calculations.js";
 
-/** @typedef {import("../views.js").About} About @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("../recompute.js").Formula} Formula */
+/** @typedef {import("../views.js").ViewContext} ViewContext @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("../recompute.js").Formula} Formula */
 
-/** One element of a captured value; null if it has none. @param {About} about @param {string} name @param {...number} index @returns {Promise<Derivation | null>} */
-export async function derive(about, name, ...index) {
-  const captured = await read(about, name, ...index), formula = findFormula(formulasOf(about), name);
+/** Derive one element of a captured value; null if there is none. @param {ViewContext} context @param {string} name @param {...number} index @returns {Promise<Derivation | null>} */
+export async function deriveElement(context, name, ...index) {
+  const captured = await readValue(context, name, ...index), formula = findFormula(modelFormulas(context), name);
   if (!captured) return null;
-  const [value] = captured.data, working = withInterventions(about, name, index, await CALCULATE[formula.formula](formula, about, index));
-  return { name: `${name}[${index.join(", ")}]`, location: describeElement(about, name, index), value, working, kind: "captured", words: await elementSentence(about, name, index, value), source: formula.source };
+  const [value] = captured.data, working = withInterventions(context, name, index, await CALCULATIONS[formula.formula](formula, context, index));
+  return { name: `${name}[${index.join(", ")}]`, location: describeElement(context, name, index), value, working, kind: "captured", words: await elementSentence(context, name, index, value), source: formula.source };
 }
 
-/** The formulas of the model's values; steps of a training share them. @param {About} about */
-export const formulasOf = ({ state: { checkpoint } }) => FORMULAS[checkpoint.split("/")[0]];
+/** Return the formulas of the model's values, which all training steps share. @param {ViewContext} context */
+export const modelFormulas = ({ state: { checkpoint } }) => FORMULAS[checkpoint.split("/")[0]];
 
-/** The last part of a name, the last two of an output. @param {string} name */
+/** Return the last part of a name; the last two for an output. @param {string} name */
 const shortName = (name) => name.split(".").slice(name.endsWith(".out") ? -2 : -1).join(".");
 
-/** Class of a formula -> an element. @type {Record<string, (formula: Formula, about: About, index: number[]) => Promise<Calculation>>} */
-const CALCULATE = {
-  async Copy({ symbol, x }, about, index) {
-    const { data: [value], input } = await read(about, x, ...index);
+/** Class of a formula -> function that calculates an element. @type {Record<string, (formula: Formula, context: ViewContext, index: number[]) => Promise<Calculation>>} */
+const CALCULATIONS = {
+  async Copy({ symbol, x }, context, index) {
+    const { data: [value], input } = await readValue(context, x, ...index);
     return { symbols: `${symbol} = ${x}`, numbers: `${symbol} = ${formatSixDigits(value)}`, value, inputs: [input] };
   },
-  async Addition({ symbol, terms }, about, index) {
-    const parts = await Promise.all(terms.map((term) => read(about, term, ...index))), [first, ...rest] = parts.map(({ data }) => data[0]), value = sum([first, ...rest]);
+  async Addition({ symbol, terms }, context, index) {
+    const parts = await Promise.all(terms.map((term) => readValue(context, term, ...index))), [first, ...rest] = parts.map(({ data }) => data[0]), value = sum([first, ...rest]);
     return { symbols: `${symbol} = ${terms.map(shortName).join(" + ")}`, numbers: `${symbol} = ${[formatSixDigits(first), ...rest.map(formatFactor)].join(" + ")} = ${formatSixDigits(value)}`, value, inputs: parts.map(({ input }) => input) };
   },
-  async Product({ symbol, a, b }, about, index) {
-    const [{ data: [x], input: fromX }, { data: [y], input: fromY }] = await Promise.all([read(about, a, ...index), read(about, b, ...index)]);
+  async Product({ symbol, a, b }, context, index) {
+    const [{ data: [x], input: fromX }, { data: [y], input: fromY }] = await Promise.all([readValue(context, a, ...index), readValue(context, b, ...index)]);
     return { symbols: `${symbol} = ${shortName(a)} · ${shortName(b)}`, numbers: `${symbol} = ${formatFactor(x)} · ${formatFactor(y)} = ${formatSixDigits(x * y)}`, value: x * y, inputs: [fromX, fromY] };
   },
-  async LinearLayer({ symbol, x, map, heads }, about, index) {
-    const token = index.at(-2), row = heads ? index[0] * about.dHead + index[2] : index[1], hasBias = about.config.bias && map !== "lm_head";
-    const [vector, weight, bias] = await Promise.all([read(about, x, ...(x.endsWith("attn.z") ? [ALL] : []), token), read(about, `${map}.weight`, row), hasBias ? read(about, `${map}.bias`, row) : null]);
-    const value = dotOf(vector.data, weight.data) + (bias ? bias.data[0] : 0), plus = bias ? ` + ${formatFactor(bias.data[0])}` : "";
-    return { symbols: translate(FORMULA_TEXTS.linear[+hasBias || 0], { symbol, x: shortName(x) }), numbers: `${symbol} = ${formatDotProduct(weight.data, vector.data)}${plus} = ${formatSixDigits(value)}`, value, inputs: [vector, weight, bias].filter(Boolean).map(({ input }) => input) };
+  async LinearLayer({ symbol, x, map, heads }, context, index) {
+    const token = index.at(-2), row = heads ? index[0] * context.dHead + index[2] : index[1], hasBias = context.config.bias && map !== "lm_head";
+    const [vector, weight, bias] = await Promise.all([readValue(context, x, ...(x.endsWith("attn.z") ? [ALL] : []), token), readValue(context, `${map}.weight`, row), hasBias ? readValue(context, `${map}.bias`, row) : null]);
+    const value = dotProductValue(vector.data, weight.data) + (bias ? bias.data[0] : 0), biasTerm = bias ? ` + ${formatFactor(bias.data[0])}` : "";
+    return { symbols: translate(FORMULA_TEXTS.linear[+hasBias || 0], { symbol, x: shortName(x) }), numbers: `${symbol} = ${formatDotProduct(weight.data, vector.data)}${biasTerm} = ${formatSixDigits(value)}`, value, inputs: [vector, weight, bias].filter(Boolean).map(({ input }) => input) };
   },
-  async Activation({ symbol, x, kind }, about, index) {
-    const { data: [before], input } = await read(about, x, ...index), name = { swiglu: "SiLU", relu: "ReLU" }[kind], value = kind === "relu" ? Math.max(before, 0) : before / (1 + Math.exp(-before));
-    return { symbols: `${symbol} = ${name}(${shortName(x)}), ${FORMULA_TEXTS.activations[kind]}`, numbers: `${symbol} = ${name}(${formatSixDigits(before)}) = ${formatSixDigits(value)}`, value, inputs: [input] };
+  async Activation({ symbol, x, kind }, context, index) {
+    const { data: [preactivation], input } = await readValue(context, x, ...index), name = { swiglu: "SiLU", relu: "ReLU" }[kind], value = kind === "relu" ? Math.max(preactivation, 0) : preactivation / (1 + Math.exp(-preactivation));
+    return { symbols: `${symbol} = ${name}(${shortName(x)}), ${FORMULA_TEXTS.activations[kind]}`, numbers: `${symbol} = ${name}(${formatSixDigits(preactivation)}) = ${formatSixDigits(value)}`, value, inputs: [input] };
   },
-  async Norm({ symbol, x: { x }, norm }, about, [position, dim]) {
-    const { config } = about, isCentred = config.norm === "layernorm", [vector, gain, beta] = await Promise.all([read(about, x, position), read(about, `${norm}.weight`, dim), isCentred ? read(about, `${norm}.bias`, dim) : null]);
-    const { mean, square, divisor } = normNumbers(config, vector.data), top = isCentred ? `(${formatSixDigits(vector.data[dim])} − ${formatFactor(mean)})` : formatSixDigits(vector.data[dim]);
-    const value = ((vector.data[dim] - mean) / divisor) * gain.data[0] + (beta ? beta.data[0] : 0), under = ` / √(${formatSixDigits(square)} + ${formatSixDigits(config.norm_eps)})`, plus = beta ? ` + ${formatFactor(beta.data[0])}` : "";
-    return { symbols: translate(FORMULA_TEXTS.norms[config.norm], { symbol }), numbers: `${symbol} = ${top}${under} · ${formatFactor(gain.data[0])}${plus} = ${formatSixDigits(value)}`, value, inputs: [vector, gain, beta].filter(Boolean).map(({ input }) => input) };
+  async Norm({ symbol, x: { x }, norm }, context, [position, dim]) {
+    const { config } = context, isCentred = config.norm === "layernorm", [vector, gain, beta] = await Promise.all([readValue(context, x, position), readValue(context, `${norm}.weight`, dim), isCentred ? readValue(context, `${norm}.bias`, dim) : null]);
+    const { mean, square, divisor } = normNumbers(config, vector.data), numerator = isCentred ? `(${formatSixDigits(vector.data[dim])} − ${formatFactor(mean)})` : formatSixDigits(vector.data[dim]);
+    const value = ((vector.data[dim] - mean) / divisor) * gain.data[0] + (beta ? beta.data[0] : 0), denominator = ` / √(${formatSixDigits(square)} + ${formatSixDigits(config.norm_eps)})`, betaTerm = beta ? ` + ${formatFactor(beta.data[0])}` : "";
+    return { symbols: translate(FORMULA_TEXTS.norms[config.norm], { symbol }), numbers: `${symbol} = ${numerator}${denominator} · ${formatFactor(gain.data[0])}${betaTerm} = ${formatSixDigits(value)}`, value, inputs: [vector, gain, beta].filter(Boolean).map(({ input }) => input) };
   },
-  async Rotation({ symbol, x, angles }, about, [head, token, dim]) {
-    const pair = dim >> 1, isSecond = dim % 2, [{ data: [a], input: fromA }, { data: [b], input: fromB }, { data: [angle], input }] = await Promise.all([read(about, x, head, token, 2 * pair), read(about, x, head, token, 2 * pair + 1), read(about, angles, token, pair)]);
-    const value = isSecond ? a * Math.sin(angle) + b * Math.cos(angle) : a * Math.cos(angle) - b * Math.sin(angle), [one, other, sign] = isSecond ? ["sin", "cos", "+"] : ["cos", "sin", "−"];
-    return { symbols: translate(FORMULA_TEXTS.rotations[isSecond], { symbol, pair }), numbers: `${symbol} = ${formatFactor(a)} · ${one} ${formatSixDigits(angle)} ${sign} ${formatFactor(b)} · ${other} ${formatSixDigits(angle)} = ${formatSixDigits(value)}`, value, inputs: [fromA, fromB, input] };
+  async Rotation({ symbol, x, angles }, context, [head, token, dim]) {
+    const pair = dim >> 1, isSecond = dim % 2, [{ data: [a], input: fromA }, { data: [b], input: fromB }, { data: [angle], input }] = await Promise.all([readValue(context, x, head, token, 2 * pair), readValue(context, x, head, token, 2 * pair + 1), readValue(context, angles, token, pair)]);
+    const value = isSecond ? a * Math.sin(angle) + b * Math.cos(angle) : a * Math.cos(angle) - b * Math.sin(angle), [firstFunction, secondFunction, sign] = isSecond ? ["sin", "cos", "+"] : ["cos", "sin", "−"];
+    return { symbols: translate(FORMULA_TEXTS.rotations[isSecond], { symbol, pair }), numbers: `${symbol} = ${formatFactor(a)} · ${firstFunction} ${formatSixDigits(angle)} ${sign} ${formatFactor(b)} · ${secondFunction} ${formatSixDigits(angle)} = ${formatSixDigits(value)}`, value, inputs: [fromA, fromB, input] };
   },
-  async AttentionScore(formula, about, [head, query, key]) {
-    const [q, k] = await Promise.all([read(about, formula.q, head, query), read(about, formula.k, head, key)]), dot = dotOf(q.data, k.data), value = dot / Math.sqrt(about.dHead);
-    const numbers = _("score = {sum} / {divisor} = {quotient} = {value}", { sum: formatDotProduct(q.data, k.data), divisor: `√${about.dHead}`, quotient: `${formatSixDigits(dot)} / ${formatSixDigits(Math.sqrt(about.dHead))}`, value: formatSixDigits(value) });
+  async AttentionScore(formula, context, [head, query, key]) {
+    const [q, k] = await Promise.all([readValue(context, formula.q, head, query), readValue(context, formula.k, head, key)]), dot = dotProductValue(q.data, k.data), value = dot / Math.sqrt(context.dHead);
+    const numbers = _("score = {sum} / {divisor} = {quotient} = {value}", { sum: formatDotProduct(q.data, k.data), divisor: `√${context.dHead}`, quotient: `${formatSixDigits(dot)} / ${formatSixDigits(Math.sqrt(context.dHead))}`, value: formatSixDigits(value) });
     return { symbols: _("score = q·k / {divisor}", { divisor: "√d" }), numbers, value, inputs: [q.input, k.input] };
   },
-  async AttentionPattern({ scores }, about, [head, query, key]) {
-    const { data, input } = await read(about, scores, head, query, [null, query + 1]), symbols = _("weight = e^(score − max) / Σ e^(scores − max)");
+  async AttentionPattern({ scores }, context, [head, query, key]) {
+    const { data, input } = await readValue(context, scores, head, query, [null, query + 1]), symbols = _("weight = e^(score − max) / Σ e^(scores − max)");
     if (key > query) return { symbols, numbers: _("weight = 0: key {key} comes after query {query}, masked", { key, query }), value: 0, inputs: [input] };
-    const most = Math.max(...data), exps = data.map((score) => Math.exp(score - most)), total = sum(exps), value = exps[key] / total, divisor = formatSixDigits(total);
-    const quotients = `e^(${formatSixDigits(data[key])} − ${formatFactor(most)}) / ${divisor} = ${formatSixDigits(exps[key])} / ${divisor}`;
+    const maxScore = Math.max(...data), exps = data.map((score) => Math.exp(score - maxScore)), total = sum(exps), value = exps[key] / total, divisor = formatSixDigits(total);
+    const quotients = `e^(${formatSixDigits(data[key])} − ${formatFactor(maxScore)}) / ${divisor} = ${formatSixDigits(exps[key])} / ${divisor}`;
     return { symbols, numbers: _("weight = {quotients} = {value}", { quotients, value: formatSixDigits(value) }), value, inputs: [input] };
   },
-  async HeadOutput({ pattern, v }, about, [head, query, dim]) {
-    const [weights, values] = await Promise.all([read(about, pattern, head, query, [null, query + 1]), read(about, v, head, [null, query + 1], dim)]), value = dotOf(weights.data, values.data);
+  async HeadOutput({ pattern, v }, context, [head, query, dim]) {
+    const [weights, values] = await Promise.all([readValue(context, pattern, head, query, [null, query + 1]), readValue(context, v, head, [null, query + 1], dim)]), value = dotProductValue(weights.data, values.data);
     return { symbols: _("z = Σ weight · v, over the keys up to the query"), numbers: `z = ${formatDotProduct(weights.data, values.data)} = ${formatSixDigits(value)}`, value, inputs: [weights.input, values.input] };
   },
-  async Embedding({ positions }, about, [position, dim]) {
-    const { config, ids } = about, [{ data: [row], input }, added] = await Promise.all([read(about, "token_embedding.weight", ids[position], dim), positions ? read(about, "position_embed", position, dim) : null]), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1;
-    const value = row * scale + (added ? added.data[0] : 0), terms = `${scale === 1 ? formatSixDigits(row) : `${formatFactor(row)} · √${config.d_model}`}${added ? ` + ${formatFactor(added.data[0])}` : ""}`;
-    return { symbols: translate(FORMULA_TEXTS.embeddings[+positions], { symbol: "embed", factor: "√D" }), numbers: `embed = ${terms}${positions ? ` = ${formatSixDigits(value)}` : ""}`, value, inputs: [input, ...(added ? [added.input] : [])] };
+  async Embedding({ positions }, context, [position, dim]) {
+    const { config, ids } = context, [{ data: [row], input }, positionElement] = await Promise.all([readValue(context, "token_embedding.weight", ids[position], dim), positions ? readValue(context, "position_embed", position, dim) : null]), scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1;
+    const value = row * scale + (positionElement ? positionElement.data[0] : 0), terms = `${scale === 1 ? formatSixDigits(row) : `${formatFactor(row)} · √${config.d_model}`}${positionElement ? ` + ${formatFactor(positionElement.data[0])}` : ""}`;
+    return { symbols: translate(FORMULA_TEXTS.embeddings[+positions], { symbol: "embed", factor: "√D" }), numbers: `embed = ${terms}${positions ? ` = ${formatSixDigits(value)}` : ""}`, value, inputs: [input, ...(positionElement ? [positionElement.input] : [])] };
   },
   async SinusoidalPosition(_formula, { config: { d_model: D } }, [position, dim]) {
     const wave = dim % 2 ? "cos" : "sin", even = dim - (dim % 2), value = Math[wave](position / 10000 ** (even / D));
@@ -91,37 +91,37 @@ const CALCULATE = {
   },
 };
 
-/** The mean and mean square or variance of what a norm reads, and its divisor. @param {About["config"]} config @param {Float64Array} x */
+/** Return mean, mean square or variance, and divisor of a norm's input. @param {ViewContext["config"]} config @param {Float64Array} x */
 export function normNumbers({ norm, norm_eps }, x) {
   const mean = norm === "layernorm" ? sum(x) / x.length : 0, square = sum(x.map((value) => (value - mean) ** 2)) / x.length;
   return { mean, square, divisor: Math.sqrt(square + norm_eps) };
 }
 
-/** With what the run's interventions make of it. @param {About} about @param {string} name @param {number[]} index @param {Calculation} working @returns {Calculation} */
+/** Apply the run's interventions to a calculation. @param {ViewContext} context @param {string} name @param {number[]} index @param {Calculation} working @returns {Calculation} */
 function withInterventions({ config, edits }, name, index, working) {
-  const isHeads = name.endsWith("attn.z"), position = index.at(-2), own = isHeads ? index[0] : index.at(-1);
-  const active = parseInterventions(edits, config).map((change, i) => ({ ...change, text: edits[i] })).filter((change) => change.tap === name && (change.index ?? own) === own && (change.position ?? position) === position);
+  const isHeads = name.endsWith("attn.z"), position = index.at(-2), elementIndex = isHeads ? index[0] : index.at(-1);
+  const active = parseInterventions(edits, config).map((change, i) => ({ ...change, text: edits[i] })).filter((change) => change.tap === name && (change.index ?? elementIndex) === elementIndex && (change.position ?? position) === position);
   active.sort((a, b) => +a.text.endsWith("*zero") - +b.text.endsWith("*zero"));
-  return active.reduce((before, { factor, text }) => {
-    const times = `× ${formatGeneral(factor, 10).replace("-", "−")}`, value = before.value * factor;
-    return { ...before, value, symbols: _("{symbols}; then {times}, as it was changed: {words}", { symbols: before.symbols, times, words: describe(text) }), numbers: `${before.numbers}; ${times} = ${formatSixDigits(value)}` };
+  return active.reduce((calculation, { factor, text }) => {
+    const factorText = `× ${formatGeneral(factor, 10).replace("-", "−")}`, value = calculation.value * factor;
+    return { ...calculation, value, symbols: _("{symbols}; then {times}, as it was changed: {words}", { symbols: calculation.symbols, times: factorText, words: describeIntervention(text) }), numbers: `${calculation.numbers}; ${factorText} = ${formatSixDigits(value)}` };
   }, working);
 }
 
-/** Which layer, head, token and dimension an element is of. @param {About} about @param {string} name @param {number[]} index */
-function describeElement(about, name, index) {
-  const layer = /^blocks\.(\d+)\./.exec(name)?.[1], token = tokenAt(about, index.at(-2)), last = index.at(-1);
-  if (/\.(scores|pattern)$/.test(name)) return attentionCell(about, +layer, index[0], index[1], index[2]);
-  if (name === "logits") return _("after {token}, of {of}", { token, of: tokenOfId(about, last) });
+/** Describe an element's layer, head, token and dimension. @param {ViewContext} context @param {string} name @param {number[]} index */
+function describeElement(context, name, index) {
+  const layer = /^blocks\.(\d+)\./.exec(name)?.[1], token = formatTokenAt(context, index.at(-2)), last = index.at(-1);
+  if (/\.(scores|pattern)$/.test(name)) return attentionCell(context, +layer, index[0], index[1], index[2]);
+  if (name === "logits") return _("after {token}, of {of}", { token, of: formatTokenId(context, last) });
   const axis = name.endsWith("rope.angles") ? "pair" : /\.(gate_pre|gate|up|hidden)$/.test(name) ? "neuron" : "dimension", owner = index.length > 2 ? "head" : layer ? "layer" : "";
   return translate(FORMULA_TEXTS.elements[axis][owner], { layer: layer ?? "", head: index[0], token, last });
 }
 
-/** What an element is, and its value. @param {About} about @param {string} name @param {number[]} index @param {number} value */
-async function elementSentence(about, name, index, value) {
+/** Describe an element and its value in a sentence. @param {ViewContext} context @param {string} name @param {number[]} index @param {number} value */
+async function elementSentence(context, name, index, value) {
   if (name.endsWith(".pattern") && value > 0) {
-    const [, query, key] = index, { data: [score] } = await read(about, name.replace("pattern", "scores"), ...index);
-    return _("{query} looks at {key} with {weight}: q·k {product} ÷ {divisor} = {score}, then softmax", { query: quoteToken(about.tokens[query]), key: quoteToken(about.tokens[key]), weight: formatNumber(value), product: formatNumber(score * Math.sqrt(about.dHead)), divisor: `√${about.dHead}`, score: formatNumber(score) });
+    const [, query, key] = index, { data: [score] } = await readValue(context, name.replace("pattern", "scores"), ...index);
+    return _("{query} looks at {key} with {weight}: q·k {product} ÷ {divisor} = {score}, then softmax", { query: quoteToken(context.tokens[query]), key: quoteToken(context.tokens[key]), weight: formatNumber(value), product: formatNumber(score * Math.sqrt(context.dHead)), divisor: `√${context.dHead}`, score: formatNumber(score) });
   }
   const element = ELEMENT_NAMES[name.split(".").slice(-2).join(".")] ?? ELEMENT_NAMES[name.split(".").at(-1)];
   return element ? `${lookUpMessage(element)} = ${formatSixDigits(value)}` : "";

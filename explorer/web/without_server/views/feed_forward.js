@@ -1,56 +1,56 @@
 // @ts-check
-// The feed-forward view, as explorer/views/feed_forward.py draws it.
+// The feed-forward view, as in explorer/views/feed_forward.py.
 import { _ } from "../../static/translations.js";
-import { FEED_FORWARD, RESIDUAL, SELECTED, acrossLine, argmax, columnBand, label, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
+import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
 import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 
-/** @typedef {import("../views.js").About} About */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
 
 export const NEAR_ZERO_RATIO = 0.1;
-const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE = "rgba(230, 159, 0, 0.45)";
+const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(230, 159, 0, 0.45)";
 
 const isGated = ({ ffn }) => ffn === "swiglu";
-const nameOf = (config) => (isGated(config) ? "SiLU" : "ReLU");
+const activationName = (config) => (isGated(config) ? "SiLU" : "ReLU");
 const activate = (config, x) => (isGated(config) ? x / (1 + Math.exp(-x)) : Math.max(x, 0));
 
-/** All neurons of the chosen layer at the chosen token, each (F,) (LayerNeurons). @param {About} about */
-const layerNeurons = (about) => about.once("neurons", async () => {
-  const { config, value, ask, layer, position } = about, at = async (name) => rowsOf((await value(`blocks.${layer}.ffn.${name}`)).data, config.d_ff)[position];
-  const up = await at("up"), hidden = await at("hidden"), norms = await ask("neuronNorms", { layer, position });
-  return isGated(config) ? { before: await at("gate_pre"), after: await at("gate"), up, hidden, norms } : { before: up, after: hidden, up: null, hidden, norms };
+/** Return all neurons of the selected layer at the selected token, each (F,) (LayerNeurons). @param {ViewContext} context */
+const layerNeurons = (context) => context.once("neurons", async () => {
+  const { config, value, ask, layer, position } = context, readRow = async (name) => rowsOf((await value(`blocks.${layer}.ffn.${name}`)).data, config.d_ff)[position];
+  const up = await readRow("up"), hidden = await readRow("hidden"), norms = await ask("neuronNorms", { layer, position });
+  return isGated(config) ? { before: await readRow("gate_pre"), after: await readRow("gate"), up, hidden, norms } : { before: up, after: hidden, up: null, hidden, norms };
 });
 
-/** The neuron's projections and activation, in numbers. @param {About} about */
-async function formula(about) {
-  const { config, tokens, layer, neuron, position } = about, { gate, up, hidden: captured } = await about.ask("neuron", { layer, neuron, position }), name = nameOf(config);
+/** Return the neuron's projections and activation, in numbers. @param {ViewContext} context */
+async function formula(context) {
+  const { config, tokens, layer, neuron, position } = context, { gate, up, hidden: captured } = await context.ask("neuron", { layer, neuron, position }), name = activationName(config);
   const before = isGated(config) ? gate : up, after = activate(config, before), hidden = isGated(config) ? after * up : after;
-  const into = (matrix) => `W_${matrix}[${neuron}]·x${config.bias ? ` + b_${matrix}[${neuron}]` : ""}`;
-  const values = { name, into_gate: into("gate"), into_up: into("up"), before: formatSixDigits(before), after: formatSixDigits(after), up: formatSixDigits(isGated(config) ? up : 0), up_factor: bracketNegative(formatSixDigits(isGated(config) ? up : 0)), hidden: formatSixDigits(hidden) };
+  const projectionSymbols = (matrix) => `W_${matrix}[${neuron}]·x${config.bias ? ` + b_${matrix}[${neuron}]` : ""}`;
+  const values = { name, into_gate: projectionSymbols("gate"), into_up: projectionSymbols("up"), before: formatSixDigits(before), after: formatSixDigits(after), up: formatSixDigits(isGated(config) ? up : 0), up_factor: bracketNegative(formatSixDigits(isGated(config) ? up : 0)), hidden: formatSixDigits(hidden) };
   const head = _("layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)", { layer, neuron, token: quoteToken(tokens[position]), position, value: `blocks.${layer}.ffn_norm`, width: config.d_model });
   const working = isGated(config) ? _("gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\nhidden = gate · up = {after} · {up_factor} = {hidden}", values)
     : _("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}", values);
   return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
 }
 
-/** Which neuron writes most, and what the chosen one does (feed_forward_sentence). @param {About} about */
-async function sentence(about) {
-  const { config, tokens, layer, neuron, position } = about, { norms } = await layerNeurons(about), most = argmax(norms);
+/** Describe which neuron writes most, and the selected one (feed_forward_sentence). @param {ViewContext} context */
+async function sentence(context) {
+  const { config, tokens, layer, neuron, position } = context, { norms } = await layerNeurons(context), most = argmax(norms);
   const values = { layer, neuron, query: quoteToken(tokens[position]), count: config.d_ff, norm: formatNumber(norms[neuron]), most, largest: formatNumber(norms[most]) };
-  let written = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
+  let description = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
     : _("Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest}).", values);
-  if (norms[most] === 0) written = _("Layer {layer}: no neuron writes anything at {query}.", values);
-  return `${written} ${_("Choose a neuron.")}`;
+  if (norms[most] === 0) description = _("Layer {layer}: no neuron writes anything at {query}.", values);
+  return `${description} ${_("Choose a neuron.")}`;
 }
 
-/** @param {About} about */
-async function strongest(about) {
-  const { config, tokens, layer, neuron, position } = about, { after, before, up, hidden, norms } = await layerNeurons(about), activation = nameOf(config);
+/** @param {ViewContext} context */
+async function strongest(context) {
+  const { config, tokens, layer, neuron, position } = context, { after, before, up, hidden, norms } = await layerNeurons(context), activation = activationName(config);
   const neurons = range(config.d_ff).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_NEURON_BARS), offsets = range(neurons.length);
   if (!neurons.includes(neuron)) {
     neurons.push(neuron);
     offsets.push(offsets.length + 1); // after a gap
   }
-  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE], ["up", up, RESIDUAL], [_("hidden = gate × up"), hidden, FEED_FORWARD]]
+  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE_COLOUR], ["up", up, RESIDUAL], [_("hidden = gate × up"), hidden, FEED_FORWARD]]
     : [[_("before {activation}", { activation }), before, RESIDUAL], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
   return {
     offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
@@ -62,10 +62,10 @@ async function strongest(about) {
   };
 }
 
-/** @param {About} about */
-async function curve(about) {
-  const { config, tokens, neuron, position } = about, { before, after, norms, up } = await layerNeurons(about), activation = nameOf(config), ends = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
-  const line = range(241).map((i) => ends[0] + ((ends[1] - ends[0]) * i) / 240), most = Math.max(largest(norms), 1e-12), size = (id) => 4 + 12 * Math.sqrt(norms[id] / most);
+/** @param {ViewContext} context */
+async function curve(context) {
+  const { config, tokens, neuron, position } = context, { before, after, norms, up } = await layerNeurons(context), activation = activationName(config), domain = [Math.min(-2, smallest(before)), Math.max(2, largest(before))];
+  const line = range(241).map((i) => domain[0] + ((domain[1] - domain[0]) * i) / 240), most = Math.max(largest(norms), 1e-12), size = (id) => 4 + 12 * Math.sqrt(norms[id] / most);
   const others = otherDrawnNeurons(before, norms, neuron), dots = (ids, name, color, sizes, opacity) => ({
     before: ids.map((id) => before[id]), after: ids.map((id) => after[id]), neurons: ids, marker: { color, size: sizes, opacity, line: { width: 0 } }, name, is_chosen: color === SELECTED,
   });
@@ -77,55 +77,55 @@ async function curve(about) {
   };
 }
 
-/** All but the chosen one or, of very many, the one that writes most in each of as many equal intervals.
+/** Return all neurons but the chosen one. Of more than MAX_DOTS, return only the one that writes most in each of as many equal intervals.
  * @param {Float32Array} before @param {Float64Array} norms @param {number} chosen */
 function otherDrawnNeurons(before, norms, chosen) {
   const others = range(before.length).filter((id) => id !== chosen);
   if (others.length <= MAX_DOTS) return others;
-  const values = others.map((id) => before[id]), least = smallest(values), width = Math.max(largest(values) - least, 1e-12), best = new Map();
+  const values = others.map((id) => before[id]), minBefore = smallest(values), width = Math.max(largest(values) - minBefore, 1e-12), bestByBin = new Map();
   for (const id of others) {
-    const bin = Math.min(MAX_DOTS - 1, Math.floor(((before[id] - least) / width) * MAX_DOTS));
-    if (!best.has(bin) || norms[id] >= norms[best.get(bin)]) best.set(bin, id);
+    const bin = Math.min(MAX_DOTS - 1, Math.floor(((before[id] - minBefore) / width) * MAX_DOTS));
+    if (!bestByBin.has(bin) || norms[id] >= norms[bestByBin.get(bin)]) bestByBin.set(bin, id);
   }
-  return [...best.values()].sort((a, b) => a - b);
+  return [...bestByBin.values()].sort((a, b) => a - b);
 }
 
-/** The tokens whose logits the neuron raises and lowers most, and its effects on all. @param {About} about @returns {Promise<{ ids: number[], effects: Float32Array }>} */
+/** Return the tokens whose logits the neuron raises and lowers most, and its effects on all tokens. @param {ViewContext} context @returns {Promise<{ ids: number[], effects: Float32Array }>} */
 export async function affectedTokens({ ask, vocabulary: { length: V }, layer, neuron, position }) {
   const effects = await ask("neuronEffects", { layer, neuron, position }), order = range(V).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, V >> 1);
   return { ids: [...order.slice(0, count), ...order.slice(-count)], effects };
 }
 
-/** @param {About} about */
-async function promoted(about) {
-  const { vocabulary, layer, neuron } = about, { ids, effects } = await affectedTokens(about), { hidden } = await recompute(about), count = ids.length / 2;
+/** @param {ViewContext} context */
+async function promoted(context) {
+  const { vocabulary, layer, neuron } = context, { ids, effects } = await affectedTokens(context), { hidden } = await recompute(context), count = ids.length / 2;
   const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
   return {
-    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: label(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => label(name)),
+    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: tokenLabel(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => tokenLabel(name)),
     written: ids.map((id) => formatContribution(effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.", values) : _("What 1 of the hidden value adds to each logit; here it is {hidden}.", values), neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
-    divider: acrossLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
+    divider: horizontalLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };
 }
 
-/** @param {About} about */
+/** @param {ViewContext} context */
 async function recompute({ config, ask, layer, neuron, position }) {
   const { gate, up } = await ask("neuron", { layer, neuron, position });
   return { hidden: isGated(config) ? activate(config, gate) * up : activate(config, up) };
 }
 
-/** @param {About} about */
-async function tokens(about) {
-  const { config, value, layer, neuron, position } = about, all = about.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
+/** @param {ViewContext} context */
+async function tokens(context) {
+  const { config, value, layer, neuron, position } = context, all = context.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
   return {
     labels: positionLabels(all), values, colours: all.map((_token, i) => (i === position ? SELECTED : FEED_FORWARD)), layer, neuron, num_tokens: all.length, value: formatNumber(values[most]), token: quoteToken(all[most]),
     tokens: tokenAxis(all, { maxLabels: 24 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
   };
 }
 
-/** @param {About} about */
-async function layers(about) {
-  const { config, tokens: all, layer, ask } = about, { nearZero, inactive } = await ask("sparsity", { ratio: isGated(config) ? NEAR_ZERO_RATIO : 0 }), isExact = !isGated(config), percents = (shares) => shares.map((share) => `${(100 * share).toFixed(0)}%`).join(", ");
+/** @param {ViewContext} context */
+async function layers(context) {
+  const { config, tokens: all, layer, ask } = context, { nearZero, inactive } = await ask("sparsity", { ratio: isGated(config) ? NEAR_ZERO_RATIO : 0 }), isExact = !isGated(config), percents = (shares) => shares.map((share) => `${(100 * share).toFixed(0)}%`).join(", ");
   const values = { values: percents(nearZero), tokens: all.length, neurons: percents(inactive) };
   return {
     layers: range(config.num_layers), bars: [
@@ -134,7 +134,7 @@ async function layers(about) {
     ],
     alt: isExact ? _("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}.", values) : _("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}.", values),
     title: isExact ? _("layer") : _("layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve’s share, {bell:.0%})", { near: NEAR_ZERO_RATIO, bell: NORMAL_SHARE }),
-    shapes: [...(isExact ? [] : [acrossLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
+    shapes: [...(isExact ? [] : [horizontalLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
   };
 }
 

@@ -1,70 +1,70 @@
 // @ts-check
-// The positions view, as explorer/views/positions/ draws it: of models with RoPE, and of those that add a vector for each position.
+// The positions view, as in explorer/views/positions/, for RoPE and for position vectors that are added.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, label, largest, length, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
 import { sinusoidalPositions } from "../../static/in_browser/layers.js";
 import { formatNumber, quoteToken } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
-/** @typedef {import("../views.js").About} About */
-/** The pairs of dimensions of a vector, before and after their rotation. @typedef {{ before: [number, number][], after: [number, number][], angles: Float32Array }} Pairs */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
+/** Pairs of dimensions of a vector, before and after their rotation. @typedef {{ before: [number, number][], after: [number, number][], angles: Float32Array }} Pairs */
 
 const WIDTH_TO_HEIGHT = 2, SPACING = 2.5, INITIAL_POSITIONS = 48;
 
 /** @param {ArrayLike<number>} vector @returns {[number, number][]} */
 const splitPairs = (vector) => range(vector.length / 2).map((i) => [vector[2 * i], vector[2 * i + 1]]);
-/** Radians, (T, F). @param {About} about @returns {Promise<Float32Array[]>} */
+/** Return the rotation angles in radians, (T, F). @param {ViewContext} context @returns {Promise<Float32Array[]>} */
 export const rotationAngles = async ({ value, dHead }) => rowsOf((await value("rope.angles")).data, dHead / 2);
 
-/** @param {About} about @param {"q" | "k"} vector @param {number} at @returns {Promise<Pairs>} */
-export async function rotatedPairs(about, vector, at) {
-  const [before, after] = await Promise.all([vector, `${vector}_rot`].map((name) => headRows(about, name)));
-  return { before: splitPairs(before[at]), after: splitPairs(after[at]), angles: (await rotationAngles(about))[at] };
+/** @param {ViewContext} context @param {"q" | "k"} vector @param {number} index @returns {Promise<Pairs>} */
+export async function rotatedPairs(context, vector, index) {
+  const [before, after] = await Promise.all([vector, `${vector}_rot`].map((name) => headRows(context, name)));
+  return { before: splitPairs(before[index]), after: splitPairs(after[index]), angles: (await rotationAngles(context))[index] };
 }
 
-/** How the chosen query and key are rotated, in numbers. @param {About} about */
-async function formula(about) {
-  const { config, tokens, position: query, key, dHead } = about;
-  if (config.position === "sinusoidal") return vectorFormula(about);
-  const { before, after, angles } = await rotatedPairs(about, "q", query), slow = angles.length - 1, numbers = (pairs) => formatNumber(length(pairs.flat()));
+/** Return the rotation of the selected query and key, in numbers. @param {ViewContext} context */
+async function formula(context) {
+  const { config, tokens, position: query, key, dHead } = context;
+  if (config.position === "sinusoidal") return vectorFormula(context);
+  const { before, after, angles } = await rotatedPairs(context, "q", query), slowestPair = angles.length - 1, formatLength = (pairs) => formatNumber(vectorNorm(pairs.flat()));
   const error = largest(before.map(([a, b], i) => Math.hypot(a * Math.cos(angles[i]) - b * Math.sin(angles[i]) - after[i][0], a * Math.sin(angles[i]) + b * Math.cos(angles[i]) - after[i][1])));
   const angle = _("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}", { width: "d", theta: config.rope_theta, d: dHead });
   return [
     _("{angle}; pair i: dimensions {dimensions}", { angle, dimensions: _("2i and 2i + 1") }),
-    _("query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow, last: formatNumber(angles[slow]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
-    _("‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off by {error}", { before: numbers(before), after: numbers(after), error: formatNumber(error) }),
+    _("query {query} ({query_position}): pair 0 is rotated by {first} rad, pair {slow} by {last} rad; its distance to key {key} ({key_position}) is {distance}", { query: quoteToken(tokens[query]), query_position: query, first: formatNumber(angles[0]), slow: slowestPair, last: formatNumber(angles[slowestPair]), key: quoteToken(tokens[key]), key_position: key, distance: query - key }),
+    _("‖q‖ = {before} before, {after} after: rotation changes no length   recomputed from q and the angles, off by {error}", { before: formatLength(before), after: formatLength(after), error: formatNumber(error) }),
   ].join("\n");
 }
 
-/** The coordinates of several strokes, with a gap after each. @param {[number, number][][]} strokes */
+/** Return the coordinates of several strokes, with a gap after each. @param {[number, number][][]} strokes */
 function joinStrokes(strokes) {
   const points = strokes.flatMap((stroke) => [...stroke, [null, null]]);
   return [points.map(([x]) => x), points.map(([, y]) => y)];
 }
 
-/** The number of columns in which all rows are full and the shape is nearest to WIDTH_TO_HEIGHT. @param {number} count */
+/** Return the number of columns that fills all rows, with a shape as near as possible to WIDTH_TO_HEIGHT. @param {number} count */
 function fullRowColumns(count) {
   const shape = WIDTH_TO_HEIGHT * count, distance = (columns) => Math.max(columns ** 2, shape) / Math.min(columns ** 2, shape);
   const all = range(1, count + 1).filter((columns) => count % columns === 0);
   return all.reduce((best, columns) => (distance(columns) < distance(best) ? columns : best));
 }
 
-/** @param {About} about */
-async function clocks(about) {
-  const { tokens, position: query, key, layer, head, dHead } = about, numPairs = dHead / 2, columns = fullRowColumns(numPairs), rows = numPairs / columns;
+/** @param {ViewContext} context */
+async function clocks(context) {
+  const { tokens, position: query, key, layer, head, dHead } = context, numPairs = dHead / 2, columns = fullRowColumns(numPairs), rows = numPairs / columns;
   const centres = range(numPairs).map((i) => /** @type {[number, number]} */ ([SPACING * (i % columns), -SPACING * Math.floor(i / columns)]));
-  const around = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
-  const [circlesAcross, circlesUp] = joinStrokes(centres.map(around));
-  const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: label(tokens[query]) }), await rotatedPairs(about, "q", query), QUERY], [_("k of {token}", { token: label(tokens[key]) }), await rotatedPairs(about, "k", key), KEY]]);
+  const circlePoints = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
+  const [circlesAcross, circlesUp] = joinStrokes(centres.map(circlePoints));
+  const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: tokenLabel(tokens[query]) }), await rotatedPairs(context, "q", query), QUERY], [_("k of {token}", { token: tokenLabel(tokens[key]) }), await rotatedPairs(context, "k", key), KEY]]);
   const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
-    const most = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, at) => pairs.map(([a, b], pair) => {
+    const maxLength = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, index) => pairs.map(([a, b], pair) => {
       const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
-      return at ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad", values);
+      return index ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad", values);
     });
     const stages = /** @type {[[number, number][], string, string, number, number, number][]} */ ([[before, "before", _("before"), 1.5, 0.4, 5], [after, "after", _("after"), 3, 1, 8]]);
-    return stages.map(([values, stage, title, width, opacity, size], at) => {
-      const tips = values.map(([a, b], i) => /** @type {[number, number]} */ ([centres[i][0] + a / most, centres[i][1] + b / most])), [across, up] = joinStrokes(tips.map((tip, i) => [centres[i], tip]));
-      return { across, up, tips_across: tips.map(([x]) => x), tips_up: tips.map(([, y]) => y), line: { color, width }, marker: { color, size }, name: `${name}, ${title}`, hover: texts(values, at), group: `${name} ${stage}`, opacity };
+    return stages.map(([values, stage, title, width, opacity, size], index) => {
+      const tips = values.map(([a, b], i) => /** @type {[number, number]} */ ([centres[i][0] + a / maxLength, centres[i][1] + b / maxLength])), [across, up] = joinStrokes(tips.map((tip, i) => [centres[i], tip]));
+      return { across, up, tips_across: tips.map(([x]) => x), tips_up: tips.map(([, y]) => y), line: { color, width }, marker: { color, size }, name: `${name}, ${title}`, hover: texts(values, index), group: `${name} ${stage}`, opacity };
     });
   });
   return {
@@ -73,132 +73,132 @@ async function clocks(about) {
   };
 }
 
-/** The product of a pair of q and k before rotation, as a complex number: |q||k| e^(iφ) / √d. @param {About} about @returns {Promise<[number, number][]>} */
-async function pairProducts(about) {
-  const { before: q } = await rotatedPairs(about, "q", about.position), { before: k } = await rotatedPairs(about, "k", about.key), divisor = Math.sqrt(about.dHead);
+/** Return the products of the pairs of q and k before rotation, as complex numbers |q||k| e^(iφ) / √d. @param {ViewContext} context @returns {Promise<[number, number][]>} */
+async function pairProducts(context) {
+  const { before: q } = await rotatedPairs(context, "q", context.position), { before: k } = await rotatedPairs(context, "k", context.key), divisor = Math.sqrt(context.dHead);
   return q.map(([a, b], i) => [(a * k[i][0] + b * k[i][1]) / divisor, (b * k[i][0] - a * k[i][1]) / divisor]);
 }
 
-/** What each pair adds to the score, (F,). @param {About} about */
-export async function scoreByPair(about) {
-  const { position: query, key } = about, angles = await rotationAngles(about);
-  return (await pairProducts(about)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
+/** Return each pair's contribution to the score, (F,). @param {ViewContext} context */
+export async function scoreByPair(context) {
+  const { position: query, key } = context, angles = await rotationAngles(context);
+  return (await pairProducts(context)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
 }
 
-/** @param {About} about */
-async function pairs(about) {
-  const { tokens, position: query, key } = about, terms = await scoreByPair(about), score = (await headRows(about, "scores"))[query][key];
+/** @param {ViewContext} context */
+async function pairs(context) {
+  const { tokens, position: query, key } = context, terms = await scoreByPair(context), score = (await headRows(context, "scores"))[query][key];
   return { ...scoreTermValues(terms), pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
 }
 
-/** Radians per position of each pair; NaN for a single token. @param {Float32Array[]} angles (T, F) */
+/** Return the radians per position of each pair; NaN for a single token. @param {Float32Array[]} angles (T, F) */
 const frequenciesFromAngles = (angles) => Array.from(angles[0], (first, pair) => (angles.at(-1)[pair] - first) / (angles.length - 1));
 
-/** @param {About} about */
-async function distances(about) {
-  const { config, tokens, position: query, key } = about, products = await pairProducts(about), frequencies = frequenciesFromAngles(await rotationAngles(about)).map((frequency) => frequency || 0), here = query - key;
+/** @param {ViewContext} context */
+async function distances(context) {
+  const { config, tokens, position: query, key } = context, products = await pairProducts(context), frequencies = frequenciesFromAngles(await rotationAngles(context)).map((frequency) => frequency || 0), currentDistance = query - key;
   const all = range(tokens.length > 1 ? config.context_length : 1), scores = all.map((distance) => sum(products.map(([re, im], i) => re * Math.cos(distance * frequencies[i]) - im * Math.sin(distance * frequencies[i]))));
   return {
-    distances: all, scores, here: [here], score_here: [scores[here]], query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[here]), distance: here, most: formatNumber(largest(scores)), furthest: argmax(scores), divisor: "√d",
+    distances: all, scores, here: [currentDistance], score_here: [scores[currentDistance]], query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[currentDistance]), distance: currentDistance, most: formatNumber(largest(scores)), furthest: argmax(scores), divisor: "√d",
   };
 }
 
-/** @param {About} about */
-async function angles(about) {
-  const { tokens, position: query, key } = about, radians = await rotationAngles(about), turn = 2 * Math.PI, wrapped = radians.map((row) => Array.from(row, (angle) => Math.PI - ((((Math.PI - angle) % turn) + turn) % turn)));
+/** @param {ViewContext} context */
+async function angles(context) {
+  const { tokens, position: query, key } = context, radians = await rotationAngles(context), fullTurn = 2 * Math.PI, wrapped = radians.map((row) => Array.from(row, (angle) => Math.PI - ((((Math.PI - angle) % fullTurn) + fullTurn) % fullTurn)));
   return { labels: positionLabels(tokens), wrapped, radians, positions: tokens.length, pairs: radians[0].length, tokens: tokenAxis(tokens), bands: [rowBand(query, 1.5, { dash: "solid" }), rowBand(key, 1.5, { dash: "dot" })] };
 }
 
-/** @param {About} about */
-async function wavelengths(about) {
-  const { config: { context_length: context }, tokens } = about, periods = frequenciesFromAngles(await rotationAngles(about)).map((frequency) => (Math.abs(frequency) > 0 ? (2 * Math.PI) / Math.abs(frequency) : NaN));
-  const turning = periods.filter((period) => period <= context).length, alt = _("{turning} of {pairs} pairs make a whole turn within the context of {context}.", { turning, pairs: periods.length, context });
-  return { pairs: range(periods.length), periods, context, context_power: Math.log10(context), alt: tokens.length > 1 ? alt : _("One token alone shows no speed: type two.") };
+/** @param {ViewContext} context */
+async function wavelengths(context) {
+  const { config: { context_length: contextLength }, tokens } = context, periods = frequenciesFromAngles(await rotationAngles(context)).map((frequency) => (Math.abs(frequency) > 0 ? (2 * Math.PI) / Math.abs(frequency) : NaN));
+  const numWithinContext = periods.filter((period) => period <= contextLength).length, alt = _("{turning} of {pairs} pairs make a whole turn within the context of {context}.", { turning: numWithinContext, pairs: periods.length, context: contextLength });
+  return { pairs: range(periods.length), periods, context: contextLength, context_power: Math.log10(contextLength), alt: tokens.length > 1 ? alt : _("One token alone shows no speed: type two.") };
 }
 
-/** What is added at each position, (T, D). @param {About} about @returns {Promise<Float32Array[]>} */
+/** Return the vectors that are added at each position, (T, D). @param {ViewContext} context @returns {Promise<Float32Array[]>} */
 export const positionVectors = async ({ config, value }) => rowsOf((await value("position_embed")).data, config.d_model);
-/** The norms of each token's own vector, of its position's, and of their sum, (3, T). @param {About} about */
-async function vectorNorms(about) {
-  const { config, value } = about, added = await positionVectors(about), total = rowsOf((await value("embed")).data, config.d_model);
-  return [total.map((vector, at) => length(vector.map((x, dim) => x - added[at][dim]))), added.map(length), total.map(length)];
+/** Return the norms of the token vectors, the position vectors, and their sums, (3, T). @param {ViewContext} context */
+async function vectorNorms(context) {
+  const { config, value } = context, added = await positionVectors(context), total = rowsOf((await value("embed")).data, config.d_model);
+  return [total.map((vector, index) => vectorNorm(vector.map((x, dim) => x - added[index][dim]))), added.map(vectorNorm), total.map(vectorNorm)];
 }
-/** The vector added at each position, and its effect on the chosen one. @param {About} about */
-async function vectorFormula(about) {
-  const { config, tokens, position: query, key } = about, vectors = await positionVectors(about), [own, added, total] = (await vectorNorms(about)).map((norms) => formatNumber(norms[query])), D = config.d_model, distance = query - key;
-  const waves = sum(range(D / 2).map((i) => Math.cos(distance * 10000 ** ((-2 * i) / D)))) / (D / 2), likeness = _("cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}", { query, key, cosine: formatNumber(cosine(vectors[query], vectors[key])) });
+/** Return the vector added at the selected position, and its effect, in numbers. @param {ViewContext} context */
+async function vectorFormula(context) {
+  const { config, tokens, position: query, key } = context, vectors = await positionVectors(context), [own, added, total] = (await vectorNorms(context)).map((norms) => formatNumber(norms[query])), D = config.d_model, distance = query - key;
+  const waves = sum(range(D / 2).map((i) => Math.cos(distance * 10000 ** ((-2 * i) / D)))) / (D / 2), cosineText = _("cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}", { query, key, cosine: formatNumber(cosine(vectors[query], vectors[key])) });
   return [
     _("position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {width}", { width: D }),
     _("{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}", { token: quoteToken(tokens[query]), position: query, total, own, added }),
-    _("{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}", { likeness, distance, cosine: formatNumber(waves) }),
+    _("{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}", { likeness: cosineText, distance, cosine: formatNumber(waves) }),
   ].join("\n");
 }
 
-/** @param {About} about */
-export async function vectors(about) {
-  const { tokens, position, state } = about, values = await positionVectors(about), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
+/** @param {ViewContext} context */
+export async function vectors(context) {
+  const { tokens, position, state } = context, values = await positionVectors(context), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
   return {
     labels: positionLabels(tokens), values, least_colour: -most, most_colour: most, positions: values.length, dimensions, least: formatNumber(smallest(values.map(smallest))), most: formatNumber(largest(values.map(largest))),
     tokens: tokenAxis(tokens, { maxLabels: 24 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
   };
 }
 
-/** @param {About} about */
-async function alike(about) {
-  const { tokens, position: query, key } = about, rows = await positionVectors(about), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
+/** @param {ViewContext} context */
+async function alike(context) {
+  const { tokens, position: query, key } = context, rows = await positionVectors(context), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
   return { labels: positionLabels(tokens), cosines, positions: rows.length, cosine: formatNumber(cosines[query][key]), query, key, keys: axis(), queries: axis(), frame: cellFrame(query, key) };
 }
 
-/** @param {About} about */
-async function shares(about) {
-  const { tokens, position } = about, [own, added, total] = await vectorNorms(about), at = (norms) => formatNumber(norms[position]);
-  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: at(own), added_length: at(added), total_length: at(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
+/** @param {ViewContext} context */
+async function shares(context) {
+  const { tokens, position } = context, [own, added, total] = await vectorNorms(context), index = (norms) => formatNumber(norms[position]);
+  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: index(own), added_length: index(added), total_length: index(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
 }
 
-/** The chosen dimension and others, slower and slower (sample_dimensions). @param {About} about */
+/** Return the selected dimension and four others (sample_dimensions). @param {ViewContext} context */
 export const sampleDimensions = ({ config: { d_model: D }, state: { dim } }) => [...new Set([Math.min(dim, D - 1), 0, D >> 3, D >> 2, D >> 1])];
 
-/** @param {About} about */
-async function curves(about) {
-  const { config: { context_length: context, d_model: D }, tokens, position } = about, run = await positionVectors(about), table = rowsOf(sinusoidalPositions(0, context, D), D), dimensions = sampleDimensions(about), share = 1 / dimensions.length, axis = (i) => (i ? String(i + 1) : "");
+/** @param {ViewContext} context */
+async function curves(context) {
+  const { config: { context_length: contextLength, d_model: D }, tokens, position } = context, run = await positionVectors(context), table = rowsOf(sinusoidalPositions(0, contextLength, D), D), dimensions = sampleDimensions(context), share = 1 / dimensions.length, axis = (i) => (i ? String(i + 1) : "");
   return {
     lines: dimensions.map((dimension, i) => ({
       wave: table.map((row) => row[dimension]), wave_line: { color: i ? EMBEDDING : SELECTED, width: 1.2 }, axis: `y${axis(i)}`, dots: run.map((row) => row[dimension]), marker: { color: i ? EMBEDDING : SELECTED, size: 6 },
       hover: _("token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", { dimension }),
     })),
-    context: range(context), positions: range(run.length), indices: range(run.length), labels: positionLabels(tokens), anchor: `y${axis(dimensions.length - 1)}`, range: [-1, Math.min(context, Math.max(INITIAL_POSITIONS, 2 * run.length))], chosen: { ...columnLine(position), yref: "paper" },
-    alt: _("{dimensions} dimensions of what is added at {positions} positions, waves: dimension {dimension} is {value} at {token}.", { dimensions: dimensions.length, positions: context, dimension: dimensions[0], value: formatNumber(run[position][dimensions[0]]), token: quoteToken(tokens[position]) }),
+    context: range(contextLength), positions: range(run.length), indices: range(run.length), labels: positionLabels(tokens), anchor: `y${axis(dimensions.length - 1)}`, range: [-1, Math.min(contextLength, Math.max(INITIAL_POSITIONS, 2 * run.length))], chosen: { ...columnLine(position), yref: "paper" },
+    alt: _("{dimensions} dimensions of what is added at {positions} positions, waves: dimension {dimension} is {value} at {token}.", { dimensions: dimensions.length, positions: contextLength, dimension: dimensions[0], value: formatNumber(run[position][dimensions[0]]), token: quoteToken(tokens[position]) }),
     axes: Object.fromEntries(dimensions.map((dimension, i) => [`yaxis${axis(i)}`, { domain: [1 - i * share - 0.85 * share, 1 - i * share], nticks: 3, title: { text: _("dim {dimension}", { dimension }), font: { size: 11 } } }])),
   };
 }
 
-/** @param {About} about */
-async function by_distance(about) {
-  const { config: { context_length: context, d_model: D }, position: query, key } = about, rows = await positionVectors(about), pairs = rows.map((_row, distance) => range(rows.length - distance).map((at) => cosine(rows[at + distance], rows[at])));
-  const least = pairs.map(smallest), most = pairs.map(largest), mean = pairs.map((own) => sum(own) / own.length), distance = query - key, wave = (far) => sum(range(D / 2).map((i) => Math.cos(far * 10000 ** ((-2 * i) / D)))) / (D / 2);
+/** @param {ViewContext} context */
+async function by_distance(context) {
+  const { config: { context_length: contextLength, d_model: D }, position: query, key } = context, rows = await positionVectors(context), pairs = rows.map((_row, distance) => range(rows.length - distance).map((index) => cosine(rows[index + distance], rows[index])));
+  const least = pairs.map(smallest), most = pairs.map(largest), mean = pairs.map((own) => sum(own) / own.length), distance = query - key, wave = (distanceAt) => sum(range(D / 2).map((i) => Math.cos(distanceAt * 10000 ** ((-2 * i) / D)))) / (D / 2);
   return {
     distances: range(rows.length), least, most, mean, hover: pairs.map((own, i) => _("from {least} to {most} over {pairs} pairs", { least: formatNumber(least[i]), most: formatNumber(most[i]), pairs: own.length })),
-    waves: [{ far: range(context), cosines: range(context).map(wave) }], cosine: formatNumber(mean[distance]), distance, spread: formatNumber(largest(most.map((value, i) => value - least[i]))), chosen: columnLine(distance),
+    waves: [{ far: range(contextLength), cosines: range(contextLength).map(wave) }], cosine: formatNumber(mean[distance]), distance, spread: formatNumber(largest(most.map((value, i) => value - least[i]))), chosen: columnLine(distance),
   };
 }
 
-/** Kind of positions -> the panels of its models. */
-const OF_KIND = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
+/** Kind of positions -> panels. */
+const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
-/** How far RoPE rotates the chosen query and key, or how alike their vectors are (positions_sentence). @param {About} about */
-async function sentence(about) { return `${await describe(about)} ${_("Choose two tokens.")}`; }
+/** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
+async function sentence(context) { return `${await describePositions(context)} ${_("Choose two tokens.")}`; }
 
-/** @param {About} about */
-async function describe(about) {
-  const { config, tokens, position, key } = about, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
+/** @param {ViewContext} context */
+async function describePositions(context) {
+  const { config, tokens, position, key } = context, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
-    const angles = await rotationAngles(about), [angle, key_angle] = [position, key].map((at) => formatNumber(angles[at][0]));
+    const angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatNumber(angles[index][0]));
     if (key === position) return _("RoPE rotates pair 0 of {query} by {angle} rad.", { ...values, angle });
     return _("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle });
   }
   if (key === position) return _("Each position adds a vector: {query} has that of position {position}.", values);
-  const vectors = await positionVectors(about);
+  const vectors = await positionVectors(context);
   return _("Each position adds a vector: those of {query} ({position}) and {key} ({key_position}) have cosine {cosine}.", { ...values, cosine: formatNumber(cosine(vectors[position], vectors[key])) });
 }
 
-export default { formula, sentence, panels: { ...OF_KIND.rope, ...OF_KIND.sinusoidal }, lacks: ({ position }, name) => !(name in OF_KIND[position]) };
+export default { formula, sentence, panels: { ...PANELS_BY_POSITION.rope, ...PANELS_BY_POSITION.sinusoidal }, lacks: ({ position }, name) => !(name in PANELS_BY_POSITION[position]) };

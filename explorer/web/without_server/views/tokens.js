@@ -1,84 +1,84 @@
 // @ts-check
-// The tokens view, as explorer/views/tokens/ draws it.
+// The tokens view, as in explorer/views/tokens/.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, SELECTED, argmax, label, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
+import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
 import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
 import { vectors } from "./positions.js";
 
-/** @typedef {import("../views.js").About} About */
+/** @typedef {import("../views.js").ViewContext} ViewContext */
 
-const MAX_ROWS = 20, MAX_NEIGHBOURS = 15, WIDTHS = [1, 2, 1, 3.2, 1.6, 1.6, 1.1], FIGURE_SPACE = "\u2007";
-/** Where the columns of the table begin, and where the last ends. */
-export const EDGES = WIDTHS.reduce((all, width) => [...all, all.at(-1) + width], [0]);
+const MAX_ROWS = 20, MAX_NEIGHBOURS = 15, COLUMN_WIDTHS = [1, 2, 1, 3.2, 1.6, 1.6, 1.1], FIGURE_SPACE = "\u2007";
+/** Left edges of the table's columns, and the right edge of the last. */
+export const EDGES = COLUMN_WIDTHS.reduce((all, width) => [...all, all.at(-1) + width], [0]);
 
-/** Bytes as hexadecimal digits, at most so many; of a special token "none". @param {Uint8Array | null} bytes @param {number} max */
+/** Format at most `max` bytes in hexadecimal; "none" for a special token. @param {Uint8Array | null} bytes @param {number} max */
 function formatHex(bytes, max) {
   if (!bytes) return _("none");
   return Array.from(bytes.subarray(0, max), (byte) => byte.toString(16).padStart(2, "0")).join(" ") + (bytes.length > max ? " …" : "");
 }
 
-/** The terms of the chosen token's embedding (embedding_parts). @param {About} about */
-const embeddingParts = (about) => about.once("embedding", async () => {
-  const { config, value, ask, ids, position } = about, row = await ask("embeddingRow", { tokenId: ids[position] }), at = async (name) => rowsOf((await value(name)).data, config.d_model)[position];
-  const scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, added = config.position === "sinusoidal" ? await at("position_embed") : null;
-  const total = Float64Array.from(row, (x, dim) => x * scale + (added ? added[dim] : 0)), captured = await at("embed");
+/** Return the terms of the selected token's embedding (embedding_parts). @param {ViewContext} context */
+const embeddingParts = (context) => context.once("embedding", async () => {
+  const { config, value, ask, ids, position } = context, row = await ask("embeddingRow", { tokenId: ids[position] }), readRow = async (name) => rowsOf((await value(name)).data, config.d_model)[position];
+  const scale = config.scale_embeddings ? Math.sqrt(config.d_model) : 1, added = config.position === "sinusoidal" ? await readRow("position_embed") : null;
+  const total = Float64Array.from(row, (x, dim) => x * scale + (added ? added[dim] : 0)), captured = await readRow("embed");
   return { row, scale, added, total, error: largest(total.map((x, dim) => Math.abs(x - captured[dim]))) };
 });
 
-/** The chosen token's embedding, element by element. @param {About} about */
-async function formula(about) {
-  const { config, tokens, ids, position, measures, state, ask } = about, { row, scale, added, total, error } = await embeddingParts(about), dim = Math.min(state.dim, config.d_model - 1);
+/** Return the selected token's embedding, element by element. @param {ViewContext} context */
+async function formula(context) {
+  const { config, tokens, ids, position, measures, state, ask } = context, { row, scale, added, total, error } = await embeddingParts(context), dim = Math.min(state.dim, config.d_model - 1);
   const [bytes] = await ask("tokenBytes", { ids: [ids[position]] }), bits = measures.surprisal[position];
   const symbols = `row[${dim}]${scale === 1 ? "" : " · √D"}${added ? ` + position[${dim}]` : ""}`, numbers = `${formatSixDigits(row[dim])}${scale === 1 ? "" : ` · √${config.d_model}`}${added ? ` + ${bracketNegative(formatSixDigits(added[dim]))}` : ""}`;
-  const whole = scale === 1 && !added ? "" : ` = ${formatSixDigits(total[dim])}`;
+  const totalText = scale === 1 && !added ? "" : ` = ${formatSixDigits(total[dim])}`;
   return [
     _("{token} ({position}): bytes {bytes} → id {id} → row {id} of the {size:,} × {width} embedding table", { token: quoteToken(tokens[position]), position, bytes: formatHex(bytes, 24), id: ids[position], size: config.vocab_size, width: config.d_model }),
-    _("embedding[{dim}] = {sum}   recomputed in all {width} dimensions, off by {error}", { dim, sum: `${symbols} = ${numbers}${whole}`, width: config.d_model, error: formatNumber(error) }),
+    _("embedding[{dim}] = {sum}   recomputed in all {width} dimensions, off by {error}", { dim, sum: `${symbols} = ${numbers}${totalText}`, width: config.d_model, error: formatNumber(error) }),
     Number.isNaN(bits) ? _("nothing predicted it: it is the first")
       : _("surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}", { probability: formatSixDigits(2 ** -bits), bits: formatSixDigits(bits), rank: measures.rank[position], size: config.vocab_size }),
   ].join("\n");
 }
 
-/** @param {About} about */
-async function table(about) {
-  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = about, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
-  const bytes = await ask("tokenBytes", { ids: rows.map((at) => ids[at]) }), written = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
+/** @param {ViewContext} context */
+async function table(context) {
+  const { config, tokens, ids, position, measures: { surprisal, entropy, rank }, ask, state } = context, T = tokens.length, start = Math.max(0, Math.min(position - MAX_ROWS / 2, T - MAX_ROWS)), rows = range(start, Math.min(start + MAX_ROWS, T));
+  const bytes = await ask("tokenBytes", { ids: rows.map((index) => ids[index]) }), formatMeasure = (value, digits) => (Number.isNaN(value) ? "–" : formatFixed(value, digits));
   const columns = [
-    rows.map(String), rows.map((at) => label(tokens[at])), rows.map((at) => String(ids[at])), rows.map((_at, i) => formatHex(bytes[i], 7)),
-    rows.map((at) => written(surprisal[at], 2)), rows.map((at) => written(entropy[at], 2)), rows.map((at) => written(rank[at], 0)),
+    rows.map(String), rows.map((index) => tokenLabel(tokens[index])), rows.map((index) => String(ids[index])), rows.map((_at, i) => formatHex(bytes[i], 7)),
+    rows.map((index) => formatMeasure(surprisal[index], 2)), rows.map((index) => formatMeasure(entropy[index], 2)), rows.map((index) => formatMeasure(rank[index], 0)),
   ];
   const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
-  const fact = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
+  const surprisalText = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
   return {
-    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((at) => [0, 0, 0, 0, surprisal[at] || 0, entropy[at] || 0, Math.log2(rank[at]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
-    hover: rows.map((at, i) => WIDTHS.map(() => formatRow(about, at, bytes[i]))), positions: rows.map((at) => WIDTHS.map(() => at)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact,
-    middles: WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
+    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((index) => [0, 0, 0, 0, surprisal[index] || 0, entropy[index] || 0, Math.log2(rank[index]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
+    hover: rows.map((index, i) => COLUMN_WIDTHS.map(() => formatRow(context, index, bytes[i]))), positions: rows.map((index) => COLUMN_WIDTHS.map(() => index)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact: surprisalText,
+    middles: COLUMN_WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
     column_range: [0, EDGES.at(state.lesson ? 3 : -1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),
   };
 }
 
-/** A row of the table in full. @param {About} about @param {number} at @param {Uint8Array | null} bytes */
-function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, at, bytes) {
-  const bits = surprisal[at], lines = [_("{token} at position {position}", { token: label(tokens[at], 40), position: at }), _("id {id}, bytes {bytes}", { id: ids[at], bytes: formatHex(bytes, 24) })];
+/** Format a row of the table in full. @param {ViewContext} context @param {number} index @param {Uint8Array | null} bytes */
+function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank } }, index, bytes) {
+  const bits = surprisal[index], lines = [_("{token} at position {position}", { token: tokenLabel(tokens[index], 40), position: index }), _("id {id}, bytes {bytes}", { id: ids[index], bytes: formatHex(bytes, 24) })];
   if (Number.isNaN(bits)) return [...lines, _("the first token: nothing predicted it")].join("<br>");
   return [
-    ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[at]) }),
-    _("rank {rank:.0f} of {size:,} tokens", { rank: rank[at], size: config.vocab_size }),
+    ...lines, _("probability {probability}, surprisal {bits} bits", { probability: formatNumber(2 ** -bits), bits: formatNumber(bits) }), _("expected: {bits} bits (entropy)", { bits: formatNumber(entropy[index]) }),
+    _("rank {rank:.0f} of {size:,} tokens", { rank: rank[index], size: config.vocab_size }),
   ].join("<br>");
 }
 
-/** @param {About} about */
+/** @param {ViewContext} context */
 async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
-  const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => label(vocabulary[id]));
+  const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => tokenLabel(vocabulary[id]));
   return {
-    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), name: label(tokens[position]),
+    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), name: tokenLabel(tokens[position]),
     nearest: ids.slice(0, 3).map((id, i) => `${quoteToken(vocabulary[id])} ${formatNumber(cosines[i])}`).join(", "), range: [Math.min(0, smallest(cosines)), 1], rows_range: [ids.length - 0.4, -0.6],
   };
 }
 
-/** @param {About} about */
-async function vector(about) {
-  const { config, tokens, position, state } = about, { row, scale, added, total } = await embeddingParts(about), D = config.d_model, own = Array.from(row, (x) => x * scale);
+/** @param {ViewContext} context */
+async function vector(context) {
+  const { config, tokens, position, state } = context, { row, scale, added, total } = await embeddingParts(context), D = config.d_model, own = Array.from(row, (x) => x * scale);
   const rows = /** @type {[string, number[]][]} */ ([[scale === 1 ? _("embedding") : _("embedding × {factor}", { factor: "√D" }), own], added && [_("position"), Array.from(added)], added && [_("their sum"), Array.from(total)]].filter(Boolean));
   const most = largest(rows.flatMap(([, values]) => values.map(Math.abs))) || 1, axisOf = (i) => (i ? `y${i + 1}` : "y"), share = 1 / rows.length;
   return {
@@ -91,14 +91,14 @@ async function vector(about) {
   };
 }
 
-/** How likely the model found the chosen token, and which least (tokens_sentence). @param {About} about */
+/** Describe how likely the selected token was, and which token was least likely (tokens_sentence). @param {ViewContext} context */
 async function sentence({ tokens, position, measures: { surprisal } }) {
-  const probabilities = surprisal.map((bits) => 2 ** -bits), least = tokens.length > 1 ? 1 + argmax(probabilities.slice(1), (share) => -share) : 0;
-  const values = { token: quoteToken(tokens[position]), share: formatPercent(probabilities[position]), least: quoteToken(tokens[least]), percent: formatPercent(probabilities[least]) };
+  const probabilities = surprisal.map((bits) => 2 ** -bits), leastLikely = tokens.length > 1 ? 1 + argmax(probabilities.slice(1), (share) => -share) : 0;
+  const values = { token: quoteToken(tokens[position]), share: formatPercent(probabilities[position]), least: quoteToken(tokens[leastLikely]), percent: formatPercent(probabilities[leastLikely]) };
   let expected = _("The model expected {token} with {share}, and {least} least of this text, with {percent}.", values);
-  if (!least) expected = _("Nothing comes before the first token, so nothing predicted it.");
+  if (!leastLikely) expected = _("Nothing comes before the first token, so nothing predicted it.");
   else if (!position) expected = _("Nothing predicted the first token; of the others the model expected {least} least, with {percent}.", values);
-  else if (probabilities[position] === probabilities[least]) expected = _("Of this text’s tokens the model expected {token} least, with {share}.", values);
+  else if (probabilities[position] === probabilities[leastLikely]) expected = _("Of this text’s tokens the model expected {token} least, with {share}.", values);
   return `${expected} ${_("Choose a token: how it was built.")}`;
 }
 

@@ -1,5 +1,5 @@
 // A page as far as rooms look at it: what it asks of the server, each answered by a test.
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import { startLeading, startListening, openRoom } from "../../../../explorer/web/static/room_client.js";
 import { connectState, setState } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage } from "./stand_ins.js";
@@ -26,7 +26,7 @@ export function standInRooms() {
       asked.push({ name, signal, keepalive, ...JSON.parse(body), answer: (content, status = 200) => resolve({ ok: status === 200, status, json: async () => content }), fail: () => reject(new TypeError("nobody is there")) });
     });
   };
-  placeBanner();
+  addBanner();
   connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {} } });
   setState(MINE);
   startListening();

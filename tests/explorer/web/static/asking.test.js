@@ -1,7 +1,7 @@
-import { placeBanner, placeNotices } from "../../../../explorer/web/static/dom.js";
+import { addBanner, addNotices } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { runAction, actionsDone, requestUpdate, enableRequests, isAsking, isBusy } from "../../../../explorer/web/static/page_actions.js";
+import { runAction, actionsDone, requestUpdate, enableRequests, isRequestOpen, isBusy } from "../../../../explorer/web/static/page_actions.js";
 import { isServerLost } from "../../../../explorer/web/static/server_connection.js";
 import { onContent } from "../../../../explorer/web/static/widget_contents.js";
 import { setState, state } from "../../../../explorer/web/static/page_state.js";
@@ -10,8 +10,8 @@ import { settled, StandIn, standInPage, standInPython } from "./stand_ins.js";
 standInPage();
 globalThis.sessionStorage = { removeItem() {} };
 globalThis.scrollTo = () => {};
-placeBanner();
-placeNotices();
+addBanner();
+addNotices();
 const list = document.body.children.at(-1);
 const asked = standInPython(), problems = [], stories = [];
 onContent(new StandIn("problem"), (words) => problems.push(words));
@@ -33,9 +33,9 @@ test("nothing is asked before there are widgets, and then what was wanted of a r
   enableRequests();
   await settled();
   assert.deepEqual([asked[0].name, asked[0].about, asked[0].state.checkpoint], ["answer", "show", "tiny"]);
-  assert.deepEqual([isAsking(), isBusy()], [true, true]);
+  assert.deepEqual([isRequestOpen(), isBusy()], [true, true]);
   await answer();
-  assert.deepEqual([isAsking(), isBusy()], [false, false]);
+  assert.deepEqual([isRequestOpen(), isBusy()], [false, false]);
 });
 
 test("one question at a time, then the most important of those since, of the state as it is then", async () => {
@@ -59,13 +59,13 @@ test("each line is shown as it comes", async () => {
   await settled();
   asked.at(-1).line({ contents: { story: "in sight" } });
   await settled();
-  assert.deepEqual([stories.at(-1), isAsking()], ["in sight", true]);
+  assert.deepEqual([stories.at(-1), isRequestOpen()], ["in sight", true]);
   asked.at(-1).line({ contents: { story: "below" } });
   await settled();
   assert.equal(stories.at(-1), "below");
   asked.at(-1).end();
   await settled();
-  assert.deepEqual([asked.length - before, isAsking()], [1, false]);
+  assert.deepEqual([asked.length - before, isRequestOpen()], [1, false]);
 });
 
 test("the first line is waited for, the rest is not once something newer is asked, and is still owed then", async () => {
@@ -85,7 +85,7 @@ test("the first line is waited for, the rest is not once something newer is aske
   assert.equal(rest.signal.aborted, true);
   assert.deepEqual(since(before), ["pick", "pick", "pick"]);
   await answer();
-  assert.equal(isAsking(), false);
+  assert.equal(isRequestOpen(), false);
 });
 
 test("an action brings its change before the contents, and is done", async () => {
@@ -149,7 +149,7 @@ test("a sentence in place of an answer is told", async () => {
   await settled();
   asked.at(-1).refuse("There is no such model.");
   await settled();
-  assert.deepEqual([problems.at(-1), isAsking()], ["There is no such model.", false]);
+  assert.deepEqual([problems.at(-1), isRequestOpen()], ["There is no such model.", false]);
 });
 
 test("where nobody answers nothing more is asked, and what was to be done is not", async () => {
@@ -163,10 +163,10 @@ test("where nobody answers nothing more is asked, and what was to be done is not
   requestUpdate("show");
   assert.equal(await runAction({ kind: "undo" }), false);
   await settled();
-  assert.deepEqual([asked.length - before, isAsking()], [1, false]);
+  assert.deepEqual([asked.length - before, isRequestOpen()], [1, false]);
 });
 
 async function answerRest() {
   await settled();
-  while (isAsking()) await answer();
+  while (isRequestOpen()) await answer();
 }

@@ -1,4 +1,4 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests, chooseCheckpoint, interventions, select, setGenerating, showRuns, toggleIntervention, changeSettings } from "../../../../explorer/web/static/page_actions.js";
@@ -10,7 +10,7 @@ standInPage();
 const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 globalThis.scrollTo = () => {};
-placeBanner();
+addBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { halt: () => halted++, sync() {}, wake() {} } });
 enableRequests();

@@ -1,8 +1,8 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
-import { changeTo, followTeacher, changeScope, shared } from "../../../../explorer/web/static/room_client.js";
+import { changeFrom, followTeacher, changeScope, sharedFields } from "../../../../explorer/web/static/room_client.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
 
@@ -12,7 +12,7 @@ globalThis.sessionStorage = { removeItem() {} };
 globalThis.location = { href: "http://here/", search: "" };
 const kept = { "explorer:lessons": JSON.stringify({ order: { step: 3, replies: { 3: "3:mine" } } }) };
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem() {} };
-placeBanner();
+addBanner();
 const done = [];
 connectState({ props: {}, watch() {}, emit: { wake() {}, sync: () => done.push("sync"), halt: () => done.push("halt") } });
 const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };
@@ -21,16 +21,16 @@ begin();
 enableRequests();
 
 test("what is each person's own is not shown, and not taken", () => {
-  const theirs = shared({ ...MINE, reply: "3:right", guess: "owl", lang: "zh-CN", turn: 9, query: 0 });
+  const theirs = sharedFields({ ...MINE, reply: "3:right", guess: "owl", lang: "zh-CN", turn: 9, query: 0 });
   for (const own of ["reply", "guess", "lang", "turn"]) assert.ok(!(own in theirs));
-  assert.deepEqual(changeTo({ ...theirs, reply: "3:right", lang: "zh-CN", turn: 9 }, MINE), { query: 0 });
+  assert.deepEqual(changeFrom({ ...theirs, reply: "3:right", lang: "zh-CN", turn: 9 }, MINE), { query: 0 });
 });
 
 test("a name that this page has not and what no state holds are left out", () => {
   const hostile = JSON.parse('{"__proto__": {"x": 1}, "constructor": "x", "toString": "x", "other": 1, "view": {"x": 1}, "prompt": ["<img>"], "query": null, "key": 5}');
-  assert.deepEqual(changeTo(hostile, MINE), { key: 5 });
-  assert.deepEqual(changeTo({ "b.prompt": [1, 2] }, MINE), { "b.prompt": [1, 2] }); // which is "" where there is no second run
-  assert.deepEqual(changeTo({ prompt: [1, 2], query: "1" }, MINE), {});
+  assert.deepEqual(changeFrom(hostile, MINE), { key: 5 });
+  assert.deepEqual(changeFrom({ "b.prompt": [1, 2] }, MINE), { "b.prompt": [1, 2] }); // which is "" where there is no second run
+  assert.deepEqual(changeFrom({ prompt: [1, 2], query: "1" }, MINE), {});
 });
 
 test("what changes says what is asked for", () => {

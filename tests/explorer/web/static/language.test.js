@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, messagePieces, lookUpMessage, MESSAGES, N_, ngettext } from "../../../../explorer/web/static/translations.js";
+import { _, splitMessage, lookUpMessage, MESSAGES, N_, ngettext } from "../../../../explorer/web/static/translations.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */
 function inPolish(act) {
@@ -51,11 +51,11 @@ test("a count may be written otherwise", () => {
 
 test("nodes stand where the language has them", () => {
   const [token, next] = [{ node: 1 }, { node: 2 }];
-  const pieces = () => messagePieces(_("after {token} it wrote {next}"), { token, next: [next, "!"] });
+  const pieces = () => splitMessage(_("after {token} it wrote {next}"), { token, next: [next, "!"] });
   assert.deepEqual(pieces(), ["after ", token, " it wrote ", next, "!"]);
   inPolish(() => assert.deepEqual(pieces(), ["napisał ", next, "!", " po ", token]));
 });
 
 test("a value in pieces is no template", () => {
-  assert.deepEqual(messagePieces("{count} of {all}", { count: 0, all: "{count}" }), ["0", " of ", "{count}"]);
+  assert.deepEqual(splitMessage("{count} of {all}", { count: 0, all: "{count}" }), ["0", " of ", "{count}"]);
 });

@@ -1,4 +1,4 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
@@ -11,7 +11,7 @@ const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 const kept = {};
 globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; } };
-placeBanner();
+addBanner();
 connectState({ props: {}, watch() {}, emit: { sync() {}, halt() {}, wake() {} } });
 enableRequests();
 storeLessonPositions();

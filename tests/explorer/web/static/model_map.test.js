@@ -25,13 +25,13 @@ test("each sheet has the same parts at its own places", () => {
   for (const sheet of [wide, tall]) {
     assert.deepEqual([sheet.alt, sheet.largest], ["A map.", 2]);
     assert.deepEqual(sheet.parts.map(({ selects }) => selects), [{ layer: 0, head: 1 }, { layer: 0 }]);
-    assert.deepEqual(sheet.parts.map(({ told, value }) => [told, value]), [["layer 0 head 1", 0.5], ["layer 0 o_proj", null]]);
+    assert.deepEqual(sheet.parts.map(({ text, value }) => [text, value]), [["layer 0 head 1", 0.5], ["layer 0 o_proj", null]]);
   }
 });
 
-test("on parts is written what has room there", () => {
-  const written = [0, 1].map((i) => partsOnSheet(map, i).parts.map((part) => part.written));
-  assert.deepEqual(written, [["1", ""], ["1", "o_proj"]]);
+test("parts have labels that fit", () => {
+  const labels = [0, 1].map((i) => partsOnSheet(map, i).parts.map(({ label }) => label));
+  assert.deepEqual(labels, [["1", ""], ["1", "o_proj"]]);
 });
 
 test("the arrow keys go along the data's way on each sheet", () => {

@@ -1,4 +1,4 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { enableRequests, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setGenerating } from "../../../../explorer/web/static/page_actions.js";
@@ -10,7 +10,7 @@ standInPage();
 document.querySelector = (selector) => (selector === "#prompt textarea" ? { value: "a" } : null);
 const asked = standInPython(), UNDO = { kind: "undo" };
 globalThis.sessionStorage = { removeItem() {} };
-placeBanner();
+addBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { sync() {}, wake() {}, halt: () => halted++ } });
 enableRequests();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, figureOnStage, gridInSize, wrapped } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInWidth, figureOnStage, gridInSize, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -26,12 +26,12 @@ test("a narrow one has no scale of colours, small letters, its title in more lin
 });
 
 test("words are not cut, and short lines stay", () => {
-  assert.equal(wrapped("as it is", 20), "as it is");
-  assert.equal(wrapped("incomprehensibilities and so on", 8), "incomprehensibilities<br>and so<br>on");
-  assert.equal(wrapped("", 8), "");
+  assert.equal(wrapLine("as it is", 20), "as it is");
+  assert.equal(wrapLine("incomprehensibilities and so on", 8), "incomprehensibilities<br>and so<br>on");
+  assert.equal(wrapLine("", 8), "");
 });
 
-test("the lines of a title are about equally long", () => assert.equal(wrapped("dimension i of q and k, which adds √d", 35), "dimension i of q and<br>k, which adds √d"));
+test("the lines of a title are about equally long", () => assert.equal(wrapLine("dimension i of q and k, which adds √d", 35), "dimension i of q and<br>k, which adds √d"));
 
 test("on the stage words in cells need no scale of colours, and no margin is kept for a title", () => {
   const [cells, plain] = [{ type: "heatmap", meta: "%{text}" }, { type: "heatmap" }];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { awaitPartnerToken, setAlignment, changeInA, positionInB, isPartnerAwaited, positionFromB, onState, seen, setState, takeAwaitedPartner, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
+import { awaitPartnerToken, setAlignment, changeInA, positionInB, isPartnerAwaited, positionFromB, onState, stateInRun, setState, takeAwaitedPartner, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
 import { StandIn } from "./stand_ins.js";
 
 const TWO = { partners: [0, null, 2, 4], back: [0, null, 2, null, 3] };
@@ -22,18 +22,18 @@ test("what is chosen in a figure of B is chosen of A, and of A's figures as it i
   setAlignment(TWO);
   setState({ query: 3, key: 1, shown: "b" });
   assert.deepEqual(changeInA({ query: 4, key: 3, layer: 1 }), { query: 3, key: 2, layer: 1 });
-  assert.deepEqual([seen().query, seen().key], [4, 0]);
+  assert.deepEqual([stateInRun().query, stateInRun().key], [4, 0]);
   for (const shown of ["a", "difference"]) {
     setState({ shown });
     assert.deepEqual(changeInA({ query: 4 }), { query: 4 });
-    assert.equal(seen().query, 3);
+    assert.equal(stateInRun().query, 3);
   }
 });
 
 test("without a second run nothing is another", () => {
   setAlignment(null);
   setState({ query: 3, shown: "b" });
-  assert.deepEqual([positionInB(5), positionFromB(5), seen().query, changeInA({ query: 4 }).query], [5, 5, 3, 4]);
+  assert.deepEqual([positionInB(5), positionFromB(5), stateInRun().query, changeInA({ query: 4 }).query], [5, 5, 3, 4]);
 });
 
 test("a partner is awaited once", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { player } from "../../../../explorer/web/widgets/view_tools/view_tools.js";
+import { makePlayer } from "../../../../explorer/web/widgets/view_tools/view_tools.js";
 
 /** Five places, gone through on a clock that only `wait` moves. */
 function start(t) {
@@ -8,7 +8,7 @@ function start(t) {
   let now = 0;
   t.mock.timers.enable({ apis: ["setTimeout"] });
   t.mock.method(performance, "now", () => now);
-  const playing = player(() => ++page.place < 4, () => page.isBusy, (is) => page.told.push(is));
+  const playing = makePlayer(() => ++page.place < 4, () => page.isBusy, (is) => page.told.push(is));
   const wait = (ms) => { for (const end = now + ms; now < end;) { now++; t.mock.timers.tick(1); } };
   return { page, playing, wait };
 }

@@ -3,7 +3,7 @@ import test from "node:test";
 
 import { isKeyForFocus } from "../../../../explorer/web/static/dom.js";
 import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfTarget } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
-import { figureRoom, textRoom } from "../../../../explorer/web/widgets/teaching/presentation.js";
+import { figureArea, lessonTextArea } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
 
@@ -56,12 +56,12 @@ test("keys are dead where somebody writes, and with a modifier", () => {
 
 test("the smallest letters have 20 pixels on any screen, and more on a larger one", () => {
   for (const [width, height] of [[1024, 768], [1440, 900], [1920, 1080], [390, 844]]) {
-    const screen = { width, height }, figure = figureRoom(screen, 90, true), words = textRoom(screen, 90, false);
+    const screen = { width, height }, figure = figureArea(screen, 90, true), words = lessonTextArea(screen, 90, false);
     assert.ok(width < 600 || figure.scale * 10 >= 20 - 1e-9);
     assert.ok(Math.min(...words.scales) * 15 >= 20 - 1e-9);
     assert.deepEqual(words.scales, [...words.scales].sort((a, b) => b - a));
     assert.ok(figure.left >= words.left + words.width && figure.left + figure.width <= width);
     assert.ok(figure.top + figure.height < height);
   }
-  assert.ok(figureRoom({ width: 1920, height: 1080 }, 90, false).scale > figureRoom({ width: 1024, height: 768 }, 90, false).scale);
+  assert.ok(figureArea({ width: 1920, height: 1080 }, 90, false).scale > figureArea({ width: 1024, height: 768 }, 90, false).scale);
 });

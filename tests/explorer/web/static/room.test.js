@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { urlWithoutRoom } from "../../../../explorer/web/static/history.js";
-import { changeRoom, closeRoom, end, ended, enterRoom, follow, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room_client.js";
+import { changeRoom, closeRoom, endRoom, endReason, enterRoom, setFollowing, isTeacher, joinRoom, leaveRoom, joinUrl, room } from "../../../../explorer/web/static/room_client.js";
 import { setState } from "../../../../explorer/web/static/page_state.js";
 import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";
@@ -15,8 +15,8 @@ async function after(milliseconds) {
 const afterTimers = () => after(450);
 
 test("students join at the page's address, without the teacher's state", () => {
-  assert.equal(linkOf(CODE, "http://here/lab/?view=tokens&room=OTHER#places=x"), `http://here/lab/?room=${CODE}`);
-  assert.equal(linkOf(CODE, "http://here/"), `http://here/?room=${CODE}`);
+  assert.equal(joinUrl(CODE, "http://here/lab/?view=tokens&room=OTHER#places=x"), `http://here/lab/?room=${CODE}`);
+  assert.equal(joinUrl(CODE, "http://here/"), `http://here/?room=${CODE}`);
   assert.equal(urlWithoutRoom(new URL(`http://here/?room=${CODE}&view=tokens`)).href, "http://here/?view=tokens");
 });
 
@@ -47,16 +47,16 @@ test("a teacher's key is in this tab and in no address, and the class is told th
   assert.deepEqual([isTeacher(), room.code, room.leads], [true, CODE, false]);
   const closing = closeRoom();
   await told({ closed: true });
-  assert.equal(ended, ""); // of which whoever closes it is not told
+  assert.equal(endReason, ""); // of which whoever closes it is not told
   last("close").answer({});
   await closing;
-  assert.deepEqual([room, kept["explorer:room"], ended], [null, undefined, ""]);
+  assert.deepEqual([room, kept["explorer:room"], endReason], [null, undefined, ""]);
 });
 
 test("a teacher whose room expired is told", async () => {
   await opened();
   await told({ closed: true });
-  assert.deepEqual([room, ended], [null, "closed"]);
+  assert.deepEqual([room, endReason], [null, "closed"]);
 });
 
 test("who is in a room stays in it over a reload and over an answer that did not come; what is refused ends it", async () => {
@@ -64,7 +64,7 @@ test("who is in a room stays in it over a reload and over an answer that did not
   joinRoom(CODE);
   await settled();
   const { student } = last("next");
-  follow(false);
+  setFollowing(false);
   enterRoom(); // as the page does when it is opened
   await settled();
   assert.deepEqual([last("next").student, room.follows], [student, false]);
@@ -77,8 +77,8 @@ test("who is in a room stays in it over a reload and over an answer that did not
   last("next").answer({ detail: "There is no such room." }, 404);
   await settled();
   await settled();
-  assert.deepEqual([room, ended], [null, "There is no such room."]);
-  end();
+  assert.deepEqual([room, endReason], [null, "There is no such room."]);
+  endRoom();
 });
 
 test("a link to another room goes before the one that this tab leads, and whoever was in one is another in the next", async () => {
@@ -91,12 +91,12 @@ test("a link to another room goes before the one that this tab leads, and whoeve
   leaveRoom();
   assert.ok(waits.aborted && last("leave").keepalive);
   joinRoom("0THERC0DE1");
-  follow(false);
+  setFollowing(false);
   joinRoom(CODE);
   await settled();
   assert.ok(last("next").student && last("next").student !== student);
   assert.equal(room.follows, true);
-  end();
+  endRoom();
 });
 
 test("a room that could not be closed is still there, and its end is news", async () => {
@@ -106,5 +106,5 @@ test("a room that could not be closed is still there, and its end is news", asyn
   await closing;
   assert.ok(isTeacher());
   await told({ closed: true });
-  assert.equal(ended, "closed");
+  assert.equal(endReason, "closed");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { changeRoom, end, room } from "../../../../explorer/web/static/room_client.js";
+import { changeRoom, endRoom, room } from "../../../../explorer/web/static/room_client.js";
 import { setState } from "../../../../explorer/web/static/page_state.js";
 import { all, heard, last, MINE, opened, standInRooms, told } from "./a_room.js";
 
@@ -10,7 +10,7 @@ const count = () => all("lead").length;
 
 beforeEach(async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: now += 60_000 });
-  end();
+  endRoom();
   setState(MINE);
   await opened();
   await told({ people: 0, lesson: "", step: 0, counts: {} });

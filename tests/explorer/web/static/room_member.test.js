@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ended, follow, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room_client.js";
+import { endReason, setFollowing, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room_client.js";
 import { setState, state } from "../../../../explorer/web/static/page_state.js";
 import { all, CODE, heard, last, MINE, standInRooms, told } from "./a_room.js";
 import { settled } from "./stand_ins.js";
@@ -17,10 +17,10 @@ test("a student goes along, lets go, follows again, and is told when it is over"
   assert.ok(!("key" in last("next")));
   await told({ leads: true, lesson: "", state: { ...MINE, query: 4 } });
   assert.equal(state.query, 4);
-  follow(false);
+  setFollowing(false);
   await told({ leads: true, lesson: "", state: { ...MINE, query: 5 } });
   assert.equal(state.query, 4);
-  follow(true);
+  setFollowing(true);
   assert.equal(state.query, 5);
   setState({ query: 1 }); // a click of their own, until the teacher moves on
   await told({});
@@ -28,7 +28,7 @@ test("a student goes along, lets go, follows again, and is told when it is over"
   await told({ leads: false, lesson: "", state: null });
   assert.equal(state.query, 1);
   await told({ closed: true });
-  assert.deepEqual([room, ended, location.searchParams.has("room")], [null, "closed", false]);
+  assert.deepEqual([room, endReason, location.searchParams.has("room")], [null, "closed", false]);
 });
 
 test("a reply to a question of the class is told once, anew where it is another, and taken back", async () => {

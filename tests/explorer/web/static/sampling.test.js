@@ -17,14 +17,14 @@ test("each limit keeps the first so many, of what the one before has left", () =
   near([...sampledDistribution(SCORES, all).probabilities], softmax(SCORES, 0.5));
   near([...sampledDistribution(SCORES, { ...all, top_k: 2 }).probabilities], softmax([3, 2.5], 0.5));
   const first = softmax(SCORES, 0.5)[0];
-  assert.equal(sampledDistribution(SCORES, { ...all, top_p: first - 1e-9 }).kept.top_p, 1);
-  assert.equal(sampledDistribution(SCORES, { ...all, top_p: first + 1e-9 }).kept.top_p, 2);
-  assert.equal(sampledDistribution(SCORES, { ...all, top_p: 0 }).kept.top_p, 1);
+  assert.equal(sampledDistribution(SCORES, { ...all, top_p: first - 1e-9 }).counts.top_p, 1);
+  assert.equal(sampledDistribution(SCORES, { ...all, top_p: first + 1e-9 }).counts.top_p, 2);
+  assert.equal(sampledDistribution(SCORES, { ...all, top_p: 0 }).counts.top_p, 1);
   const weight = Math.exp(-0.5 / 0.5); // of the second beside the first
-  assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight - 1e-9 }).kept.min_p, 3);
-  assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight + 1e-9 }).kept.min_p, 1);
-  assert.equal(sampledDistribution(SCORES, { ...all, min_p: 1 }).kept.min_p, 1); // as likely as the limit is likely enough
-  assert.deepEqual(sampledDistribution(SCORES, { temperature: 1, top_k: 9, top_p: 0.99, min_p: 0.1 }).kept, { top_k: 5, top_p: 4, min_p: 4 });
+  assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight - 1e-9 }).counts.min_p, 3);
+  assert.equal(sampledDistribution(SCORES, { ...all, min_p: weight + 1e-9 }).counts.min_p, 1);
+  assert.equal(sampledDistribution(SCORES, { ...all, min_p: 1 }).counts.min_p, 1); // as likely as the limit is likely enough
+  assert.deepEqual(sampledDistribution(SCORES, { temperature: 1, top_k: 9, top_p: 0.99, min_p: 0.1 }).counts, { top_k: 5, top_p: 4, min_p: 4 });
 });
 
 test("numbers are as Python has them", () => {

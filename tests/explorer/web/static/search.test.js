@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalize, rankTokens, readHook, readNumbers, score } from "../../../../explorer/web/widgets/header/search.js";
+import { normalize, rankTokens, readHook, readNumbers, matchScore } from "../../../../explorer/web/widgets/header/search.js";
 
-const ranked = (names, query) => names.map((name) => [score(normalize(name), normalize(query)), name])
+const ranked = (names, query) => names.map((name) => [matchScore(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
 
 test("the whole name goes first, then its beginning, its words, a part, and letters in their order", () => {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { causal, modelName, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
+import { withCausalKey, modelName, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
 import { StandIn } from "./stand_ins.js";
 
 test("the key is never after the query", () => {
-  assert.deepEqual(causal({ query: 2, key: 5 }), { query: 2, key: 2 });
-  assert.deepEqual(causal({ query: 5, key: 2 }), { query: 5, key: 2 });
-  assert.deepEqual(causal({ view: "tokens" }), { view: "tokens" });
+  assert.deepEqual(withCausalKey({ query: 2, key: 5 }), { query: 2, key: 2 });
+  assert.deepEqual(withCausalKey({ query: 5, key: 2 }), { query: 5, key: 2 });
+  assert.deepEqual(withCausalKey({ view: "tokens" }), { view: "tokens" });
   setState({ query: 4, key: 3 });
   setState({ query: 1 });
   assert.equal(state.key, 1);

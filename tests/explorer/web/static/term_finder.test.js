@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { finder, termFinder } from "../../../../explorer/web/static/glossary_terms.js";
+import { wholeWordPattern, makeTermFinder } from "../../../../explorer/web/static/glossary_terms.js";
 
-const found = (forms, text) => [...text.matchAll(finder(forms))].map(([word]) => word);
+const found = (forms, text) => [...text.matchAll(wholeWordPattern(forms))].map(([word]) => word);
 
 test("a term is found as a whole word, the longest first", () => {
   assert.deepEqual(found(["key", "attention", "attention pattern"], "Attention patterns? The attention pattern of a key, keyed, monkey"), ["Attention", "attention pattern", "key"]);
@@ -21,5 +21,5 @@ test("symbols and Chinese words join nothing", () => {
 });
 
 test("a dot that parts items or multiplies is no token's space", () => {
-  assert.deepEqual(termFinder({ "·": "space" })("a · b, ·").map(({ from }) => from), [7]);
+  assert.deepEqual(makeTermFinder({ "·": "space" })("a · b, ·").map(({ from }) => from), [7]);
 });

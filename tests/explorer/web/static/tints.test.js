@@ -5,7 +5,7 @@ import { standInPage } from "./stand_ins.js";
 standInPage();
 globalThis.addEventListener = () => {};
 globalThis.document.createElement = (tag) => ({ tag, dataset: {}, text: "", append(...parts) { this.text += parts.join(""); } });
-const { tinted } = await import("../../../../explorer/web/widgets/header/header.js");
+const { colourVectorNames: tinted } = await import("../../../../explorer/web/widgets/header/header.js");
 
 const marks = (text) => tinted(text).filter((piece) => typeof piece !== "string").map(({ className, text }) => [className, text]);
 const whole = (text) => tinted(text).map((piece) => (typeof piece === "string" ? piece : piece.text)).join("");

@@ -1,4 +1,4 @@
-import { placeBanner } from "../../../../explorer/web/static/dom.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { changeUpTo, dropUnshownTokens, isWriting, applyUpdate, setGenerating, stopWriting } from "../../../../explorer/web/static/page_actions.js";
@@ -8,7 +8,7 @@ import { standInPage, standInPython } from "./stand_ins.js";
 standInPage();
 standInPython();
 globalThis.sessionStorage = { removeItem() {} };
-placeBanner();
+addBanner();
 applyUpdate({ change: { checkpoint: "tiny", prompt: [1, 2], generated: [], query: 1, key: 0, turn: 4 }, ask: "show" });
 
 test("the first of the tokens that were written are shown, at the last of them", () => {

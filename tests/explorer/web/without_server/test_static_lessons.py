@@ -26,9 +26,9 @@ OFFERED = [name for name, are_here in STEPS.items() if are_here]
 # The state of a step as the page opens it, and its contents with each reply
 TOLD = """async ([lesson, step, state, replies]) => {
   const own = (path) => import(new URL(`../../explorer/web/without_server/${path}`, document.baseURI));
-  const { apply } = await own("actions.js"), { openRun } = await own("answers.js");
+  const { applyAction } = await own("actions.js"), { openRun } = await own("answers.js");
   const { packLesson } = await own("lessons/lesson.js");
-  const change = lesson ? (await apply({ kind: "lesson", lesson, step }, state)).change : {}, told = [];
+  const change = lesson ? (await applyAction({ kind: "lesson", lesson, step }, state)).change : {}, told = [];
   for (const reply of replies) told.push(await packLesson("show", await openRun({ ...state, ...change, reply })));
   return JSON.stringify([change, ...told]);
 }"""
@@ -105,8 +105,8 @@ def test_a_task_that_is_done_is_told_in_another_language(opener, sites, contents
 
 
 CALL = """async ([name, ...given]) => {
-  const { call } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
-  return JSON.stringify(await call(name, given));
+  const { callServer } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
+  return JSON.stringify(await callServer(name, given));
 }"""
 # A computation step by step, and changes of the state
 WALKS = [

@@ -199,8 +199,8 @@ def first_page(opener, sites) -> BrowserPage:
 
 ASK = """async (state) => {
   const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI), all = {};
-  const { contentsOf } = await import(url);
-  for await (const contents of contentsOf("show", state)) Object.assign(all, contents);
+  const { stateContents } = await import(url);
+  for await (const contents of stateContents("show", state)) Object.assign(all, contents);
   return JSON.stringify(all);
 }"""
 ERROR = re.compile(r"(off by|largest error) [^ ;\n]+")  # rounding errors, which are each implementation's own
@@ -296,9 +296,9 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
 
 INSPECT = """async ([state, points]) => {
   const url = new URL("../../explorer/web/without_server/answers.js", document.baseURI);
-  const { derivationOf } = await import(url);
+  const { deriveText } = await import(url);
   const texts = [];
-  for (const [figure, point] of points) texts.push(await derivationOf(state, { figure, point }));
+  for (const [figure, point] of points) texts.push(await deriveText(state, { figure, point }));
   return texts;
 }"""
 DERIVED = [name for name, state in STATES.items() if "unfolded" in state]
@@ -428,11 +428,11 @@ def test_a_student_goes_through_it(opener, sites, path):
 
 # Resolved once all that the page and its worker fetched is kept for a visit without a network
 KEEP = """async () => {
-  const { ask } = await import(new URL("../../explorer/web/without_server/model.js", document.baseURI));
+  const { callWorker } = await import(new URL("../../explorer/web/without_server/model.js", document.baseURI));
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   for (;;) {
     const fetched = performance.getEntriesByType("resource").map(({ name }) => name);
-    const all = [page, ...fetched, ...await ask("fetchedFiles", null)];
+    const all = [page, ...fetched, ...await callWorker("fetchedFiles", null)];
     const urls = all.filter((url) => url.startsWith(location.origin));
     const kept = (await cache.keys()).map(({ url }) => url);
     const isWhole = ["model.safetensors", "lessons.en.js"].every((end) => urls.some((url) => url.endsWith(end)));
