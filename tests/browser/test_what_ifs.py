@@ -165,12 +165,12 @@ def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor
     page, labels = person.page, person.page.locator("#experiments-what-ifs label:visible")
     page.locator("#experiments-what-ifs .fold").click()
     expect(labels).to_have_text(["Switch head 1 of layer 1 off (ablate it)", "only at the chosen token"])
-    place = labels.first.bounding_box()
+    box = labels.first.bounding_box()
     labels.first.locator("input").check()
     expect_changes(person, "blocks.1.attn.z.1*zero")
     expect(page.locator("#changes [data-edit]")).to_have_count(1)
     expect(page.locator("#changes .effect")).to_contain_text("→")
-    assert labels.first.bounding_box() == place and page.evaluate("scrollY") == 0  # the list comes below it
+    assert labels.first.bounding_box() == box and page.evaluate("scrollY") == 0  # the list comes below it
     control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more
     expect_changes(person, "blocks.1.attn.z.1*mean")
     expect(person.warning).to_contain_text(

@@ -339,7 +339,7 @@ export function readOnPaper(read) {
   document.head.append(style);
   classList.remove("dark");
   try { return read(); } finally {
-    classList.toggle("dark", isDark);
+    if (isDark) classList.add("dark");
     style.remove();
   }
 }

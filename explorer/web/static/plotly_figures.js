@@ -383,7 +383,7 @@ export function figureRows({ _fullData, _fullLayout }) {
 /** Save a figure as a file, a drawing of the page's own as well. @param {any} figure @param {"png" | "svg"} format */
 export async function saveFigure(figure, format) {
   try {
-    if (figure instanceof SVGElement) await saveDrawing(/** @type {SVGSVGElement} */ (figure), format);
+    if (figure.ownerSVGElement === null) await saveDrawing(/** @type {SVGSVGElement} */ (figure), format);
     else await plotly().downloadImage(await standaloneFigure(figure), { format, scale: format === "png" ? PNG_SCALE : 1, filename: fileName(figure) });
   } catch (error) { reportFailure(error, _("The browser could not save the figure as a file.")); }
 }
@@ -399,8 +399,7 @@ function headingLines(figure, description, width) {
 
 /** Return a figure with its heading, its description and the model's name, on white paper. */
 export async function standaloneFigure(plot) {
-  const paper = make("div");
-  paper.style.cssText = "position: fixed; visibility: hidden";
+  const paper = make("div", { className: "on-paper" });
   document.body.append(paper);
   try {
     const { data, _fullLayout: { width, height, margin } } = plot, { template } = THEMES.light;
