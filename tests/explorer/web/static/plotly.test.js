@@ -6,7 +6,7 @@ import { StandIn, standInPage } from "./stand_ins.js";
 standInPage();
 document.head = new StandIn();
 const saved = [];
-globalThis.ExplorerPlotly = { Icons: {}, newPlot: async () => {}, purge: () => {}, downloadImage: async (...figure) => { saved.push(figure); } };
+globalThis.ExplorerPlotly = { Icons: {}, newPlot: async (paper) => { Object.assign(paper, { querySelectorAll: () => [], remove: () => {}, _fullLayout: { font: {} } }); }, purge: () => {}, downloadImage: async (...figure) => { saved.push(figure); } };
 const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
