@@ -1,9 +1,11 @@
 """Example prompts, pairs of prompts for patching, and advice on prompts whose end makes a prediction uninformative."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.embedding import nearest_tokens
 from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.explain.notation import format_number, quote_token
 from explorer.tracing.trace import Trace
@@ -96,6 +98,48 @@ PROMPT_PAIRS = (
         " dad",
     ),
 )
+
+
+PARTNER_PROMPTS = {pair.clean: pair.corrupted for pair in PROMPT_PAIRS} | {
+    pair.corrupted: pair.clean for pair in PROMPT_PAIRS
+}
+MAX_SIMILAR = 30  # tokens with similar embeddings, of which the likeliest replaces a word
+
+
+def similar_word(trace: Trace, num_tokens: int) -> tuple[int, int]:
+    """Return the position of a prompt's most surprising word, and the id of a similar token to put in its place.
+
+    Of the tokens with the most similar embeddings it is the one that the model expected most there.
+
+    Args:
+        trace: of the run.
+        num_tokens: of its prompt, the first ones.
+    """
+    texts = trace.tokens[:num_tokens]
+    positions = range(min(1, num_tokens - 1), num_tokens)  # nothing foresees the first
+    words = [i for i in positions if is_whole_word(texts, i)] or positions
+    position = max(words, key=surprisal(trace).__getitem__)
+    similar, _cosines = nearest_tokens(trace, trace.token_ids[position], MAX_SIMILAR)
+    alike = [i for i in similar if is_another_word(trace.vocabulary[i], texts[position])] or similar[:1]
+    if position:
+        probabilities = next_token_distribution(trace, position - 1).plain
+        return position, int(max(alike, key=probabilities.__getitem__))
+    return position, int(alike[0])
+
+
+def is_whole_word(texts: Sequence[str], index: int) -> bool:
+    """Return whether a token is a word of several letters with the space before it, and not a part of one."""
+    text, following = texts[index], "".join(texts[index + 1 : index + 2])
+    return text[:1] == " " and text[1:].isalpha() and len(text) > 2 and not following[:1].isalpha()
+
+
+def is_another_word(text: str, other: str) -> bool:
+    """Return whether two tokens have different letters, and are alike in spaces, capitals and kinds of characters."""
+    (kinds, word), (other_kinds, other_word) = (
+        ((token[:1].isspace(), token.strip().isalpha(), token.islower(), token.isascii()), token.strip().casefold())
+        for token in (text, other)
+    )
+    return kinds == other_kinds and word != other_word
 
 
 UNFAMILIAR_FRACTION = 0.75  # mean surprisal of a prompt, as a part of an even guess's

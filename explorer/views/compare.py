@@ -9,7 +9,13 @@ from explorer.analysis.direct_logit_attribution import (
     direct_logit_attribution,
     has_intervention_additions,
 )
-from explorer.analysis.next_token import kl_divergence, token_probability
+from explorer.analysis.next_token import (
+    kl_divergence,
+    mean_text_loss,
+    next_token_distribution,
+    text_loss,
+    token_probability,
+)
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import (
     first_difference,
@@ -22,14 +28,24 @@ from explorer.analysis.run_difference import (
     surprisal_gap,
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
+from explorer.architecture.summary import layers_and_heads
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
+from explorer.explain.notation import (
+    format_contribution,
+    format_factor,
+    format_number,
+    format_percent,
+    format_six_digits,
+    join_names,
+    quote_token,
+)
 from explorer.explain.source_code import SourceLine
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
+from explorer.tracing.training_history import model_name, step_label, training_step
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
@@ -83,9 +99,9 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             zmax=min(largest, MAX_RELATIVE_DISTANCE) or MAX_RELATIVE_DISTANCE,
             autocolorscale=True,
             customdata=click_layers(stage_list, len(trace)),
-            hovertemplate=_("token %{x}, stream at %{y}<br>%{z:.3g} × the length of B’s apart<extra></extra>"),
+            hovertemplate=_("token %{x}, stream at %{y}<br>distance ÷ B’s length: %{z:.3g}<extra></extra>"),
             hoverongaps=False,
-            colorbar={"title": {"text": _("× B’s length (larger ones alike)"), "side": "right"}},
+            colorbar={"title": {"text": _("distance ÷ B’s length (at most 1 drawn)"), "side": "right"}},
         ),
         alt=_(
             "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
@@ -131,7 +147,7 @@ def head_attention_difference_map(comparison: Comparison, layer: int, head: int)
             hovertemplate=_("layer %{y} head %{x}<br>distance %{z:.3g}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("Jensen-Shannon distance (0 to 1), mean of the queries"), "side": "right"}},
+            colorbar={"title": {"text": _("Jensen-Shannon distance, mean of queries"), "side": "right"}},
         ),
         alt=_(
             "How different the patterns of {count} heads are in A and B, from 0 (the same) to 1: most, {distance}, "
@@ -168,6 +184,76 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
         distance=f"{distances[layer, head]:.2f}",
     )
     return f"{sentence} {difference}"
+
+
+DIFFERENCE_SHADE = 0.25  # of the full colour, on which words are read
+PROBABILITY_ROW, LOSS_ROW = 5, 6  # of the facts, those that are computed
+
+
+def run_facts(trace: Trace, query: int) -> dict[str, str]:
+    """Return facts of a run by their names: its model, tokens, changes, prediction and loss."""
+    probabilities = next_token_distribution(trace, query).plain
+    loss = mean_text_loss(trace)
+    return {
+        _("model"): trained_model_name(trace),
+        _("size"): layers_and_heads(trace.config),
+        _("tokens"): f"{len(trace):,}",
+        _("changes"): str(len(trace.edits)),
+        _("next token"): label(trace.vocabulary[probabilities.argmax()]),
+        _("its probability"): format_percent(float(probabilities.max())),
+        _("loss of the text"): "–" if np.isnan(loss) else format_number(loss),
+    }
+
+
+def trained_model_name(trace: Trace) -> str:
+    """Return the name of a run's model, with its training step if it has one; "–" if it is unknown."""
+    if not trace.training:
+        return "–"
+    checkpoint = trace.training.checkpoint
+    step = step_label(checkpoint) if training_step(checkpoint) is not None else ""
+    return " · ".join(filter(None, (model_name(checkpoint), step)))
+
+
+def facts_table(comparison: Comparison, query: int) -> go.Figure:
+    """Draw facts of A and of B in two columns; those that differ are coloured."""
+    positions = query, comparison.alignment.nearest_aligned(query)
+    facts_a, facts_b = (run_facts(run, position) for run, position in zip(comparison.runs, positions, strict=True))
+    names = list(facts_a)
+    texts = [[facts_a[name], facts_b[name]] for name in names]
+    differing = [name for name in names if facts_a[name] != facts_b[name]]
+    return figure(
+        go.Heatmap(
+            x=["A", "B"],
+            y=names,
+            z=np.array([[float(name in differing) * DIFFERENCE_SHADE] * 2 for name in names]),
+            zmin=0,
+            zmax=1,
+            autocolorscale=True,
+            showscale=False,
+            text=texts,
+            texttemplate="%{text}",
+            hovertemplate=_("%{y} of %{x}: %{text}<extra></extra>"),
+            xgap=1,
+            ygap=1,
+        ),
+        alt=_("{count} facts of A and B. What differs: {names}.", count=len(names), names=join_names(differing) or "–"),
+        xaxis={"side": "top", "showgrid": False},
+        yaxis={"autorange": "reversed", "showgrid": False},
+    )
+
+
+def inspect_fact(comparison: Comparison, query: int, point: ClickedPoint) -> Derivation | None:
+    """Derive the clicked probability or loss; None for what is not computed."""
+    positions = query, comparison.alignment.nearest_aligned(query)
+    run, position = get_item(tuple(zip(comparison.runs, positions, strict=True)), point.column)
+    if point.row == LOSS_ROW:
+        return text_loss(run)
+    if point.row != PROBABILITY_ROW:
+        return None
+    probabilities = next_token_distribution(run, position).plain
+    token_id = int(probabilities.argmax())
+    source = SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution(")
+    return token_probability(run, position, token_id, float(probabilities[token_id]), source)
 
 
 def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
@@ -258,7 +344,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
         yaxis={
             "title": {
                 "text": _(
-                    "A − B; of the whole logit {less}",
+                    "A − B (of the whole logit: {less})",
                     less=format_number(attributions[0].logit - attributions[1].logit),
                 )
             }
@@ -436,8 +522,17 @@ VIEW = View(
             width="half",
         ),
         Panel(
+            name="facts",
+            title=N_("Facts of A and B: what differs is coloured"),
+            draw=lambda runs, s: facts_table(runs, s.query),
+            compared_run="other",
+            verify=verify_comparison("logits"),
+            inspect=lambda runs, s, point: inspect_fact(runs, s.query, point),
+            width="half",
+        ),
+        Panel(
             name="heads",
-            title=N_("How differently each head looks"),
+            title=N_("How different each head’s attention is"),
             draw=lambda runs, s: head_attention_difference_map(runs, s.layer, s.head),
             compared_run="other",
             click_selects={"x": "head", "y": "layer"},

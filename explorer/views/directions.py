@@ -1,5 +1,7 @@
 """Directions view: the stream's component along a direction, and steering along it."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from explorer.analysis.next_token import ranking_without_interventions
@@ -19,6 +21,7 @@ from explorer.explain.notation import format_number, quote_token, token_formatte
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection, SelectionField
+from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -207,7 +210,7 @@ def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
 
 
 def directions_sentence(trace: Trace, selection: Selection) -> str:
-    """Return after which layer the query's stream has the cosine furthest from 0 with the direction."""
+    """Return where the query's stream has the cosine furthest from 0 with the direction, and what adding it does."""
     cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
     depth = int(np.abs(cosines).argmax())
     pointing = translate(
@@ -216,14 +219,21 @@ def directions_sentence(trace: Trace, selection: Selection) -> str:
         depth=_("after layer {layer}", layer=depth - 1) if depth else _("at the embedding"),
         cosine=format_number(cosines[depth]),
     )
-    return f"{pointing} {translate(NEXT_STEP)}"
+    effect = ""
+    with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
+        steering = steering_effects(trace, selection)
+        effect = _(
+            "Adding it raises {token} over {rival} after {count} of {prompts} prompts.",
+            token=quote_token(trace.vocabulary[steering.token_id]),
+            rival=quote_token(trace.vocabulary[steering.contrast_id]),
+            count=int((steering.changes > 0).sum()),
+            prompts=len(steering.prompts),
+        )
+    return f"{pointing} {effect}".strip()
 
 
-NEXT_STEP = N_("Choose a direction.")
-
-
-POINTS_ALONG = N_("Of all depths, {token} points furthest along the direction {depth} (cosine {cosine}).")
-POINTS_AGAINST = N_("Of all depths, {token} points furthest against the direction {depth} (cosine {cosine}).")
+POINTS_ALONG = N_("{token} points furthest along the direction {depth} (cosine {cosine}).")
+POINTS_AGAINST = N_("{token} points furthest against the direction {depth} (cosine {cosine}).")
 
 VIEW = View(
     name="directions",
@@ -250,8 +260,7 @@ VIEW = View(
             click_selects={"x": "query", "customdata": "layer"},
             verify=verify_stream_cosines,
             inspect=inspect_stream_cosine,
-            height=360,
-            min_width=640,
+            width="half",
         ),
         Panel(
             name="examples",
@@ -259,7 +268,7 @@ VIEW = View(
             draw=example_effect_bars,
             verify=verify_derived("logits"),
             inspect=inspect_example_effect,
-            height=420,
+            width="half",
         ),
     ),
 )

@@ -409,12 +409,10 @@ def likeliest_tokens_sentence(comparison: Comparison, selection: Selection) -> s
 
 
 STEPS_WARNING = N_(
-    "A and B are steps of one training: dimensions, neurons and heads keep their numbers from step to step, but what "
-    "each stands for may change, the more the further apart the steps are."
+    "A and B are steps of one training: the further apart they are, the less their dimensions, neurons and heads match."
 )
 MODELS_WARNING = N_(
-    "A and B are two models: unless one was made of the other, dimensions, heads and neurons of one number need not "
-    "have anything in common; probabilities of tokens compare."
+    "A and B are two models: their dimensions, neurons and heads need not match. Their probabilities compare."
 )
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from explorer.views.style import LIGHT
 from explorer.web.actions.page_actions import FIRST_PROMPT
 
-from .painted import pixels, scale_colours
+from .painted import CELL_TEXTS, cell_colours, pixels, scale_colours
 from .two_runs import OTHER, chips_of_b, compare, expect_painted, open_more, show_run, switch
 
 IS_WITHIN_ITS_PLACE = """(frame) => {
@@ -87,14 +87,38 @@ def expect_both_beside_each_other(person):
     person.at_rest()
 
 
-def test_a_view_of_two_runs_with_one_asks_for_the_other_at_once(newcomer):
-    person = newcomer().open("compare", text="hello there")
+def test_a_view_of_two_runs_compares_ones_own_prompt_at_once(newcomer):
+    person = newcomer().open("compare", depth="story", text="I had a nice day at the beach")
     box = person.page.get_by_role("textbox", name="the other prompt")
-    expect(box).to_be_visible()
-    box.fill("hello here")
-    box.press("Enter")
     expect(person.page.locator("#compare-streams .plot")).to_be_visible()
     expect(box).to_be_hidden()
+    assert person.page.locator("#compare-streams").bounding_box()["y"] <= 230
+    words = [person.page.locator(f"{strip} .chip").all_text_contents() for strip in ("#strip", "#strip-b")]
+    assert words[0][0] == words[1][0] and sum(a != b for a, b in zip(*words, strict=True)) == 1
+    expect(person.page.locator("#strip-b .meaning")).to_have_text("surprises B more")
+    person.page.locator("#runs .about").click()
+    box.fill("I had a day")
+    box.press("Enter")
+    expect(person.page.locator("#strip-b .strip")).to_have_text("I had a day")
+    expect(box).to_be_hidden()
+
+
+def test_facts_of_both_runs_stand_side_by_side_and_what_differs_is_coloured(newcomer):
+    person = newcomer().open("compare")
+    facts = person.page.locator("#compare-facts .plot")
+    expect(facts).to_contain_text("loss of the text")
+    texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (7, 2)).sum(axis=-1)
+    assert texts["0, 0"] == texts["1, 0"] == "tiny"
+    for row, (a, b) in enumerate(painted):
+        assert a == b and (a < painted.max()) == (texts[f"0, {row}"] != texts[f"1, {row}"])
+
+
+def test_no_two_elements_have_one_id_where_both_runs_are_drawn(newcomer):
+    person = newcomer().open("overview", shown="both", **{"b.text": OTHER})
+    expect(person.page.locator("#overview-whole-b .drawing")).to_be_visible()
+    counts = "[...document.querySelectorAll('[id]:not([id=\"\"])')].map(({ id }) => id)"
+    ids = person.evaluate(counts)
+    assert len(ids) == len(set(ids))
 
 
 @pytest.mark.exhaustive

@@ -1,6 +1,9 @@
 """Experiments view: interventions on components and their effects."""
 
 from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
 
 from explorer.analysis.intervention_effects import (
     ablation_effect,
@@ -16,10 +19,11 @@ from explorer.analysis.residual import residual_stages
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_six_digits, quote_token
+from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.explain.tolerance import rounding_threshold
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
@@ -127,6 +131,28 @@ RERUN_CHECK = (
 )
 
 
+def ablation_sentence(trace: Trace, selection: Selection) -> str:
+    """Return which head's ablation changes the target token's probability most; "" for a run with interventions."""
+    if trace.edits:
+        return ""
+    token_id = target_token(trace, selection)
+    with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
+        effects = ablation_effects(trace, selection.query, token_id)
+        layer, head = np.unravel_index(np.abs(effects.heads).argmax(), effects.heads.shape)
+        bits = effects.before, effects.before + effects.heads[layer, head]
+        before, after = (format_percent(2**log_probability) for log_probability in bits)
+        if before != after:
+            return _(
+                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. Choose a cell.",
+                layer=layer,
+                head=head,
+                token=quote_token(trace.vocabulary[token_id]),
+                before=before,
+                after=after,
+            )
+    return ""
+
+
 def verify_ablated_logits(trace: Trace, selection: Selection) -> Verification:
     """Verify the logits of the ablated runs by a rerun."""
     return verify_derived("logits", against=RERUN_CHECK)(baseline_trace(trace), selection)
@@ -168,6 +194,7 @@ VIEW = View(
         "What does a head do? Each cell ablates one head: by how many bits that changes the explained token. Choose "
         "one."
     ),
+    sentence=ablation_sentence,
     formula=describe_intervention_effect,
     required_taps=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),

@@ -1,6 +1,7 @@
 """Actions on the page's state: open a link or a lesson, run a prompt, change the model, move among continuations."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
-from explorer.views import VIEW_BY_NAME, unknown_view_message
+from explorer.views import STORY_STEPS, VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
 from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
@@ -247,7 +248,10 @@ class PageActions:
         if self.lessons and query.get("lesson"):
             query = self.lessons.complete_query(query, self.checkpoint)
         query = view_field | query
-        page_state, settings = self.with_example_pair(self.parse_query(query)), GenerationSettings.parse(query)
+        page_state, settings = self.parse_query(query), GenerationSettings.parse(query)
+        if page_state.selection.depth == "story" and VIEW_BY_NAME[page_state.selection.view] not in STORY_STEPS:
+            page_state = replace(page_state, selection=replace(page_state.selection, depth=Selection.depth))
+        page_state = self.with_example_pair(page_state)
         change = run_state_change(page_state) | page_state.selection.as_dict() | settings.as_dict()
         return PageUpdate(change, self.prompt_text(page_state))
 
@@ -421,8 +425,14 @@ class PageActions:
         return run_with_edits
 
     def keep_second_run(self, page_state: PageState, state: dict[str, Any]) -> PageState:
-        """Return the state with the raw state's second run, or without it if the two cannot be compared."""
-        with_other = replace(page_state, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
+        """Return the state with the raw state's second run, or without it if the two cannot be compared.
+
+        B follows the prompt if it is the one that was proposed for the prompt before.
+        """
+        other = None
+        if state.get("b.checkpoint"):
+            other = self.second_run.follow_prompt(PageState.parse(state), page_state.run)
+        with_other = replace(page_state, other=other)
         try:
             self.state_builder.runs.comparison(with_other)
         except USER_ERRORS as error:
@@ -452,28 +462,32 @@ class PageActions:
         return PageUpdate(run_state_change(after), self._prompt_if_changed(before, after))
 
     def show_example_pair(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
-        """Show two example prompts in a view that compares two runs, if only the first prompt is open yet."""
+        """Show a second run in a view that compares two, if only the first one is open yet."""
         before = self.state_builder.next_revision(state)
         after = self.with_example_pair(before)
         if after is before:
             return PageUpdate()
+        if after.run == before.run:
+            return PageUpdate(run_state_change(after) | {"shown": after.selection.shown})
         warn(UserError(_("This view compares two prompts, so an example pair is open. Undo brings your prompt back.")))
         return self._moved(before, after)
 
     def with_example_pair(self, page_state: PageState) -> PageState:
-        """Return the state with the first pair of prompts where its view compares runs and shows nothing yet.
+        """Return the state with two runs where its view compares them and has one alone.
 
-        What a user wrote or changed stays.
+        They are the first pair of prompts while nothing was written yet. Later the run stays, and B reads a similar
+        prompt; changes to the model are compared with the unchanged run as it is.
         """
         run, view = page_state.run, VIEW_BY_NAME[page_state.selection.view]
-        is_untouched = not (page_state.other or run.edits or run.generated) and run.checkpoint == self.checkpoint
-        if not view.is_comparison or not is_untouched or self.prompt_text(page_state) != self.first_prompt:
+        if not view.is_comparison or page_state.other or (run.edits and not view.needs_two_prompts):
             return page_state
-        pair = {"kind": "pair", "pair": 0}
-        try:
-            return self.second_run.apply_command(page_state, pair)
-        except USER_ERRORS:  # a vocabulary of its own
-            return page_state
+        is_untouched = not (run.edits or run.generated) and run.checkpoint == self.checkpoint
+        is_first = is_untouched and self.prompt_text(page_state) == self.first_prompt
+        for command in ({"kind": "pair", "pair": 0}, {"kind": "compare", "with": "similar"})[not is_first :]:
+            with suppress(*USER_ERRORS):  # a vocabulary of its own
+                after = self.second_run.apply_command(page_state, command)
+                return replace(after, selection=after.selection.replace(shown="a"))
+        return page_state
 
     def change_second_run(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Apply a command on the second run."""

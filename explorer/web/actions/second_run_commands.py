@@ -1,11 +1,12 @@
 """Commands that create and change a second run."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.lessons.example_prompts import PROMPT_PAIRS
+from explorer.lessons.example_prompts import PARTNER_PROMPTS, PROMPT_PAIRS, similar_word
 from explorer.state.page_state import PageState
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import parse_index
@@ -14,7 +15,7 @@ from explorer.tracing.token_ids import has_bos
 from explorer.tracing.training_history import model_name
 from explorer.translations import _
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.error_messages import user_message, warn
+from explorer.web.error_messages import USER_ERRORS, user_message, warn
 
 
 class SecondRunCommands:
@@ -65,12 +66,13 @@ class SecondRunCommands:
         return page_state
 
     def compare(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
-        """Compare with the run without interventions, with the same text by another model, or with another prompt."""
+        """Compare with the unchanged run, with the same text by another model, or with another or a similar prompt."""
         run = page_state.run
         constructors = {
             "unchanged": lambda: RunRequest(run.checkpoint, ()),
             "model": lambda: RunRequest(self.require_checkpoint(command.get("checkpoint")), (), edits=()),
             "prompt": lambda: self.set_prompt(page_state, command.get("text")),
+            "similar": lambda: self.replace_word(run),
         }
         kind = command.get("with")
         if not isinstance(kind, str) or kind not in constructors:
@@ -87,6 +89,26 @@ class SecondRunCommands:
         _lm, tokenizer = self.state_builder.runs.model(before.checkpoint)
         with_bos = not before.prompt or has_bos(before.prompt, tokenizer)
         return replace(self.state_builder.create_run(before.checkpoint, text, with_bos), edits=before.edits)
+
+    def replace_word(self, run: RunRequest) -> RunRequest:
+        """Return the run with its prompt's partner, or else with its most surprising word replaced by a similar one."""
+        run = run.without_patches()
+        if text := PARTNER_PROMPTS.get(self.state_builder.runs.text(run)[0]):
+            return replace(run, prompt=self.state_builder.create_run(run.checkpoint, text).prompt)
+        _lm, trace = self.state_builder.runs.model_and_trace(run)  # the model is held while weights are read
+        num_unseen = len(run.token_ids) - len(trace)
+        position, token_id = similar_word(trace, max(1, len(run.prompt) - num_unseen))
+        position += num_unseen
+        return replace(run, prompt=(*run.prompt[:position], token_id, *run.prompt[position + 1 :]))
+
+    def follow_prompt(self, page_state: PageState, run: RunRequest) -> RunRequest:
+        """Return B once A is another run: if `replace_word` made B of A, it makes the new B of the run."""
+        other = page_state.other
+        with suppress(*USER_ERRORS):
+            proposed = self.replace_word(page_state.run)
+            if (other.checkpoint, other.prompt) == (proposed.checkpoint, proposed.prompt):
+                return replace(self.replace_word(run), edits=other.edits)
+        return other
 
     def require_checkpoint(self, checkpoint: Any) -> str:
         """Return the name of a checkpoint that loads; UserError for anything else."""

@@ -135,6 +135,7 @@ function placeSecondFigures(section, markup) {
   for (const block of findAll(section, ".panels > .block")) {
     const copy = find(copies, `#${block.id}`);
     copy.id += OF_B;
+    for (const walk of copy.querySelectorAll("[data-widget=walkthrough_button]")) walk.remove(); // walkthroughs are of A
     copy.classList.add("of-b");
     block.after(copy);
   }

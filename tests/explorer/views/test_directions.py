@@ -142,8 +142,8 @@ def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, s
     assert lines != VIEW.continuation_text(changed, selection, GenerationSettings(seed=4, temperature=1.2)).split("\n")
 
 
-def test_the_sentence_names_the_depth_of_the_largest_cosine(trace):
-    selection = Selection().replace(query=7, direction="unembed.17")
+def test_the_sentence_names_the_depth_of_the_largest_cosine_and_what_the_bars_show(trace):
+    selection = Selection().replace(query=7, direction="unembed.17", layer=1)
     u = trace.weights["lm_head.weight"][17].astype(np.float64)
     streams = [trace[name][7].astype(np.float64) for name in embed_and_block_output_taps(trace)]
     cosines = np.array([x @ u / np.linalg.norm(x) / np.linalg.norm(u) for x in streams])
@@ -152,3 +152,5 @@ def test_the_sentence_names_the_depth_of_the_largest_cosine(trace):
     assert f"furthest {'along' if cosines[depth] > 0 else 'against'} the direction " in words
     assert ("at the embedding (" if depth == 0 else f"after layer {depth - 1} (") in words
     assert f"(cosine {format_number(cosines[depth])})" in words
+    bars = EXAMPLES.draw(trace, selection).traces_and_layout[0][0]["x"]
+    assert f" after {sum(bars > 0)} of {len(bars)} prompts." in words

@@ -14,7 +14,7 @@ from explorer.analysis.intervention_effects import (
 )
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_percent
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -44,6 +44,16 @@ def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
     assert heatmap.zmax == -heatmap.zmin == np.abs(ablations.heads).max()
     assert_allclose(np.log2(heatmap.customdata) - ablations.before, ablations.heads, atol=1e-9)
     assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
+
+
+def test_the_sentence_names_the_head_whose_ablation_changes_most(trace):
+    selection = Selection(query=9).clamp_to_trace(trace)
+    token_id = int(ranking_without_interventions(trace, 9)[0])
+    effects = ablation_effects(trace, 9, token_id)
+    layer, head = np.unravel_index(np.abs(effects.heads).argmax(), effects.heads.shape)
+    after = format_percent(2 ** (effects.before + effects.heads[layer, head]))
+    words = experiments.VIEW.sentence(trace, selection)
+    assert words.startswith(f"Without layer {layer} head {head}, ") and f" → {after}. " in words
 
 
 def test_a_head_that_the_run_silences_is_marked_in_its_row_and_column(rope_trace):

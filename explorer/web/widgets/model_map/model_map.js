@@ -52,7 +52,7 @@ export function arrowHead(corners) {
 
 // The map as SVG: lines, parts, the legend, labels, and frames around the selected parts.
 
-const GRADIENT_ID = "model-map-scale";
+let numMaps = 0; // each has a gradient of its own id
 const LINE_HEIGHT = 13; // of labels on parts
 const ROUND_KINDS = ["norm", "addition", "rotation"];
 
@@ -78,8 +78,8 @@ export function buildMap(sheet, keyHint, getTheme = currentTheme) {
   const gradient = makeSvg("linearGradient"), bar = makeSvg("rect", "scale"), ring = makeSvg("rect", "ring");
   const frames = ["rival", "target", "head"].map((name) => makeSvg("rect", `frame ${name}`));
   const svg = makeSvg("svg", "", gradient, lines, buttons, legend, bar, words, ...frames, ring);
-  gradient.id = GRADIENT_ID;
-  bar.setAttribute("fill", `url(#${GRADIENT_ID})`);
+  gradient.id = `model-map-scale-${numMaps++}`;
+  bar.setAttribute("fill", `url(#${gradient.id})`);
   const description = _("Arrow keys go from part to part; {keys}; Escape leaves.", { keys: keyHint });
   set(svg, { role: "group", "aria-description": description });
   sheet.append(svg);

@@ -83,6 +83,10 @@ class TokenStrip(HtmlWidget):
             tokens=_("Tokens of the prompt and of its continuation") if run == "a" else _("Tokens of B"),
             colour=_("colour"),
         )
+        meaning = fill_template(  # with two runs
+            '<span class="meaning"><span><i></i> {meaning}</span></span>',
+            meaning=_("surprises A more") if run == "a" else _("surprises B more"),
+        )
         parts = fill_template(
             '<p class="parts" hidden>{told}</p>',
             told=_("\\x and two digits stand for a byte: a part of a character that takes several tokens."),
@@ -92,7 +96,7 @@ class TokenStrip(HtmlWidget):
             '<label class="beginning" title="{told}" hidden><input type="checkbox"> <span></span></label>',
             told=_("This model’s tokenizer puts it before every text; without it the model may continue differently."),
         )
-        super().__init__(html=f"{html}{options}</select></label>{begun}{legend}{parts}</div>", **kwargs)
+        super().__init__(html=f"{html}{options}</select></label>{meaning}{begun}{legend}{parts}</div>", **kwargs)
 
     @staticmethod
     def pack(

@@ -7,7 +7,7 @@ import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_con
 import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
 import { _, splitMessage } from "../../static/translations.js";
-import { COMPARING, EFFECT } from "../../static/shared_constants.js";
+import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
@@ -432,20 +432,19 @@ export function runs(element) {
     countDraw(box);
   }
 
-  const isAlone = () => COMPARING.includes(state.view) && !content.two; // a view that compares two runs has only one
-
   function startOptions() {
+    const similar = () => makeMove({ kind: "compare", with: "similar" });
     /** @type {HTMLElement[]} */
-    const options = [promptButton()];
+    const options = [promptButton(), button(_("one word replaced"), similar, { title: _("The most unexpected word of the prompt, replaced by a similar one.") })];
     if (content.step) options.push(button(_("another training step"), () => compareWithModel(content.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
     if (content.models.length) options.push(modelList(_("another model")));
     if (content.changed) options.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     const menu = make("details", { className: "menu" }, make("summary", {}, _("compare with")), make("div", {}, ...options));
     closeMenu(menu);
-    return isTyping || isAlone() ? [menu, promptBox()] : [menu];
+    return isTyping ? [menu, promptBox()] : [menu];
   }
 
-  const promptButton = (properties) => button(_("another prompt"), () => {
+  const promptButton = (properties, text = _("another prompt")) => button(text, () => {
     isTyping = true;
     toggleMore(false);
     draw(content);
@@ -457,7 +456,7 @@ export function runs(element) {
   function promptBox() {
     const input = make("input", { type: "text", value: content.two?.prompt ?? content.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
     const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
-      button("×", () => { isTyping = false; draw(content); }, { ariaLabel: _("no other prompt"), hidden: isAlone() }));
+      button("×", () => { isTyping = false; draw(content); }, { ariaLabel: _("no other prompt") }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       isTyping = false;
@@ -497,7 +496,7 @@ export function runs(element) {
     return [
       runSwitch,
       makeMoreButton(),
-      make("span", { className: "about", title: about }, _("B: {about}", { about })),
+      promptButton({ className: "about", title: `${_("another prompt")}\n${about}` }, _("B: {about}", { about })),
       span("seldom", ...moreControls),
     ];
   }
@@ -540,12 +539,7 @@ export function runs(element) {
     find(comparisonControls, ".more").focus();
   });
   document.addEventListener("pointerdown", ({ target }) => { if (!box.contains(/** @type {Node} */ (target))) toggleMore(false); });
-  let wasAlone = false;
-  onState(element, () => {
-    markShownRun();
-    if (content && isAlone() !== wasAlone) draw(content);
-    wasAlone = Boolean(content) && isAlone();
-  });
+  onState(element, markShownRun);
   onContent(element, draw);
 }
 

@@ -6,7 +6,8 @@ from copy import deepcopy
 
 import pytest
 
-from explorer.lessons.example_prompts import PROMPT_PAIRS
+from explorer.analysis.embedding import nearest_tokens
+from explorer.lessons.example_prompts import MAX_SIMILAR, PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState
 from explorer.state.run_request import RunRequest
@@ -47,9 +48,30 @@ def test_views_that_compare_open_with_two_prompts_unless_somebody_wrote_one(page
     compared = move(first | {"view": "compare"}, "example_pair")
     assert compared["b.checkpoint"] and compared["view"] == "compare" and compared["prompt"] == opened["prompt"]
     changed = move(first | {"view": "compare", "edits": "blocks.0.attn.z.0*zero"}, "example_pair")
-    written = move(move(first, "prompt", text="the owl") | {"view": "compare"}, "example_pair")
     assert not changed.get("b.checkpoint") and changed["prompt"] == first["prompt"]
-    assert not written.get("b.checkpoint") and text_of(page, written) == "the owl"
+
+
+def test_a_view_that_compares_reads_a_similar_prompt_beside_ones_own(page, state, move):
+    """Covers the most surprising word replaced by one whose embedding is near, and the other prompt of a pair."""
+    written = move(state, "prompt", text="the owl") | {"view": "compare"}
+    compared = move(written, "example_pair")
+    assert compared["prompt"] == written["prompt"] and compared["shown"] == "a"
+    differing = [
+        i for i, pair in enumerate(zip(compared["prompt"], compared["b.prompt"], strict=True)) if len({*pair}) > 1
+    ]
+    trace = page.actions.state_builder.runs.trace(RunRequest.parse(written))
+    (position,) = differing
+    nearest, _cosines = nearest_tokens(trace, written["prompt"][position], MAX_SIMILAR)
+    assert compared["b.prompt"][position] in nearest
+    following = move(compared, "prompt", text="the fox")
+    differing = [a != b for a, b in zip(following["prompt"], following["b.prompt"], strict=True)]
+    assert text_of(page, following) == "the fox" and sum(differing) == 1
+    own = move(compared, "compare", text="a hen", **{"with": "prompt"})
+    assert move(own, "prompt", text="the fox")["b.prompt"] == own["b.prompt"]
+    pair = PROMPT_PAIRS[1]
+    example = move(move(state, "prompt", text=pair.clean) | {"view": "compare"}, "example_pair")
+    partner = text_of(page, {"checkpoint": example["b.checkpoint"], "prompt": example["b.prompt"]})
+    assert partner and pair.corrupted.endswith(partner) and pair.clean.endswith(text_of(page, example))
 
 
 def test_another_model_is_looked_at_in_the_same_place(state, move):
