@@ -255,7 +255,7 @@ VIEW = View(
     panels=(
         Panel(
             name="projection",
-            title=N_("How far each token points along the direction"),
+            title=N_("Each token’s stream along the direction"),
             draw=stream_cosine_map,
             click_selects={"x": "query", "customdata": "layer"},
             verify=verify_stream_cosines,

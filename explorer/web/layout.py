@@ -156,6 +156,8 @@ class PageLayout:
             fill_template(COPY_SUMMARY, name=_("Share")),
             button_markup("share", _("Copy link")),
             button_markup("copy-python", _("Copy as Python")),
+            button_markup("save-png", _("Save figure as PNG")),
+            button_markup("save-svg", _("Save figure as SVG")),
             button_markup("save-numbers", _("Numbers (CSV)")),
             "</div></details>",
             fill_template(PAGE_MENU, name=_("page menu")),

@@ -175,27 +175,28 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
-@pytest.mark.exhaustive
-def test_a_figure_is_saved_with_the_background_of_the_page_s_theme(newcomer):
-    """Covers the system's theme, and the other one chosen on the page."""
-    person = newcomer(color_scheme="dark").open(view="prediction", query=27)
-    plot = person.page.locator("#prediction-parts .plot")
-    plot.scroll_into_view_if_needed()
+@pytest.mark.parametrize(("view", "figure"), [("attention", "attention-pattern"), ("overview", "overview-whole")])
+def test_a_figure_is_saved_on_white_paper_in_either_theme(newcomer, view, figure):
+    """Covers the system's theme, the other one chosen on the page, and the whole model, a drawing of the page's own."""
+    person = newcomer(color_scheme="dark").open(view=view, query=27, depth="numbers").at_rest()
+    page = person.page
 
-    def download() -> np.ndarray:
-        plot.hover()
-        with person.page.expect_download() as downloading:
-            plot.locator(".modebar-btn[data-title='Save figure as PNG']").click()
-        source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
-        return pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+    def save(format_name: str) -> bytes:
+        page.locator("#copy summary").click()
+        with page.expect_download() as downloading:
+            page.locator(f"#save-{format_name}").click()
+        assert downloading.value.suggested_filename.endswith(f".{format_name}")
+        return downloading.value.path().read_bytes()
 
-    assert plot.evaluate("(plot) => plot._fullLayout.font.color") == DARK.text
-    dark = download()
-    assert dark[0, 0].max() < 40 and is_written(dark[:40])
-    with person.redrawn(plot):
-        person.change_theme()
-    light = download()
-    assert light[0, 0].min() > 240 and is_written(light[:40])
+    saved = save("png")
+    source = f"data:image/png;base64,{base64.b64encode(saved).decode()}"
+    dark = pixels(page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+    assert dark[0, 0].min() == 255 and is_written(dark[:40])
+    svg = save("svg").decode()
+    assert svg.count(page.locator(f"#{figure} h2").text_content()) == 1
+    person.change_theme()
+    person.at_rest()
+    assert save("png") == saved
 
 
 def test_a_click_on_a_cell_leaves_the_figure_under_the_pointer(visitor):

@@ -72,7 +72,7 @@ def test_a_line_says_how_much_is_changed(visitor):
     expect(line).to_have_text("Change")
     line.click()
     person.page.locator("#attention-what-ifs input[type=checkbox]").first.check()
-    expect(line).to_have_text("changed here: 1")
+    expect(line).to_have_text("Changes: 1")
     box = person.page.locator("#attention-what-ifs .what-ifs").bounding_box()
     assert box["height"] < 450  # the figure below it is near
 

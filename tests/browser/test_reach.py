@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 TELEPHONE = {"width": 390, "height": 844}
+READ = "#view .block, #glossary, #open-file, #generation .block"
 PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
 COVERED = """(pressed) => {
   const notice = document.querySelector("#notices .notice").getBoundingClientRect();
@@ -54,6 +55,8 @@ def test_what_is_told_covers_nothing_that_is_pressed(visitor):
     person.page.get_by_role("button", name="Run").click()
     expect(person.warning.last).to_contain_text("The prompt is empty")
     assert person.page.evaluate(COVERED, PRESSED) == []
+    person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    assert person.page.evaluate(COVERED, READ) == []  # it has room of its own there
 
 
 @pytest.mark.exhaustive

@@ -18,7 +18,8 @@ NO_TERMS = (
 # The terms that are seen: name, whether in the tab, whether drawn. Where they are is kept for `AT`.
 SEEN = """async ({ forms, noTerms }) => {
   const module = document.querySelector("link[rel=modulepreload][href$='/static/glossary_terms.js']").href;
-  const find = (await import(module)).makeTermFinder(forms), isSeen = { opacityProperty: true, visibilityProperty: true };
+  const find = (await import(module)).makeTermFinder(forms);
+  const isSeen = { opacityProperty: true, visibilityProperty: true };
   const seen = window.termsSeen = [];
   const add = (element, text, isDrawn, boxOf) => {
     for (const { name, form, from } of find(text)) {

@@ -13,7 +13,7 @@ LOOK = {"text": "Once upon a time", "layer": 1, "head": 1, "query": 3, "key": 1,
 
 def control(person: Person, label: str) -> Locator:
     person.unfold_changes()
-    return person.page.locator(".what-ifs label:visible", has_text=label).locator("input")
+    return person.page.locator(".what-ifs label:visible", has_text=label).locator("input:not([type=number])")
 
 
 def expect_changes(person: Person, *texts: str):
@@ -84,7 +84,20 @@ def test_one_kind_of_norm_takes_the_place_of_another(visitor):
 def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
     person = newcomer().open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(control(person, "only at the chosen token")).to_be_checked()
-    expect(control(person, "Strength of head 1 of layer 1")).to_have_value("0.5")
+    slider = control(person, "Strength of head 1 of layer 1")
+    expect(slider).to_have_value("0.5")
+    number = person.page.get_by_role("spinbutton", name="Strength of head 1 of layer 1")
+    expect(number).to_have_value("0.5")
+    number.fill("0.33")
+    number.press("Enter")
+    expect_changes(person, "blocks.1.attn.z.1@3*scale*0.33")
+    number.fill("7")  # beyond the slider
+    number.press("Enter")
+    expect_changes(person, "blocks.1.attn.z.1@3*scale*2")
+    expect(slider).to_have_value("2")
+    number.fill("1")
+    number.press("Enter")
+    expect_changes(person, "")
 
 
 @pytest.mark.exhaustive
@@ -152,9 +165,12 @@ def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor
     page, labels = person.page, person.page.locator("#experiments-what-ifs label:visible")
     page.locator("#experiments-what-ifs .fold").click()
     expect(labels).to_have_text(["Switch head 1 of layer 1 off (ablate it)", "only at the chosen token"])
+    box = labels.first.bounding_box()
     labels.first.locator("input").check()
     expect_changes(person, "blocks.1.attn.z.1*zero")
     expect(page.locator("#changes [data-edit]")).to_have_count(1)
+    expect(page.locator("#changes .effect")).to_contain_text("→")
+    assert labels.first.bounding_box() == box and page.evaluate("scrollY") == 0  # the list comes below it
     control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more
     expect_changes(person, "blocks.1.attn.z.1*mean")
     expect(person.warning).to_contain_text(

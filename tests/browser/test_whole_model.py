@@ -166,7 +166,7 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
         f"Layer {layer} head {head} is off: {before} → {after[token]}"
     )
     chip = person.page.locator("#changes button", has_text=f"Layer {layer} head {head} is switched off")
-    expect(person.page.locator("#changes")).to_contain_text("Everything below is computed without it.")
+    expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
     expect(chip).to_be_visible()
     on_again.click()
     expect(effect).to_be_hidden()

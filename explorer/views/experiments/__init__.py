@@ -209,7 +209,7 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("Each head ablated alone: change of the explained token’s log₂ probability"),
-            heading=name_unchanged_model(N_("Each head ablated alone: change of log₂ p of {token}")),
+            heading=name_unchanged_model(N_("Each head ablated: log₂ p of {token}")),
             draw=lambda trace, s: head_ablation_map(
                 baseline_trace(trace), s.query, target_token(trace, s), s.layer, s.head, trace.edits
             ),

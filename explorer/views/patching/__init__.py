@@ -196,8 +196,8 @@ VIEW = View(
                 width="half",
             )
             for direction, title in (
-                ("denoise", N_("Denoising by layer and position: what suffices")),
-                ("noise", N_("Noising by layer and position: what is needed")),
+                ("denoise", N_("Denoising: what suffices, and where")),
+                ("noise", N_("Noising: what is needed, and where")),
             )
         ),
         *(

@@ -218,7 +218,7 @@ VIEW = View(
         Panel(
             name="lengths",
             template=LENGTHS_FIGURE,
-            title=N_("How long the stream is: stage by stage down the model, token by token across"),
+            title=N_("The stream’s length, stage by stage"),
             draw=lambda trace, s: stream_norm_map(trace, s.query),
             click_selects={"x": "query", "customdata": "layer"},
             verify=verify_stages,

@@ -333,6 +333,17 @@ const themeEvents = new EventTarget();
 /** Return the current theme's colours and Plotly template (style.py). */
 export const currentTheme = () => THEMES[document.body.classList.contains("dark") ? "dark" : "light"];
 
+/** Return what a function reads of the page's colours on paper, which is light. @template T @param {() => T} read @returns {T} */
+export function readOnPaper(read) {
+  const { classList } = document.body, isDark = classList.contains("dark"), style = make("style", {}, "* { transition: none !important; }");
+  document.head.append(style);
+  classList.remove("dark");
+  try { return read(); } finally {
+    if (isDark) classList.add("dark");
+    style.remove();
+  }
+}
+
 /** Call `listener` when the theme changes, until the widget's element leaves the page. */
 export const onThemeChange = (element, listener) => listenWhileConnected(element, themeEvents, "change", listener);
 
@@ -520,9 +531,9 @@ export function showQueueLength(count) {
   setText(queueStatus, count === null ? "" : ngettext("Many people use this server: {count} request waits.", "Many people use this server: {count} requests wait.", count));
 }
 
-/** Save a text as a file. @param {string} text @param {string} name @param {string} type */
-export function saveText(text, name, type) {
-  const href = URL.createObjectURL(new Blob([text], { type }));
+/** Save a text or other content as a file. @param {BlobPart} content @param {string} name @param {string} type */
+export function download(content, name, type) {
+  const href = URL.createObjectURL(new Blob([content], { type }));
   make("a", { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href));
 }

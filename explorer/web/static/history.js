@@ -3,8 +3,8 @@
 import { runAction, requestUpdate, dropUnshownTokens, isWriting, makeMove, select, setInterventions, changeSettings } from "./page_actions.js";
 import { callServer, isServerLost, onServerReturn, RefusedError } from "./server_connection.js";
 import { currentFigure, visibleFigures, scrollToFigure, widgetBlock } from "./widget_contents.js";
-import { showBanner, find, make, notify, saveText, setText } from "./dom.js";
-import { saveNumbers } from "./plotly_figures.js";
+import { showBanner, find, make, notify, download, setText } from "./dom.js";
+import { saveFigure, saveNumbers } from "./plotly_figures.js";
 import { _ } from "./translations.js";
 import { ADDRESS_DEFAULTS } from "./shared_constants.js";
 import { gradioEvents, onEveryState, modelName, setState, state } from "./page_state.js";
@@ -136,19 +136,31 @@ export async function copyPython(button) {
   closeMenuAround(button);
   try {
     const id = currentFigure(), script = await callServer("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
-    try { await navigator.clipboard.writeText(script); } catch { return saveText(script, "explorer_figure.py", "text/x-python"); }
+    try { await navigator.clipboard.writeText(script); } catch { return download(script, "explorer_figure.py", "text/x-python"); }
     confirmCopied(button);
     if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), NOTICE_KIND);
   } catch (error) { if (error instanceof RefusedError) showBanner(error.message); } // a lost connection has its own banner
 }
 
-/** Save the numbers of the current figure, or of the first one with numbers. @param {HTMLElement} button */
+/** Find the current figure, or else the first one that is drawn. @param {string} selector what is drawn */
+const findDrawing = (selector) => [document.getElementById(currentFigure()), ...visibleFigures()].map((block) => block?.querySelector(selector)).find((drawing) => drawing?.clientWidth);
+
+/** Save the numbers of a figure. @param {HTMLElement} button */
 export function saveNumbersInSight(button) {
   closeMenuAround(button);
-  const blocks = [document.getElementById(currentFigure()), ...visibleFigures()], plot = blocks.map((block) => block?.querySelector(".js-plotly-plot")).find(Boolean);
+  const plot = findDrawing(".js-plotly-plot");
   if (!plot) return showBanner(_("No figure with numbers is drawn here."));
   saveNumbers(plot);
   notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), NOTICE_KIND);
+}
+
+/** Save a figure as an image, which the button names. @param {HTMLElement} button */
+export async function saveFigureInSight(button) {
+  closeMenuAround(button);
+  const figure = findDrawing(".plot:has(.main-svg), .drawing > svg, .map svg");
+  if (!figure) return showBanner(_("No figure is drawn here."));
+  await saveFigure(figure, button.id === "save-svg" ? "svg" : "png");
+  notify(_("The figure “{figure}” is saved.", { figure: widgetBlock(figure).querySelector("h2")?.textContent ?? "" }), NOTICE_KIND);
 }
 
 // State files, for states that are too long for a link.
@@ -157,7 +169,7 @@ export const MAX_LINK_LENGTH = 6000; // characters that every mail and chat prog
 const FILE_KIND = "transformerlm-explorer", UNSAVED_FIELDS = ["lang", "turn", "version"]; // belong to this page only
 
 /** Save a JSON file that `openFile` reads. @param {Record<string, any>} content */
-export const saveJsonFile = (content) => saveText(JSON.stringify({ [FILE_KIND]: 1, ...content }), `${FILE_KIND}.json`, "application/json");
+export const saveJsonFile = (content) => download(JSON.stringify({ [FILE_KIND]: 1, ...content }), `${FILE_KIND}.json`, "application/json");
 
 /** Save the state as a file and show a message. @param {State} state @param {number} count characters of the link */
 function saveFile(state, count) {

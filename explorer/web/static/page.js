@@ -5,7 +5,7 @@ import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExam
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, undoableAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { copyLink, copyPython, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, undoableAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -121,6 +121,7 @@ function placeViews() {
     }
     placeSecondFigures(section, markup);
     for (const [otherName, element] of sections) element.hidden = otherName !== name;
+    find(section, ".view-tools").after(find(document, "#changes")); // below the controls, so that none moves
   });
   for (const bar of findAll(document, "[role=tablist]")) connectTabs(bar);
   for (const menu of findAll(document, ".view-menu")) connectMenu(/** @type {HTMLDetailsElement} */ (menu));
@@ -310,7 +311,7 @@ function connectButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const actions = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
+  const actions = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, "save-png": saveFigureInSight, "save-svg": saveFigureInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
   for (const [id, action] of Object.entries(actions)) {
     const headerButton = find(document, `#${id}`);
     headerButton.addEventListener("click", () => action(headerButton));

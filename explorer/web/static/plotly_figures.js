@@ -2,10 +2,10 @@
 // Plotly figures, and what Plotly does too slowly or badly: texts in cells, large heatmaps as bitmap files, readable text
 // colours, and tick labels that do not overlap.
 import { widgetBlock, reportFailure } from "./widget_contents.js";
-import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, saveText, set, currentTheme } from "./dom.js";
+import { colourAt, parseHexColour, find, findAll, readableTextColour, make, makeSvg, interpolatePalette, download, readOnPaper, set, currentTheme } from "./dom.js";
 import { _, language, lookUpMessage, N_ } from "./translations.js";
 import { state } from "./page_state.js";
-import { PLOTLY_URL } from "./shared_constants.js";
+import { PLOTLY_URL, THEMES } from "./shared_constants.js";
 
 /** @typedef {import("./dom.js").Channels} Channels */
 
@@ -320,7 +320,7 @@ export function spacedPositions(positions, minDistance) {
 
 // Plotly's own messages, which it looks up in a dictionary.
 const PLOTLY_MESSAGES = [
-  N_("Zoom"), N_("Pan"), N_("Zoom in"), N_("Zoom out"), N_("Reset axes"), N_("Double-click to zoom back out"),
+  N_("Zoom"), N_("Pan"), N_("Reset axes"), N_("Double-click to zoom back out"),
   N_("Double-click on legend to isolate one trace"),
 ];
 const dictionary = Object.fromEntries(PLOTLY_MESSAGES.map((words) => [words, lookUpMessage(words)]));
@@ -354,7 +354,7 @@ let cachedConfig;
 
 /** Return Plotly's config, always the same object, since Plotly redraws everything for another one. */
 export const plotlyConfig = () => cachedConfig ??= {
-  responsive: false, displaylogo: false, modeBarButtons: [[downloadButton("png"), downloadButton("svg"), csvButton()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
+  responsive: false, displaylogo: false, modeBarButtons: [[downloadButton("png"), downloadButton("svg"), csvButton()], ["zoom2d", "pan2d"], ["resetScale2d"]],
   locale: language, locales: { [language]: { dictionary } },
 };
 
@@ -370,7 +370,7 @@ const downloadButton = (format) => ({
 const csvButton = () => ({ name: "numbers", title: _("Numbers (CSV)"), icon: plotly().Icons.disk, click: saveNumbers });
 
 /** Save the numbers of a figure as CSV, one per row. @param {any} plot */
-export const saveNumbers = (plot) => saveText(toCsv(figureRows(plot)), `${fileName(plot)}.csv`, "text/csv");
+export const saveNumbers = (plot) => download(toCsv(figureRows(plot)), `${fileName(plot)}.csv`, "text/csv");
 
 /** Format rows as CSV. @param {any[][]} rows */
 const toCsv = (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(`${cell}`) ? `"${`${cell}`.replaceAll('"', '""')}"` : cell)).join() + "\n").join("");
@@ -392,26 +392,82 @@ export function figureRows({ _fullData, _fullLayout }) {
   return [[...(isNamed ? [_("line")] : []), title("x"), title("y"), ...valueColumn], ...rows];
 }
 
-/** Save a figure as a file. @param {any} plot @param {"png" | "svg"} format */
-export const saveFigure = (plot, format) =>
-  plotly().downloadImage(standaloneFigure(plot), { format, scale: format === "png" ? 2 : 1, filename: fileName(plot) }).catch(reportUnsavedFigure);
+/** Save a figure as a file, a drawing of the page's own as well. @param {any} figure @param {"png" | "svg"} format */
+export async function saveFigure(figure, format) {
+  try {
+    if (figure.ownerSVGElement === null) await saveDrawing(/** @type {SVGSVGElement} */ (figure), format);
+    else await plotly().downloadImage(await standaloneFigure(figure), { format, scale: format === "png" ? PNG_SCALE : 1, filename: fileName(figure) });
+  } catch (error) { reportFailure(error, _("The browser could not save the figure as a file.")); }
+}
 
-const LINE_PX = 17, CHARACTER_PX = 6.2; // height of a line above the figure, and approximate width of its characters
+const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2; // height of a line above the figure, and approximate width of its characters
 
-/** Return a figure with its heading, its description and the model's name. */
-export function standaloneFigure(plot) {
-  const { data, layout, _fullLayout: { width, height, margin } } = plot, maxLength = Math.floor(width / CHARACTER_PX);
-  const heading = wrapText(widgetBlock(plot)?.querySelector("h2")?.textContent ?? "", maxLength);
-  const subtitle = [plot.ariaLabel ?? "", modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength));
-  const texts = [...heading.map((line) => `<b>${encodeEntities(line)}</b>`), ...subtitle.map(encodeEntities)], heightAbove = texts.length * LINE_PX + LINE_PX;
-  const title = {
-    text: texts.join("<br>"), font: { size: 12 }, x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
-    pad: { l: 8, t: LINE_PX },
-  };
-  const annotations = [...(layout.annotations ?? []), ...findAll(plot, ".hm").flatMap((cells) => cellAnnotations(plot, cells))];
-  const size = { height: height + heightAbove, margin: { ...layout.margin, t: margin.t + heightAbove } };
-  const paper_bgcolor = getComputedStyle(document.body).getPropertyValue("--body-background-fill"); // visible through the figure in the page
-  return { data: data.map((trace, i) => ({ ...trace, ...barTextFonts(plot, i) })), layout: { ...layout, ...size, paper_bgcolor, annotations, title } };
+/** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width */
+function headingLines(figure, description, width) {
+  const maxLength = Math.floor(width / CHARACTER_PX);
+  const heading = wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
+  return { heading, rest: [description, modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+}
+
+/** Return a figure with its heading, its description and the model's name, on white paper. */
+export async function standaloneFigure(plot) {
+  const paper = make("div", { className: "on-paper" });
+  document.body.append(paper);
+  try {
+    const { data, _fullLayout: { width, height, margin } } = plot, { template } = THEMES.light;
+    const layout = { ...plot.layout, template, images: readOnPaper(() => plot.cellImage ? plot.layout.images.map((image) => ({ ...image, source: heatmapImage(plot.cellImage.trace).source })) : plot.layout.images) };
+    await plotly().newPlot(paper, data, { ...layout, width, height }, { staticPlot: true });
+    setReadableBarInk(paper);
+    const { heading, rest } = headingLines(plot, plot.ariaLabel ?? "", width);
+    const texts = [...heading.map((line) => `<b>${encodeEntities(line)}</b>`), ...rest.map(encodeEntities)], heightAbove = texts.length * LINE_PX + LINE_PX;
+    const title = {
+      text: texts.join("<br>"), font: { size: 12 }, x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
+      pad: { l: 8, t: LINE_PX },
+    };
+    const annotations = [...(layout.annotations ?? []), ...findAll(paper, ".hm").flatMap((cells) => cellAnnotations(paper, cells))];
+    const size = { width, height: height + heightAbove, margin: { ...layout.margin, t: margin.t + heightAbove } };
+    return { data: data.map((trace, i) => ({ ...trace, ...barTextFonts(paper, i) })), layout: { ...layout, ...size, paper_bgcolor: PAPER, annotations, title } };
+  } finally {
+    plotly().purge(paper);
+    paper.remove();
+  }
+}
+
+const PAPER = "#ffffff", INK = "#1f2937";
+const DRAWN = ["display", "visibility", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font", "text-anchor", "dominant-baseline", "paint-order"];
+
+/** Return a drawing of the page's own with its styles and what stands above and below it, on white paper. @param {SVGSVGElement} drawing */
+function standaloneDrawing(drawing) {
+  const copy = /** @type {SVGSVGElement} */ (drawing.cloneNode(true)), copies = findAll(copy, "*"), { width, height } = drawing.getBoundingClientRect();
+  readOnPaper(() => findAll(drawing, "*").forEach((element, i) => {
+    const style = getComputedStyle(element);
+    copies[i].style.cssText = DRAWN.map((name) => `${name}: ${style.getPropertyValue(name)}`).join("; ");
+  }));
+  const below = findAll(widgetBlock(drawing), ".sum > *").map(({ textContent }) => textContent).join(" · ");
+  const { heading, rest } = headingLines(drawing, drawing.getAttribute("aria-label") ?? "", width), top = (heading.length + rest.length + 1) * LINE_PX;
+  const lines = [...heading, ...rest].map((line, i) => [line, (i + 1) * LINE_PX, i < heading.length ? "bold" : "normal"]);
+  const sum = wrapText(below, Math.floor(width / CHARACTER_PX)).map((line, i) => [line, top + height + (i + 1) * LINE_PX, "normal"]);
+  const texts = [...lines, ...sum].map(([line, y, weight]) => {
+    const text = makeSvg("text", "", String(line));
+    set(text, { x: 8, y, fill: INK, "font-family": "sans-serif", "font-size": 12, "font-weight": weight });
+    return text;
+  });
+  const paper = makeSvg("rect"), svg = makeSvg("svg", "", paper, copy, ...texts), size = { width, height: top + height + (sum.length + 1) * LINE_PX };
+  set(paper, { width: "100%", height: "100%", fill: PAPER });
+  set(copy, { x: 0, y: top, width, height });
+  set(svg, { ...size, viewBox: `0 0 ${size.width} ${size.height}` });
+  return { text: new XMLSerializer().serializeToString(svg), ...size };
+}
+
+/** @param {SVGSVGElement} drawing @param {"png" | "svg"} format */
+async function saveDrawing(drawing, format) {
+  const { text, width, height } = standaloneDrawing(drawing), type = "image/svg+xml", name = `${fileName(drawing)}.${format}`;
+  if (format === "svg") return download(text, name, type);
+  const image = make("img", { src: URL.createObjectURL(new Blob([text], { type })) }), canvas = make("canvas", { width: width * PNG_SCALE, height: height * PNG_SCALE });
+  await image.decode();
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(image.src);
+  download(await new Promise((resolve) => canvas.toBlob(resolve)), name, "image/png");
 }
 
 const modelNames = () => [...new Set([state.checkpoint, state["b.checkpoint"]])].filter(Boolean);
@@ -444,7 +500,6 @@ function barTextFonts(plot, index) {
   const defaultColour = plot._fullLayout.font.color;
   return colours.length ? { insidetextfont: { ...plot.data[index].insidetextfont, color: Array.from(colours, (colour) => colour ?? defaultColour) } } : {};
 }
-const reportUnsavedFigure = (error) => reportFailure(error, _("The browser could not save the figure as a file."));
 
 // In a page with a <base>, as Gradio's, Plotly refers to its gradients and clip paths by the page's full URL, and loses
 // them when the selection changes that. It reads the first <base>; the browser reads the first one with an href.

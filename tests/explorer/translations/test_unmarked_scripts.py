@@ -19,6 +19,7 @@ EXCEPTIONS = {
         "#branches :is(.legend, thead th)": "a selector",
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
+    "static/history.js": {".plot:has(.main-svg), .drawing > svg, .map svg": "a selector"},
     "widgets/model_map/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",

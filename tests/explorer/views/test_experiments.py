@@ -135,8 +135,8 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
         changed, unchanged = (panels[name].draw(run, selection) for run in (edited_trace, trace))
         assert changed.with_traces_and_layout(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
     (panel, *_others), selection = experiments.VIEW.panels, Selection().clamp_to_trace(edited_trace)
-    assert panel.heading(edited_trace, selection).startswith("On the unchanged model. Each head ablated alone")
-    assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated alone: change of log₂ p of “")
+    assert panel.heading(edited_trace, selection).startswith("On the unchanged model. Each head ablated")
+    assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated: log₂ p of “")
 
 
 def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, tiny_tokenizer):

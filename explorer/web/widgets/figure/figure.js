@@ -182,6 +182,7 @@ export function figure(element) {
     const isNewData = dataText !== parsedFor[0];
     if (isNewData) data = withoutCellTexts(JSON.parse(dataText)); // kept otherwise, as Plotly skips data that it has drawn already
     if (isNewData || template !== parsedFor[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
+    plot.cellImage = image;
     parsedFor = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const sizedFigure = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };

@@ -6,7 +6,6 @@ import { currentFigure, scrollToFigure } from "../../static/widget_contents.js";
 import { button, find, findAll, make, setText, span, toggleTheme, tokenNodes } from "../../static/dom.js";
 import { goToStep, lessonPositions } from "../../static/history.js";
 import { _, lookUpMessage, N_ } from "../../static/translations.js";
-import { saveFigure } from "../../static/plotly_figures.js";
 import { modelName, depthOfView, state } from "../../static/page_state.js";
 
 /**
@@ -63,13 +62,6 @@ function goToTerm(form) {
   entry.scrollIntoView({ block: "center" });
 }
 
-/** Save the figure that was looked at last, or else the first that is drawn. @param {"png" | "svg"} format */
-function saveVisibleFigure(format) {
-  const lastViewed = document.getElementById(currentFigure())?.querySelector(".plot:has(.main-svg)");
-  const plot = lastViewed ?? findAll(document, "#view .plot:has(.main-svg)").find(({ clientWidth }) => clientWidth);
-  if (plot) saveFigure(plot, format);
-}
-
 /** Return the item of a figure, found by its title and by the technical term in its brackets. @param {string} id @param {string} name @param {string} view @param {string} title of the view */
 function figureItem(id, name, view, title) {
   const figureEntry = makeItem(_("figure"), name, [], () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
@@ -105,6 +97,9 @@ const BUTTONS = {
   "#regenerate": [],
   "#compare": [],
   "#share": [N_("share"), N_("URL")],
+  "#save-png": [N_("export PNG"), N_("download"), N_("picture")],
+  "#save-svg": [N_("export SVG"), N_("download"), N_("picture")],
+  "#save-numbers": [N_("CSV"), N_("save numbers"), N_("export numbers"), N_("download"), N_("table")],
   "#copy-python": [N_("script"), N_("notebook"), N_("numpy"), N_("array"), N_("data")],
   "#present .begin": [N_("slide show"), N_("full screen"), N_("projector")],
   "#present .save": [N_("slide"), N_("slides"), N_("bookmark"), N_("place"), N_("saved view")],
@@ -129,8 +124,6 @@ function actionItems() {
   return [
     ...buttons,
     isDark ? action(_("Light theme"), [_("light"), _("theme")], toggleTheme) : action(_("Dark theme"), [_("dark"), _("theme")], toggleTheme),
-    action(_("Save figure as SVG"), [_("export SVG"), _("download"), _("picture")], () => saveVisibleFigure("svg")),
-    action(_("Save figure as PNG"), [_("export PNG"), _("download"), _("picture")], () => saveVisibleFigure("png")),
     action(_("Print this view"), [_("handout")], () => void printView()),
     ablationItem(state.layer, state.head),
     action(_("Keys"), [_("keyboard shortcuts"), _("help")], openKeys),

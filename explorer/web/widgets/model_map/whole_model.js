@@ -297,13 +297,13 @@ export function wholeModel(element) {
         ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), effect: effectText(effect, maxEffect) })
         : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
       node.item = { name: "", label, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
-      node.style.setProperty("--at", String(flowDelay(l)));
+      node.style.setProperty("--at", flowDelay(l).toFixed(3));
     }
     if (namedCurve) markCurve(namedCurve);
     const maxFeedForward = largestMagnitude(model.blocks.map(({ feed_forward: value }) => value));
     model.blocks.forEach(({ feed_forward: value }, l) => {
       const size = Math.max(5, Math.min(layout.rowPitch - 2, blockWidths[l] * 0.5, 22) * Math.sqrt(Math.abs(value ?? 0) / maxFeedForward));
-      putNode("parts", `ffn-mark:${l}`, "rect", { class: value < 0 ? "ffn less" : "ffn", x: feedForwardX[l] - size / 2, y: streamY - size / 2, width: size, height: size, rx: 3 }).style.setProperty("--at", String(flowDelay(l) + 0.08));
+      putNode("parts", `ffn-mark:${l}`, "rect", { class: value < 0 ? "ffn less" : "ffn", x: feedForwardX[l] - size / 2, y: streamY - size / 2, width: size, height: size, rx: 3 }).style.setProperty("--at", (flowDelay(l) + 0.08).toFixed(3));
     });
     const isOutsideOpenPart = ([l, h, key]) => (open.level !== "" && l !== open.layer) || ((open.level === "head" || open.level === "cell") && h !== open.head) || (open.level === "cell" && key !== open.key);
     for (const curve of sortedCurves) nodes.get(curveName(curve))?.classList.toggle("beside", isOutsideOpenPart(curve));
@@ -318,9 +318,8 @@ export function wholeModel(element) {
   }
 
   const curveName = ([l, h, key]) => `curve:${l}.${h}.${key}`;
-
   /** Return when the animated sentence reaches a block, as a share of the duration. */
-  const flowDelay = (l) => (0.12 + (0.68 * l) / model.blocks.length).toFixed(3);
+  const flowDelay = (l) => 0.12 + (0.68 * l) / model.blocks.length;
 
   function drawStream() {
     const { left, headsX, feedForwardX, streamY, right } = layout, end = width() - right;
@@ -481,9 +480,7 @@ export function wholeModel(element) {
   function describe(item) {
     setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
     svg.classList.toggle("focused", Boolean(item?.isRelated));
-    for (const curve of model?.curves ?? []) {
-      nodes.get(curveName(curve))?.classList.toggle("lit", Boolean(item?.isRelated?.(curve)));
-    }
+    for (const curve of model?.curves ?? []) nodes.get(curveName(curve))?.classList.toggle("lit", Boolean(item?.isRelated?.(curve)));
   }
 
   // Animations: from one layout to the next, and of the sentence through the model after Run.
@@ -491,7 +488,7 @@ export function wholeModel(element) {
   const drawingSize = () => {
     const space = drawing.clientWidth, neededHeight = TOP_MARGIN + BOTTOM_MARGIN + 60 * Math.max(1, model.rows.length - 1);
     if (element.closest(".presented")) return { width: space, height: drawing.clientHeight }; // all available space
-    return { width: space, height: Math.max(MIN_HEIGHT, Math.min(parseFloat(getComputedStyle(drawing).getPropertyValue("--tallest")) * innerHeight / 100 - 0, neededHeight)) };
+    return { width: space, height: Math.max(MIN_HEIGHT, Math.min(parseFloat(getComputedStyle(drawing).getPropertyValue("--tallest")) * innerHeight / 100, neededHeight)) };
   };
 
   function move() {

@@ -294,7 +294,7 @@ def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndar
     """Return the columns of a changed model, with one of the model's probabilities (V,) without the changes."""
     before = SamplingStageColumn(
         "before",
-        _("model,\nunchanged"),
+        _("unchanged"),
         _("What the model gives the token without the changes, before temperature and filters."),
         cell=lambda row: format_number(unchanged[row.token_id]),
         arithmetic=lambda row: _(
@@ -305,7 +305,7 @@ def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndar
         ),
     )
     logit, model, *rest = columns
-    return [logit, before, replace(model, title=_("model,\nchanged")), *rest]
+    return [logit, before, replace(model, title=_("changed")), *rest]
 
 
 def other_run_column(plain: np.ndarray) -> SamplingStageColumn:

@@ -372,6 +372,7 @@ export function lesson(element) {
     updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
     updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
     updatePart(".after", step.after, renderBlocks, []);
+    document.body.classList.toggle("lesson-names-button", Boolean(column.querySelector(".after em")));
     back.disabled = !(step.step > 1);
     const isSkipped = step.question && !step.question.is_example && !step.judged;
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");

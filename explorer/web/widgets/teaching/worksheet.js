@@ -183,8 +183,8 @@ async function copyFigure(id) {
   await window.explorer.settled();
   const plot = block.querySelector(".plot:has(.main-svg)");
   if (plot) {
-    const { width, height } = plot.getBoundingClientRect(), { data, layout } = standaloneFigure(plot);
-    container.append(make("img", { className: "plot", alt: plot.ariaLabel ?? "", src: await plotly().toImage({ data, layout: { ...layout, paper_bgcolor: "#fff" } }, { format: "svg", width, height: Math.max(height, layout.height) }) }));
+    const { width, height } = plot.getBoundingClientRect(), { data, layout } = await standaloneFigure(plot);
+    container.append(make("img", { className: "plot", alt: plot.ariaLabel ?? "", src: await plotly().toImage({ data, layout }, { format: "svg", width, height: Math.max(height, layout.height) }) }));
     return container;
   }
   const copy = /** @type {HTMLElement} */ (block.cloneNode(true)), style = new CSSStyleSheet(), root = make("div", { inert: true });

@@ -149,7 +149,7 @@ export function whatIfs(element) {
     const isAblatedElsewhere = ({ ablates, everywhere: [, scale] }) => ablates && interventions().includes(ablationEdit(scale));
     const changed = offers.filter((offer) => (offer.amount !== offer.default || offer.amountHere !== offer.default) && !isAblatedElsewhere(offer)).length;
     fold.hidden = !offers.length;
-    setText(fold, changed ? _("changed here: {count}", { count: changed }) : _("Change"));
+    setText(fold, changed ? _("Changes: {count}", { count: changed }) : _("Change"));
   });
   let isInLesson = Boolean(state.lesson);
   onState(element, () => { // close it when a lesson begins
@@ -173,27 +173,37 @@ function scopeList({ title, scopes }) {
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
 
-// Return a labelled slider or switch, and a function that sets its amount.
+// Return a labelled slider with its number, or a switch, and a function that sets its amount.
 function makeControl(offer, appliesHere) {
   const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } });
-  const title = span("", offer.title), value = make("output");
+  const title = span("", offer.title), number = make("input", { type: "number", step: "any", ariaLabel: offer.title }), kind = make("output");
   const sliderValue = (amount) => (offer.log ? Math.log10(amount) : amount);
+  const amountAt = (position) => (offer.log ? +(10 ** position).toPrecision(3) : position);
+  const [least, most] = [offer.minimum, offer.maximum].map(amountAt);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
-  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, value]));
+  [number.min, number.max] = [String(least), String(most)];
+  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, number, kind]));
+  const format = (amount) => String(+amount.toPrecision(4));
   const showValue = (amount) => {
-    const formatted = amount.toLocaleString("en");
-    if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: formatted });
-    else value.textContent = offer.ablates && amount === 0 ? _("{amount} (ablated)", { amount: formatted }) : formatted;
+    number.value = format(amount);
+    setText(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
   };
-  input.addEventListener("input", () => {
-    const isNearDefault = Math.abs(+input.value - sliderValue(offer.default)) < offer.step / 2;
-    const amount = isNearDefault ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
+  const change = (amount) => {
     showValue(amount);
     const [text, scale] = appliesHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const replaced = offer.ablates ? [scale, ablationEdit(scale)] : [scale];
     const others = interventions().filter((other) => !replaced.includes(other) && !other.startsWith(`${scale}*`));
     applyEdits(edit ? addIntervention(others, edit) : others);
+  };
+  input.addEventListener("input", () => {
+    const isNearDefault = Math.abs(+input.value - sliderValue(offer.default)) < offer.step / 2;
+    change(isNearDefault ? offer.default : amountAt(+input.value));
+  });
+  number.addEventListener("change", () => {
+    const amount = number.value === "" ? offer.default : Math.max(least, Math.min(most, +number.value));
+    input.value = String(sliderValue(amount));
+    change(format(amount) === format(offer.default) ? offer.default : amount);
   });
   return {
     label,
@@ -222,14 +232,14 @@ export function changes(element) {
     });
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
-    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything below is computed without it.") : _("{changes} Everything below is computed without them.")) : _("The model is changed: {changes} Everything below is computed so.");
+    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
     const template = target === "edits" ? changedSentence : _("B is changed: {changes}");
     return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 
-  /** Keep the pressed control under the pointer. @param {() => void} update */
+  /** Keep the switch in a figure that was pressed under the pointer. @param {() => void} update */
   function keepControlInPlace(update) {
-    const control = document.activeElement?.closest(".what-ifs, .acts"), topBefore = control?.getBoundingClientRect().top;
+    const control = document.activeElement?.closest(".acts"), topBefore = control?.getBoundingClientRect().top;
     update();
     if (control) scrollBy({ top: control.getBoundingClientRect().top - topBefore, behavior: "instant" });
   }

@@ -6,8 +6,7 @@ import { StandIn, standInPage } from "./stand_ins.js";
 standInPage();
 document.head = new StandIn();
 const saved = [];
-globalThis.ExplorerPlotly = { Icons: {}, downloadImage: async (...figure) => { saved.push(figure); } };
-globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => ({ "--body-background-fill": "#111" })[name] });
+globalThis.ExplorerPlotly = { Icons: {}, newPlot: async (paper) => { Object.assign(paper, { querySelectorAll: () => [], remove: () => {}, _fullLayout: { font: {} } }); }, purge: () => {}, downloadImage: async (...figure) => { saved.push(figure); } };
 const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
@@ -28,7 +27,7 @@ test("a figure is saved under its heading, what it shows and the model", async (
   assert.deepEqual(data, [{ type: "bar", y: [1] }]);
   assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
   assert.equal(layout.height - 300, layout.margin.t - 36); // what is below is as large as in the page
-  assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#111"]);
+  assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#ffffff"]);
   await downloadSvg.click(plotOf([], {}));
   assert.deepEqual([downloadSvg.title, saved.at(-1)[1].format], ["Save figure as SVG", "svg"]);
   setState({ "b.checkpoint": "gpt" }, false);
