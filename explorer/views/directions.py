@@ -112,7 +112,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable")
     values, expected_sign = steering.changes[order], np.sign(steering.edit.amount)
-    names = [label(trace.join_tokens(steering.prompts[i]), max_chars=28) for i in order]
+    names = [label(trace.join_tokens(steering.prompts[i]), max_chars=28).replace("·", " ") for i in order]
     return figure(
         go.Bar(
             x=values,
@@ -120,7 +120,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
             orientation="h",
             marker={"color": [SELECTED if value * expected_sign < 0 else RESIDUAL for value in values]},
             text=[
-                f"{label(trace.join_tokens(steering.prompts[i]), max_chars=80)}<br>"
+                f"{label(trace.join_tokens(steering.prompts[i]), max_chars=80).replace('·', ' ')}<br>"
                 f"{format_number(steering.before[i])} → "
                 f"{format_number(steering.after[i])}: {format_number(steering.changes[i])}"
                 for i in order

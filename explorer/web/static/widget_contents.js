@@ -244,7 +244,7 @@ export function trackCurrentFigure() {
 /** One run of a job; a job that is restarted gets a new one. @typedef {{ progress: Progress }} Attempt */
 
 const MIN_POLL_MS = 200, MAX_POLL_MS = 2000; // interval between two polls of the progress
-const MAX_AUTOMATIC_S = 10; // shorter jobs start without a button
+const MAX_AUTOMATIC_S = 20; // shorter jobs start without a button
 
 /** Job name -> functions that show its progress in the figures that wait for it. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const progressListeners = new Map();
