@@ -1,17 +1,20 @@
 """Summary of a model's architecture and size, and of its files, as text."""
 
 import re
+from typing import TYPE_CHECKING
 
 from explorer.architecture.mask_and_rotation import layers_without_rope
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
 from model.describe import NOT_NAMED, Description
-from model.transformer_lm import TransformerLM
+
+if TYPE_CHECKING:  # figures of facts need no torch
+    from model.transformer_lm import TransformerLM
 
 LICENCE_NAMES = {"mit": "MIT", "apache-2.0": "Apache-2.0"}  # model cards have them in small letters
 
 
-def model_summary(lm: TransformerLM) -> str:
+def model_summary(lm: "TransformerLM") -> str:
     """Return the model's architecture and size, its device, and the notes on its files, in one line."""
     config = lm.config
     millions = sum(parameter.numel() for parameter in lm.parameters()) / 1e6

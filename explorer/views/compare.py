@@ -246,6 +246,7 @@ def inspect_fact(comparison: Comparison, query: int, point: ClickedPoint) -> Der
     """Derive the clicked probability or loss; None for what is not computed."""
     positions = query, comparison.alignment.nearest_aligned(query)
     run, position = get_item(tuple(zip(comparison.runs, positions, strict=True)), point.column)
+    get_item(tuple(run_facts(run, position)), point.row)
     if point.row == LOSS_ROW:
         return text_loss(run)
     if point.row != PROBABILITY_ROW:

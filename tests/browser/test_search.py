@@ -86,7 +86,8 @@ def test_a_name_leads_where_it_is(person):
 
 
 ACTIONS = {  # what people type -> the action that is found first
-    **dict.fromkeys(("save", "slide", "place", "bookmark", "saved view"), "Save this view as a slide"),
+    "save": "Save figure as PNG",
+    **dict.fromkeys(("slide", "place", "bookmark", "saved view"), "Save this view as a slide"),
     **dict.fromkeys(("present", "projector", "full screen"), "Present (P)"),
     **dict.fromkeys(("numpy", "array"), "Copy as Python"),
     **dict.fromkeys(("ablate", "switch off", "switch head off"), "Switch off head 1.0"),
