@@ -1,8 +1,8 @@
-"""Terms and factors of a model's formulas: soft caps, divisor of the scores, embedding scale, biases in the logits."""
+"""Size of a model, and terms and factors of its formulas: soft caps, divisor of the scores, scale, biases."""
 
 import numpy as np
 
-from explorer.translations import N_, translate
+from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
 
 # whether the norms have shifts, and whether the unembedding has a bias -> in words, and as short as on an axis
@@ -81,3 +81,12 @@ def embedding_scale_in_numbers(config: ModelConfig) -> str:
 def _format_factor(config: ModelConfig, root: str) -> str:
     multiplier = [f"{config.embedding_multiplier:g}"] * (config.embedding_multiplier != 1)
     return " · ".join([*multiplier, *[root] * config.scale_embeddings])
+
+
+def layers_and_heads(config: ModelConfig) -> str:
+    """Return the numbers of layers and heads, for example "6 layers × 6 heads (2 kv)"."""
+    layers = ngettext("{count} layer", "{count} layers", config.num_layers)
+    heads = ngettext("{count} head", "{count} heads", config.num_heads)
+    if config.kv_heads < config.num_heads:
+        return _("{layers} × {heads} ({kv} kv)", layers=layers, heads=heads, kv=config.kv_heads)
+    return f"{layers} × {heads}"

@@ -1,20 +1,18 @@
 """Summary of a model's architecture and size, and of its files, as text."""
 
 import re
-from typing import TYPE_CHECKING
 
+from explorer.architecture.formulas import layers_and_heads
 from explorer.architecture.mask_and_rotation import layers_without_rope
-from explorer.translations import N_, _, ngettext, translate
+from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 from model.describe import NOT_NAMED, Description
-
-if TYPE_CHECKING:  # figures of facts need no torch
-    from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM
 
 LICENCE_NAMES = {"mit": "MIT", "apache-2.0": "Apache-2.0"}  # model cards have them in small letters
 
 
-def model_summary(lm: "TransformerLM") -> str:
+def model_summary(lm: TransformerLM) -> str:
     """Return the model's architecture and size, its device, and the notes on its files, in one line."""
     config = lm.config
     millions = sum(parameter.numel() for parameter in lm.parameters()) / 1e6
@@ -113,12 +111,3 @@ def describe_architecture(config: ModelConfig) -> str:
     if config.unembedding_bias:
         parts.append(_("unembedding with a bias"))
     return " · ".join(parts)
-
-
-def layers_and_heads(config: ModelConfig) -> str:
-    """Return the numbers of layers and heads, for example "6 layers × 6 heads (2 kv)"."""
-    layers = ngettext("{count} layer", "{count} layers", config.num_layers)
-    heads = ngettext("{count} head", "{count} heads", config.num_heads)
-    if config.kv_heads < config.num_heads:
-        return _("{layers} × {heads} ({kv} kv)", layers=layers, heads=heads, kv=config.kv_heads)
-    return f"{layers} × {heads}"

@@ -28,7 +28,7 @@ from explorer.analysis.run_difference import (
     surprisal_gap,
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
-from explorer.architecture.summary import layers_and_heads
+from explorer.architecture.formulas import layers_and_heads
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
