@@ -100,8 +100,10 @@ def lead_through_the_steps(person):
     guess.press("Enter")
     expect(bars(person)).to_have_count(11)
     expect(bars(person).last).to_contain_text("your guess")
-    expect(bars(person).last.locator(".text")).to_have_text(re.compile("^.?[zZ]$"))
+    expect(bars(person).last.locator(".text")).to_have_text(re.compile("^.?z$"))
     person.run(GUESS_EXAMPLES[2])
+    expect(bars(person)).to_have_count(10)  # the guess was about the text before
+    expect(person.prediction).not_to_contain_text("your guess")
     card(person).get_by_role("button", name="Another sentence").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[3])  # those played before come last
     card(person).locator(".see").click()

@@ -112,6 +112,7 @@ class LessonStepStates:
 
 
 TWO_RUN_FIELDS = ("shown", "clean_run", "answer", "wrong")  # fields of the selection that commands for run B change
+PLACE_FIELDS = ("prompt", "generated", "query")  # where a guess was made, which holds nowhere else
 FIRST_PROMPT = next(iter(EXAMPLES.values()))
 GRADIO_PANELS = ("api", "api-recorder", "settings")  # panels that Gradio opens if the URL has them as its view
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
@@ -224,10 +225,15 @@ class PageActions:
         if kind == "load":
             return self.load(action, state)
         try:
-            return self._actions[kind](action, state)
+            update = self._actions[kind](action, state)
         except USER_ERRORS as error:
             warn(error)
             return PageUpdate(is_done=False)
+        if state.get("guess") and any(
+            update.change.get(name, state.get(name)) != state.get(name) for name in PLACE_FIELDS
+        ):
+            return replace(update, change={"guess": ""} | dict(update.change))
+        return update
 
     @property
     def first_prompt(self) -> str:

@@ -26,10 +26,13 @@ const withDepth = (candidate) => {
   return candidate.view && depth !== candidate.depth ? { ...candidate, depth } : candidate;
 };
 
+/** Return a change that also forgets the guess if the place moves where it was made. @param {State} change @param {State} previous @returns {State} */
+export const withGuessOfPlace = (change, previous) => (previous.guess && ["prompt", "generated", "query"].some((name) => name in change && String(change[name]) !== String(previous[name])) ? { guess: "", ...change } : change);
+
 /** @param {State} change @param {boolean} [notify] false defers the widgets to the next `notifyStateListeners` */
 export function setState(change, notify = true) {
   const previous = state;
-  state = withDepth(withCausalKey({ ...state, ...change }));
+  state = withDepth(withCausalKey({ ...state, ...withGuessOfPlace(change, state) }));
   hasPendingChange = true;
   if (notify) notifyStateListeners();
   for (const listener of stateListeners) listener(state, previous);

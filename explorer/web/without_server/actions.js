@@ -1,6 +1,7 @@
 // @ts-check
 // Actions that change the page's state, as explorer/web/actions/page_actions.py.
 import { parseInterventions } from "../static/in_browser/trace.js";
+import { withGuessOfPlace } from "../static/page_state.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { interventionsOf, openModel, visibleIds } from "./answers.js";
@@ -20,7 +21,10 @@ const clampNumber = (value, low, high) => Math.max(low, Math.min(high, value));
 export async function applyAction(action, state) {
   const handler = ACTIONS[action.kind];
   if (!handler) return { done: false, notices: [NEEDS_PYTHON] };
-  try { return await handler(action, state); } catch (error) {
+  try {
+    const update = await handler(action, state);
+    return update.change ? { ...update, change: withGuessOfPlace(update.change, state) } : update;
+  } catch (error) {
     if (action.kind === "load" || !(error instanceof UserError)) throw error;
     return { done: false, notices: [error.message] };
   }

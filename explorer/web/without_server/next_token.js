@@ -184,7 +184,8 @@ function matchGuess({ sampled, plain }, vocabulary, guess) {
   const word = guess.toLowerCase(), texts = vocabulary.map((text) => text.trim().toLowerCase()), ids = [...texts.keys()];
   const exact = ids.filter((id) => texts[id] === word), candidates = exact.length ? exact : ids.filter((id) => texts[id] && word.startsWith(texts[id]));
   if (!candidates.length) return null;
-  const [id] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || plain[b] - plain[a]);
+  const isInCase = (id) => guess.startsWith(vocabulary[id].trim());
+  const [id] = candidates.sort((a, b) => texts[b].length - texts[a].length || sampled[b] - sampled[a] || +isInCase(b) - +isInCase(a) || plain[b] - plain[a]);
   return { id, isExact: exact.length > 0 };
 }
 

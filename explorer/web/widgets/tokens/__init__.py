@@ -420,7 +420,8 @@ def describe_sampled_token(
 def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:
     """Return a guess's token, None for none, and whether its text equals the guess.
 
-    It is the likeliest token that equals the word, or else the longest one that the word begins with.
+    It is the likeliest token that equals the word, or else the longest one that the word begins with; of those that
+    cannot be sampled one in the same case.
     """
     word, sampled = guess.strip().casefold(), prediction.sampled
     texts = [text.strip().casefold() for text in vocabulary]
@@ -428,7 +429,12 @@ def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], 
     candidate_ids = exact_ids or [token_id for token_id, text in enumerate(texts) if text and word.startswith(text)]
     best = max(
         candidate_ids,
-        key=lambda token_id: (len(texts[token_id]), sampled[token_id], prediction.plain[token_id]),
+        key=lambda token_id: (
+            len(texts[token_id]),
+            sampled[token_id],
+            guess.strip().startswith(vocabulary[token_id].strip()),
+            prediction.plain[token_id],
+        ),
         default=None,
     )
     return best, bool(exact_ids)

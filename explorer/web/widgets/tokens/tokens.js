@@ -328,14 +328,13 @@ const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), result = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = null;
-  let guessedPlace = null; // where the guess in the state was made
+  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = "";
 
   function show({ choices: options, says, told: verdict, wrote, text }) {
     const ending = Array.from(text).slice(-MAX_ENDING_CHARACTERS).join("");
     find(form, ".ending").replaceChildren(...textNodes(ending.length < text.length ? `…${ending.replace(/^\S*\s+/, "")}` : text), " ___");
     choices.replaceChildren(...options.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
-    find(result, "output").textContent = (guessedPlace === placeKey(state) && verdict) || wrote || says;
+    find(result, "output").textContent = (state.guess && verdict) || wrote || says;
     card.inert = false;
     updateCard();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
@@ -355,7 +354,6 @@ export function guess(element) {
     isHidden = false;
     writeStorage(STORAGE_KEY, "true");
     updateCard();
-    guessedPlace = placeKey(state);
     changeSettings({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     document.body.classList.add("guessed");
@@ -396,11 +394,8 @@ export function guess(element) {
     updateAnswerCover();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
     const newPlace = placeKey(state);
-    if (currentPlace === newPlace) return;
-    if (currentPlace === null && state.guess) guessedPlace = newPlace; // the guess is in the URL
+    if (currentPlace !== newPlace) box.value = state.guess ?? "";
     currentPlace = newPlace;
-    if (guessedPlace !== newPlace && state.guess) setState({ guess: "" });
-    box.value = state.guess ?? "";
   });
   onContent(element, show);
 }
