@@ -128,7 +128,11 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
     assert token == picked
-    expect(output).to_contain_text("picked “" + token.strip())
+    expect(output).to_contain_text(f"own chance for “{token.strip()}” was")
+    told = output.text_content()
+    person.at_rest().page.evaluate("explorer.select({ temperature: 1.7, seed: 9 })")
+    assert percent(person.at_rest()) != sorted(shares.values(), reverse=True)
+    expect(output).to_have_text(told)  # it was picked with the settings of then
     expect(person.page.locator("#answer header h2")).to_have_text(f"Next token after “{token.strip()}”")
     assert token in shares
     person.run("the fox")
@@ -152,7 +156,7 @@ def test_a_guess_is_about_its_place_alone(newcomer):
     guess.press("Enter")
     expect(output).to_contain_text("model")
     person.page.get_by_role("button", name="Step", exact=True).click()
-    expect(output).to_contain_text("at random")
+    expect(output).to_contain_text("own chance for")
     assert not person.at_rest().state.get("guess")
 
 

@@ -231,7 +231,7 @@ class PageContents:
         prediction = next_token_distribution_in_run(page_state.run, position, settings, trace)
         find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
         sampled_id = prediction.sampled_token_id
-        before = self.previous_prediction(page_state, position, settings, trace)
+        before = self.previous_prediction(page_state, position, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
         unchanged = sampling_distribution(trace.baseline.logits.row(position)) if trace.baseline else None
         guess_id, is_token = guessed_token(prediction, vocabulary, guess) if guess.strip() else (None, False)
@@ -241,7 +241,7 @@ class PageContents:
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row)
             | {"after": quote(trace.tokens[position])},
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
+            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, trace.tokens[position], guess, before),
             BRIEF: NextTokenPreview.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
@@ -274,17 +274,15 @@ class PageContents:
         penalised = next_token_distribution_in_run(page_state.run, position, settings, trace).stages.penalised
         return -np.sort(-penalised)
 
-    def previous_prediction(
-        self, page_state: PageState, position: int, settings: GenerationSettings, trace: Trace
-    ) -> NextTokenDistribution | None:
-        """Return the prediction that a generated token was sampled from.
+    def previous_prediction(self, page_state: PageState, position: int, trace: Trace) -> NextTokenDistribution | None:
+        """Return the prediction of a generated token.
 
         None for the prompt's tokens, and on pages that do not show it.
         """
         is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
         if not page_state.selection.is_story or not is_generated or not position:
             return None
-        return next_token_distribution_in_run(page_state.run, position - 1, settings, trace)
+        return next_token_distribution(trace, position - 1)
 
     def other_prediction(
         self, page_state: PageState, position: int, settings: GenerationSettings

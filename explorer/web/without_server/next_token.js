@@ -158,7 +158,7 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter }, { samp
 }
 
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before prediction from which the token was drawn */
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before prediction of the token */
 export function packGuess(prediction, vocabulary, after, guess, before) {
   const { sampled, plain } = prediction, best = rankedIds(sampled)[0];
   const texts = rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
@@ -168,15 +168,14 @@ export function packGuess(prediction, vocabulary, after, guess, before) {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the model’s likeliest next token is {token}: {percent}.", { after: quoteWord(after), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]) }),
     told: guess.trim() ? describeGuess(prediction, vocabulary, guess.trim()) : "",
-    wrote: before && before.drawn === before.actual ? describeDraw(before, vocabulary) : "",
+    wrote: before ? describeGeneratedToken(before, vocabulary) : "",
   };
 }
 
-/** @param {Prediction} before @param {string[]} vocabulary */
-function describeDraw({ drawn, settings, sampled }, vocabulary) {
-  const token = quoteWord(vocabulary[drawn]);
-  if (settings.temperature === 0) return _("{token} was the likeliest token, which temperature 0 always takes.", { token });
-  return _("The model picked {token} at random; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
+/** @param {{ plain: Float64Array, actual: number | null }} before @param {string[]} vocabulary */
+function describeGeneratedToken({ plain, actual }, vocabulary) {
+  const rank = 1 + plain.filter((p) => p > plain[actual]).length;
+  return _("The model’s own chance for {token} was {percent}: number {rank:,} on its list.", { token: quoteWord(vocabulary[actual]), percent: formatPercent(plain[actual]), rank: formatCount(rank) });
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */

@@ -12,7 +12,6 @@ from explorer.explain.notation import format_number, format_percent, quote_token
 from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.state.continuation_tree import Branches as SavedBranches
 from explorer.state.continuation_tree import Path, TreeSegment
-from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 
@@ -359,7 +358,6 @@ class NextTokenGuessForm(HtmlWidget):
     def pack(
         prediction: NextTokenDistribution,
         vocabulary: Sequence[str],
-        settings: GenerationSettings,
         after: str,
         guess: str = "",
         before: NextTokenDistribution | None = None,
@@ -369,10 +367,9 @@ class NextTokenGuessForm(HtmlWidget):
         Args:
             prediction: the distribution that the next token is sampled from.
             vocabulary: text of each token id.
-            settings: those of the prediction.
             after: text of the token before.
             guess: a word in any case; "" for none.
-            before: the prediction that the token `after` was sampled from; None if it was not generated.
+            before: the prediction of the token `after`; None if it was not generated.
         """
         best = int(prediction.sampled.argmax())
         says = _(
@@ -385,7 +382,7 @@ class NextTokenGuessForm(HtmlWidget):
             "choices": guess_choices(prediction, vocabulary),
             "says": says,
             "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": describe_sampled_token(before, vocabulary, settings) if before else "",
+            "wrote": describe_generated_token(before, vocabulary) if before else "",
         }
 
 
@@ -403,18 +400,14 @@ def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) 
     return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)
 
 
-def describe_sampled_token(
-    before: NextTokenDistribution, vocabulary: Sequence[str], settings: GenerationSettings
-) -> str:
-    """Return a sentence on how a generated token was sampled; "" if these settings would sample another one."""
-    token_id = before.sampled_token_id
-    if token_id != before.actual:
-        return ""
-    token = quote_word(vocabulary[token_id])
-    if settings.temperature == 0:
-        return _("{token} was the likeliest token, which temperature 0 always takes.", token=token)
-    chance = format_percent(float(before.sampled[token_id]))
-    return _("The model picked {token} at random; its chance was {percent}.", token=token, percent=chance)
+def describe_generated_token(before: NextTokenDistribution, vocabulary: Sequence[str]) -> str:
+    """Return a sentence on a generated token's own chance, as the settings that sampled it are not known later."""
+    return _(
+        "The model’s own chance for {token} was {percent}: number {rank:,} on its list.",
+        token=quote_word(vocabulary[before.actual]),
+        percent=format_percent(float(before.plain[before.actual])),
+        rank=before.rank(before.actual),
+    )
 
 
 def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:

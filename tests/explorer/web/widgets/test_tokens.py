@@ -16,8 +16,8 @@ from explorer.web.widgets.tokens import (
     GenerationPlayer,
     NextTokenGuessForm,
     TokenStrip,
+    describe_generated_token,
     describe_guess,
-    describe_sampled_token,
     guess_choices,
 )
 from explorer.web.widgets.view_tools import PromptAdviceLine
@@ -118,9 +118,7 @@ def prediction(trace):
 
 def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     prediction = next_token_distribution(trace, 5, settings.temperature, settings.top_k, seed=0)
-    return json.loads(
-        json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **options))
-    )
+    return json.loads(json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, trace.tokens[5], **options)))
 
 
 def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(prediction):
@@ -155,12 +153,11 @@ def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
     assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
 
 
-def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):
-    token_id = prediction.sampled_token_id
-    text = describe_sampled_token(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
-    chance = format_percent(float(prediction.sampled[token_id]))
-    assert text == f"The model picked {quote_word(trace.vocabulary[token_id])} at random; its chance was {chance}."
-    assert describe_sampled_token(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
+def test_a_generated_token_has_its_own_chance_whatever_the_settings(trace, prediction):
+    token_id = int(trace.logits.row(5).argsort()[-3])
+    text = describe_generated_token(replace(prediction, actual=token_id), trace.vocabulary)
+    token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
+    assert text == f"The model’s own chance for {token} was {chance}: number 3 on its list."
 
 
 def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
