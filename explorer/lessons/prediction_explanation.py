@@ -121,9 +121,11 @@ def explain_prediction_in_story(
 
 
 def describe_change_effect(
-    prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str]
+    prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str], is_story: bool = False
 ) -> dict[str, str]:
     """Return what interventions did to the likeliest token: its chance to be picked, if that differs, and its own p.
+
+    The story tells only the chance, as the list beside it does.
 
     As "words", sentences, and as "chances" both chances to be picked.
 
@@ -139,9 +141,11 @@ def describe_change_effect(
         "share": format_percent(float(prediction.sampled[now])),
     }
     own = {"own_before": format_number(before.plain[first]), "own_after": format_number(prediction.plain[first])}
-    sentences = [_("The model’s own p of {token}: {own_before} → {own_after}.", **values, **own)]
-    if values["before"] != values["after"]:
-        sentences.insert(0, _("The chance that {token} is picked: {before} before, {after} now.", **values))
+    sentences = []
+    if is_story or values["before"] != values["after"]:
+        sentences.append(_("The chance that {token} is picked: {before} before, {after} now.", **values))
+    if not is_story:
+        sentences.append(_("The model’s own p of {token}: {own_before} → {own_after}.", **values, **own))
     if now != first:
         sentences.append(_("{other} is likeliest now: {share}.", **values))
     return {"words": " ".join(sentences), "chances": "{before} → {after}".format(**values)}

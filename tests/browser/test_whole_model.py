@@ -144,6 +144,22 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     assert open_level(person) == ""
 
 
+def test_the_story_tells_once_what_a_head_that_is_off_did(visitor):
+    person, figure = open_figure(visitor, depth="story", open="head", layer=2, head=3)
+    changes, answer = person.page.locator("#changes"), person.page.locator("#answer")
+    top = answer.bounding_box()["y"]
+    figure.get_by_role("button", name="Switch this head off").click()
+    note = figure.locator(".acts .switched-off > span")
+    expect(note).to_have_text(re.compile(r"^Layer 2 head 3 is off: [\d.]+% → [\d.]+%$"))
+    person.at_rest()
+    expect(changes).to_be_hidden()
+    assert person.page.evaluate("scrollY") == 0 and answer.bounding_box()["y"] == top
+    person.tab("2 · Who looks at whom")
+    before, after = note.text_content().partition(": ")[2].split(" → ")
+    expect(changes.locator(".effect")).to_have_text(re.compile(f" is picked: {before} before, {after} now.( .*)?$"))
+    expect(changes).not_to_contain_text("own p")
+
+
 def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     """Switch the open head off, read what that did to the answer, and switch it on again by the chip."""
     chances = "cells => cells.map((cell) => cell.dataset.percent)"

@@ -78,7 +78,7 @@ export async function* stateContents(scope, state) {
     "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
     guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous), text },
-    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary) : { words: "", chances: "" },
+    "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
   if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));

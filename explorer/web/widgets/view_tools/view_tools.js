@@ -246,11 +246,13 @@ export function changes(element) {
 
   setHidden(element, true);
   let content = { edits: [] }, depth = "";
+  const updateHidden = () => setHidden(element, ![...interventions(), ...interventions("b.edits")].length || !Object.values(content).some((editList) => editList.length));
   const draw = () => keepControlInPlace(() => {
     depth = document.body.dataset.depth ?? "";
-    setHidden(element, !Object.values(content).some((editList) => editList.length));
+    updateHidden();
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
+  onState(element, () => keepControlInPlace(updateHidden)); // gone as soon as the last change is
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
   onContent(element, (newContent) => { content = newContent; draw(); });
   onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);

@@ -117,6 +117,8 @@ def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_th
     own_change = f"The model’s own p of “w0”: {p_before} → {p_little}."
     assert p_before != p_little
     assert describe_change_effect(little, before, VOCABULARY)["words"] == own_change
+    chance = describe_change_effect(little, before, VOCABULARY, is_story=True)["words"]
+    assert chance == "The chance that “w0” is picked: over 99% before, over 99% now."
     effect = describe_change_effect(much, before, VOCABULARY)["words"]
     assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
     assert "own p" in effect
