@@ -286,7 +286,7 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     ids, shares = top_token_by_layer(trace, query)
     tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
     names = layer_labels(trace)
-    axis = share_axis(shares, _("how sure it would be"))
+    axis = share_axis(shares, _("the model’s own chance"))
     texts = [f"{token} {format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
     return figure(
         go.Bar(
@@ -330,7 +330,7 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
         for token_id in prediction.top(MAX_NAMED_GUESSES)
     )
     guesses_text = _(
-        "After {token} the model’s own probabilities are {guesses}.",
+        "After {token} the model’s own chances, without your settings, are {guesses}.",
         token=quote_word(trace.tokens[query]),
         guesses=guesses,
     )
