@@ -115,17 +115,17 @@ MAX_NAMED_TOKENS = 3  # tokens that it looks at
 MIN_NAMED_WEIGHT = 0.05  # of its attention
 
 
-def top_contributing_head(trace: Trace, query: int) -> tuple[int, int]:
-    """Return layer and head of the largest contribution from an earlier token to the likeliest next token's logit.
+def most_helpful_look(trace: Trace, query: int) -> tuple[int, int, int | None]:
+    """Return layer, head and key of the largest contribution from an earlier token to the likeliest next token's logit.
 
-    As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most.
+    As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most, and None.
     """
     token_id = int(next_token_ranking(trace, query)[0])
     if source := largest_earlier_source(attribution_by_source(trace, query, token_id), query):
-        return source[:2]
+        return source
     heads = direct_logit_attribution(trace, query, token_id).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
-    return int(layer), int(head)
+    return int(layer), int(head), None
 
 
 def top_head_weights(trace: Trace, query: int) -> np.ndarray:
@@ -133,20 +133,21 @@ def top_head_weights(trace: Trace, query: int) -> np.ndarray:
 
     The weights sum to 1.
     """
-    layer, head = top_contributing_head(trace, query)
+    layer, head, _key = most_helpful_look(trace, query)
     return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
 
 
 def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
-    """Draw the attention weights of the head that contributes most."""
-    layer, head = top_contributing_head(trace, query)
+    """Draw the attention weights of the head with the most helpful look, which is highlighted."""
+    layer, head, key = most_helpful_look(trace, query)
+    weights = top_head_weights(trace, query)
     alt = _(
         "Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=token_label(trace, query)
     )
     return token_bars(
         trace,
-        top_head_weights(trace, query),
-        int(top_head_weights(trace, query).argmax()),
+        weights,
+        int(weights.argmax()) if key is None else key,
         _("share of its attention"),
         f"{alt} {strongest_attention_text(trace, query)}",
     )
@@ -175,33 +176,39 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
             phrase = _("then at itself, {token} ({share})") if i == query else _("then at {token} ({share})")
         phrases.append(phrase.format(token=token, share=share))
     if not top_positions:
-        return _("It looks a little at many tokens, at none with a twentieth of its attention.")
-    return _("It looks most {places}.", places=", ".join(phrases))
+        return _("The head looks a little at many tokens, at none with a twentieth of its attention.")
+    return _("The head looks most {places}.", places=", ".join(phrases))
 
 
 def top_head_heading(trace: Trace, selection: Selection) -> str:
     """Return the figure's title, with the head that it shows."""
-    layer, head = top_contributing_head(trace, selection.query)
+    layer, head, _key = most_helpful_look(trace, selection.query)
     return _("Who looks at whom? Layer {layer} head {head}", layer=layer, head=head)
 
 
 def describe_top_head(trace: Trace, selection: Selection) -> str:
-    """Return a sentence on the head that contributes most."""
-    layer, head = top_contributing_head(trace, selection.query)
-    head_text = _(
-        "After {token} the model expects {guess}. Of {heads} heads, layer {layer} head {head} helps this guess most.",
+    """Return a sentence on the most helpful look, and one on where its head looks most."""
+    layer, head, key = most_helpful_look(trace, selection.query)
+    guess_text = _(
+        "After {token} the model expects {guess}.",
         token=token_label(trace, selection.query),
         guess=quote_word(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
-        head=head,
-        layer=layer,
-        heads=trace.config.num_layers * trace.config.num_heads,
     )
-    return f"{head_text}\n{strongest_attention_text(trace, selection.query)}"
+    if key is None:
+        look_text = _("Layer {layer} head {head} helps this guess most.", layer=layer, head=head)
+    else:
+        look_text = _(
+            "The most helpful look back: layer {layer} head {head} at {key}.",
+            layer=layer,
+            head=head,
+            key=token_label(trace, key),
+        )
+    return f"{guess_text} {look_text}\n{strongest_attention_text(trace, selection.query)}"
 
 
 def verify_top_head(trace: Trace, selection: Selection) -> Verification:
     """Verify the drawn pattern and the attribution by which the head is chosen."""
-    layer, _head = top_contributing_head(trace, selection.query)
+    layer, _head, _key = most_helpful_look(trace, selection.query)
     pattern_verification = verify_captured(PATTERN.format(layer=layer))(trace, selection)
     head_verification = verify_derived(*PARTS, "logits", against=SUM_CHECK)(trace, selection)
     return head_verification if head_verification.state == "off" else pattern_verification
@@ -211,13 +218,13 @@ def inspect_top_head_weight(trace: Trace, selection: Selection, point: ClickedPo
     """Derive the clicked attention weight."""
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
-    layer, head = top_contributing_head(trace, selection.query)
+    layer, head, _key = most_helpful_look(trace, selection.query)
     return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
 
 
 def link_to_top_head(trace: Trace, selection: Selection) -> tuple[str, dict]:
     """Return the link to all heads, with that head selected."""
-    layer, head = top_contributing_head(trace, selection.query)
+    layer, head, _key = most_helpful_look(trace, selection.query)
     return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
 
 
@@ -228,8 +235,8 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "To guess, attention heads look back: each weighs earlier tokens and brings a mix of their values. The bars "
-        "show the most helpful head."
+        "To guess, attention heads look back: each weighs earlier tokens and mixes their values. The bars show the "
+        "head of the most helpful look."
     ),
     formula=describe_top_head,
     required_taps=(

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.explain.notation import format_percent
+from explorer.explain.notation import format_percent, quote_word
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
+from explorer.views.overview.whole_model import whole_model_sentence
 from tests.sample_models import STYLES, capture_style
 
 every_style = pytest.mark.parametrize("style", STYLES)
@@ -57,10 +58,16 @@ def test_the_token_that_was_least_expected_is_told(style):
 @pytest.mark.parametrize("query", [0, 9])
 def test_where_the_strongest_head_looks_is_told(style, query):
     trace = capture_style(style)
-    layer, head = story.top_contributing_head(trace, query)
+    layer, head, key = story.most_helpful_look(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     text = story.ATTENTION_STEP.formula(trace, Selection(query=query))
-    assert f"layer {layer} head {head} helps this guess most" in text
+    if key is None:
+        assert f"Layer {layer} head {head} helps this guess most." in text
+    else:  # the one that the whole model names
+        place = quote_word(trace.tokens[key])
+        assert f"The most helpful look back: layer {layer} head {head} at {place}.\n" in text
+        whole = whole_model_sentence(trace, Selection(depth="story", query=query))
+        assert whole.endswith(f"The most helpful look back is at {place}.")
     heading = story.ATTENTION_STEP.panels[0].heading(trace, Selection(query=query))
     assert heading == f"Who looks at whom? Layer {layer} head {head}"
     shares = parse_percentages(text.splitlines()[1])
