@@ -129,10 +129,10 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
     token = person.chips.last.text_content()
     assert token == picked
     expect(output).to_contain_text(f"own chance for “{token.strip()}” was")
-    told = output.text_content()
+    sentence = output.text_content()
     person.at_rest().page.evaluate("explorer.select({ temperature: 1.7, seed: 9 })")
     assert percent(person.at_rest()) != sorted(shares.values(), reverse=True)
-    expect(output).to_have_text(told)  # it was picked with the settings of then
+    expect(output).to_have_text(sentence)  # it was picked with the settings of then
     expect(person.page.locator("#answer header h2")).to_have_text(f"Next token after “{token.strip()}”")
     assert token in shares
     person.run("the fox")

@@ -175,8 +175,8 @@ PREDICTIONS = (
     GlossaryEntry(
         (N_("temperature"), "÷ T"),
         N_(
-            "low: nearly always the favourite; high: rarer tokens get a real chance. Logits are divided by it before "
-            "the softmax; 0 takes the likeliest"
+            "how daring the choice is: low, nearly always the favourite; high, rarer tokens get a real chance. Logits "
+            "are divided by it before the softmax; 0 takes the likeliest"
         ),
         temperature_example,
     ),

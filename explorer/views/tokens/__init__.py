@@ -192,7 +192,7 @@ VIEW = View(
             heading=N_("The merges that built {query}, with their ids"),
             draw=lambda trace, s: merge_tree(trace, s.query),
             no_inspection=N_("it shows text and ids, no computed numbers"),
-            verify=make_unverified(N_("nothing computed: as the tokenizer’s table has it")),
+            verify=make_unverified(N_("nothing to check: this is read from the tokenizer’s own list of tokens")),
             height=340,
             width="half",
         ),

@@ -64,10 +64,10 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     if key is None:
         assert f"Layer {layer} head {head} helps this guess most." in text
     else:  # the one that the whole model names
-        place = quote_word(trace.tokens[key])
-        assert f"The most helpful look back: layer {layer} head {head} at {place}.\n" in text
+        key_text = quote_word(trace.tokens[key])
+        assert f"The most helpful look back: layer {layer} head {head} at {key_text}.\n" in text
         whole = whole_model_sentence(trace, Selection(depth="story", query=query))
-        assert whole.endswith(f"The most helpful look back is at {place}.")
+        assert whole.endswith(f"The most helpful look back is at {key_text}.")
     heading = story.ATTENTION_STEP.panels[0].heading(trace, Selection(query=query))
     assert heading == f"Who looks at whom? Layer {layer} head {head}"
     shares = parse_percentages(text.splitlines()[1])
