@@ -86,7 +86,8 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     person.page.locator("[data-mode=story]").click()
     person.at_rest()
     assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
-    expect(figure.locator(".sum .summand")).to_have_count(4)
+    expect(figure.locator(".sum .summand:not(.less)")).to_have_count(4)
+    expect(figure.locator(".sum .less")).to_be_visible(visible=figure.locator(".ffn.less").count() > 0)
     legend, curves = figure.evaluate(COLOURS)
     assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
 
