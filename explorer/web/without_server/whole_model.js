@@ -9,7 +9,7 @@ const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 /** Input of the view. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], now: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
  *   `order` and `now`: ids by logit without interventions and with them; `rank` and `probability`: of the target token in this run; `numbers`: result of the worker's `overview` */
 
-/** Round a number for JSON; null if it is not finite. @param {number} value @param {number} [digits] */
+/** Round a number for JSON; null if it is not finite. @param {number} value */
 const finite = (value) => (Number.isFinite(value) ? Math.round(value * 1e6) / 1e6 : null);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
