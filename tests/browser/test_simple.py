@@ -254,9 +254,34 @@ def test_every_step_has_a_figure_and_leads_further(newcomer):
         assert person.state["view"] in {step.name for step in STORY_VIEWS}  # one that is about the view
 
 
+LONG_TEXT = "Once upon a time there was a fox who said that the moon was cold, and the owl said nothing. " * 3
+# Names below the bars that meet or are cut, how many there are, and whether the line above stands within the figure
+NAMES = """(plot) => {
+  const frame = plot.getBoundingClientRect();
+  const boxes = (of) => [...plot.querySelectorAll(of)].map((text) => text.getBoundingClientRect());
+  const isCut = ({ left, right, top, bottom }) =>
+    left < frame.left - 1 || right > frame.right + 1 || top < frame.top - 1 || bottom > frame.bottom + 1;
+  const names = boxes(".xtick text"), notes = boxes(".annotation-text"), texts = boxes(".bars .bartext");
+  const close = names.filter(({ left }, i) => i && left < names[i - 1].right - 1);
+  return [names.length > 9, close.length, [...names, ...notes, ...texts].filter(isCut).length, notes.length];
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_names_of_many_bars_have_room(newcomer, width):
+    person = newcomer(viewport={"width": width, "height": 900}).open("pieces", depth="story", text=LONG_TEXT)
+    plot = person.page.locator("#pieces-expected .plot")
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    assert plot.evaluate(NAMES) == [True, 0, 0, 1]
+    expect(plot.locator(".annotation-text")).to_contain_text("%, the model’s own chance")
+
+
 def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
     card(person).locator(".see").click()
+    assert person.page.locator("#title").evaluate("title => title.getClientRects()[0].height") >= 20  # not at the edge
+    cut = "texts => texts.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
+    assert person.prediction.locator(".tagged .text").evaluate_all(cut) == 0
     person.tab(STORY_VIEWS[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
