@@ -176,7 +176,7 @@ export function packGuess(prediction, vocabulary, after, guess, before) {
 function describeDraw({ drawn, settings, sampled }, vocabulary) {
   const token = quoteWord(vocabulary[drawn]);
   if (settings.temperature === 0) return _("{token} was the likeliest token, which temperature 0 always takes.", { token });
-  return _("The model picked {token} at random; its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
+  return _("The model picked {token} at random; with your settings its chance was {percent}.", { token, percent: formatPercent(sampled[drawn]) });
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */

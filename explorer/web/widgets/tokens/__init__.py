@@ -414,7 +414,9 @@ def describe_sampled_token(
     if settings.temperature == 0:
         return _("{token} was the likeliest token, which temperature 0 always takes.", token=token)
     chance = format_percent(float(before.sampled[token_id]))
-    return _("The model picked {token} at random; its chance was {percent}.", token=token, percent=chance)
+    return _(
+        "The model picked {token} at random; with your settings its chance was {percent}.", token=token, percent=chance
+    )
 
 
 def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:

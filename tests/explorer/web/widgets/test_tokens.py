@@ -159,7 +159,8 @@ def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, p
     token_id = prediction.sampled_token_id
     text = describe_sampled_token(replace(prediction, actual=token_id), trace.vocabulary, SETTINGS)
     chance = format_percent(float(prediction.sampled[token_id]))
-    assert text == f"The model picked {quote_word(trace.vocabulary[token_id])} at random; its chance was {chance}."
+    token = quote_word(trace.vocabulary[token_id])
+    assert text == f"The model picked {token} at random; with your settings its chance was {chance}."
     assert describe_sampled_token(replace(prediction, actual=token_id + 1), trace.vocabulary, SETTINGS) == ""
 
 
