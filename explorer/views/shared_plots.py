@@ -123,41 +123,35 @@ def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     }
 
 
+MAX_BAR_LABELS = 24  # of tokens below their bars, on end
+
+
 def token_bars(
-    trace: Trace, shares: np.ndarray, selected_position: int, title: str, alt: str, first: int = 0
+    trace: Trace, shares: np.ndarray, selected_position: int, title: str, alt: str, first: int = 0, what: str = ""
 ) -> go.Figure:
     """Draw a bar for each token.
 
     Args:
         shares: (N,) in [0, 1], of N tokens beginning with position `first`.
-        selected_position: position of the token whose bar is highlighted, if it is among them.
+        selected_position: position of the token whose bar is highlighted and named above, if it is among them.
         title: what a bar's height is.
+        what: the same in the line above, after the highlighted bar's share.
     """
-    tokens = trace.tokens[: first + len(shares)]
+    tokens, note = trace.tokens[: first + len(shares)], []
     labels, hover = position_labels(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
     bars = [go.Bar(x=labels[first:], y=shares, hovertext=labels[first:], hovertemplate=hover)]
     if first <= selected_position < len(tokens):
         selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
-        bars.append(
-            go.Bar(
-                x=selected_label,
-                y=share,
-                hovertext=selected_label,
-                hovertemplate=hover,
-                marker={"color": SELECTED},
-                text=[f"{label(tokens[selected_position])} {format_percent(float(share[0]))}"],
-                textposition="outside",
-                textangle=0,
-                textfont={"family": MONO, "size": 13},
-                constraintext="none",
-                cliponaxis=False,
-            )
-        )
+        colour = {"color": SELECTED}
+        bars.append(go.Bar(x=selected_label, y=share, hovertext=selected_label, hovertemplate=hover, marker=colour))
+        name = f"{label(tokens[selected_position])} {format_percent(float(share[0]))}"
+        note = note_above(f'<span style="color:{SELECTED}">■</span> {name}{what}')
     return figure(
         bars,
         alt=alt,
-        xaxis={**token_axis(tokens, _("token"))},
+        xaxis=token_axis(tokens, _("token"), max_labels=MAX_BAR_LABELS),
         yaxis=share_axis(shares, title),
+        annotations=note,
         bargap=0.15,
         barmode="overlay",
         showlegend=False,

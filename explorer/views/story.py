@@ -46,6 +46,7 @@ def draw_token_probabilities(trace: Trace, query: int) -> go.Figure:
             least=least_expected_text(trace),
         ),
         first=1,
+        what=_(", the model’s own chance"),
     )
 
 

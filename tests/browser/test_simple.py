@@ -80,11 +80,14 @@ def expect_bars_of_one_scale(person):
 
 def lead_through_the_steps(person):
     """Follow the one button that goes on, from the guess to the last step, and then to another sentence."""
+    places = set()  # of what is pressed again and again: the same in all steps
     for step in STORY_VIEWS:
+        places.add(person.page.locator("#step").bounding_box()["y"])
         button = person.page.locator(".next-step:visible")
         expect(button).to_have_text(f"Next: {step.title} →")
         button.click()
         person.expect_selected(view=step.name)
+    assert len(places) == 1
     last = person.page.locator("#choosing-in-full")
     expect(last.locator("button, a")).to_have_text(["Another sentence", "A lesson", re.compile("All stages")])
     last.get_by_role("button", name="A lesson").click()
@@ -98,7 +101,7 @@ def lead_through_the_steps(person):
     guess = card(person).get_by_role("textbox")
     guess.fill("z")  # none of the ten likeliest, and has a row all the same
     guess.press("Enter")
-    expect(bars(person)).to_have_count(11)
+    expect(bars(person)).to_have_count(10)
     expect(bars(person).last).to_contain_text("your guess")
     expect(bars(person).last.locator(".text")).to_have_text(re.compile("^.?z$"))
     person.run(GUESS_EXAMPLES[2])
@@ -257,9 +260,34 @@ def test_every_step_has_a_figure_and_leads_further(newcomer):
         assert person.state["view"] in {step.name for step in STORY_VIEWS}  # one that is about the view
 
 
+LONG_TEXT = "Once upon a time there was a fox who said that the moon was cold, and the owl said nothing. " * 3
+# Names below the bars that meet or are cut, how many there are, and whether the line above stands within the figure
+NAMES = """(plot) => {
+  const frame = plot.getBoundingClientRect();
+  const boxes = (of) => [...plot.querySelectorAll(of)].map((text) => text.getBoundingClientRect());
+  const isCut = ({ left, right, top, bottom }) =>
+    left < frame.left - 1 || right > frame.right + 1 || top < frame.top - 1 || bottom > frame.bottom + 1;
+  const names = boxes(".xtick text"), notes = boxes(".annotation-text"), texts = boxes(".bars .bartext");
+  const close = names.filter(({ left }, i) => i && left < names[i - 1].right - 1);
+  return [names.length > 9, close.length, [...names, ...notes, ...texts].filter(isCut).length, notes.length];
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_names_of_many_bars_have_room(newcomer, width):
+    person = newcomer(viewport={"width": width, "height": 900}).open("pieces", depth="story", text=LONG_TEXT)
+    plot = person.page.locator("#pieces-expected .plot")
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    assert plot.evaluate(NAMES) == [True, 0, 0, 1]
+    expect(plot.locator(".annotation-text")).to_contain_text("%, the model’s own chance")
+
+
 def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
     card(person).locator(".see").click()
+    assert person.page.locator("#title").evaluate("title => title.getClientRects()[0].height") >= 20  # not at the edge
+    cut = "texts => texts.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
+    assert person.prediction.locator(".tagged .text").evaluate_all(cut) == 0
     person.tab(STORY_VIEWS[0].title)
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 TABLE = """() => ({
   scale: Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 1),
@@ -29,8 +30,11 @@ def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
     person.page.unroute_all(behavior="ignoreErrors")
 
 
+IN_ORDER = ("#choosing-temperature .plot", "#temperature input[type=range]", "#choosing-in-full", "#next-token table")
+
+
 def expect_bars_in_the_colours_of_lines(person):
-    """Expect the first bars to be those of the lines, in their order; on a telephone, with the slider, below them."""
+    """Expect the first bars to be those of the lines, in their order; on a telephone lines, slider, bars."""
     page = person.page
     names, colours = page.evaluate(
         """() => {
@@ -47,12 +51,14 @@ def expect_bars_in_the_colours_of_lines(person):
     for (text, _colour), name in zip(rows, names, strict=False):
         assert not text.isprintable() or text.strip(around) == name.strip(around)
     page.set_viewport_size({"width": 390, "height": 844})
-    page.locator("#next-token").evaluate("list => list.scrollIntoView({ block: 'center' })")
-    figure, bars, slider = (
-        page.locator(selector).bounding_box()
-        for selector in ("#choosing-temperature .plot", "#next-token table", "#temperature input[type=range]")
-    )
-    assert figure["y"] + figure["height"] < bars["y"] and bars["y"] + bars["height"] < slider["y"] < 700
+    page.locator("#choosing-temperature").scroll_into_view_if_needed()
+    figure, slider, further, bars = (page.locator(selector).bounding_box() for selector in IN_ORDER)
+    assert 0 <= slider["y"] - figure["y"] - figure["height"] < 40
+    assert slider["y"] + slider["height"] < further["y"] and further["y"] + further["height"] < bars["y"]
+    page.locator("#tail [data-shows=sliders]").click()  # lifts the sliders to where they are seen with the bars
+    page.locator("#next-token").scroll_into_view_if_needed()
+    expect(page.locator(IN_ORDER[1])).to_be_in_viewport()
+    page.locator("#tail [data-shows=sliders]").click()
     page.set_viewport_size({"width": 1440, "height": 900})
 
 

@@ -68,6 +68,8 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, cap
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
             expect(cells.locator("td.newest")).to_have_text(columns[count - 1][key])
         page.keyboard.press(" ")
+    says = page.locator("#walk .says").bounding_box()
+    assert 0 <= drawing.locator(".strips").bounding_box()["y"] - says["y"] - says["height"] < 40  # right below its text
     fetched = trace[f"blocks.{selection.layer}.attn.z"][selection.head, selection.query]
     expect(drawing.locator(".first.is-sum")).to_have_text(f"{format_number(fetched[0])} …")
     fits_a_telephone()

@@ -6,6 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
+from explorer.explain.notation import format_percent
 from explorer.state.selection import Selection
 from explorer.views.overview.whole_model import draw_whole_model
 from tests.exhaustive import every_nth_in_core
@@ -36,6 +37,12 @@ OVERLAPS = """(figure) => {
     left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1;
   return [...pairs, ...texts.filter(([, box]) => isOutside(box)).map(([text]) => [text, "outside"])];
 }"""
+# How opaque the curve is that the sentence names, and the others
+OPACITIES = """(figure) => [".curve:has(+ .named)", ".curve:not(:has(+ .named))"].map((curves) =>
+  [...figure.querySelectorAll(curves)].map((curve) => {
+    const { opacity, strokeOpacity } = getComputedStyle(curve);
+    return opacity * strokeOpacity;
+  }))"""
 FOCUSED = "document.activeElement.getAttribute('aria-label')"
 
 
@@ -74,10 +81,13 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
     assert key.replace(" ", "·") == token
     assert re.search(r"weight .+, norm .+", read_label(figure))
+    (named,), others = map(set, figure.evaluate(OPACITIES))
+    assert named == 1 > max(others)
     person.page.locator("[data-mode=story]").click()
     person.at_rest()
     assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
-    expect(figure.locator(".sum .summand")).to_have_count(4)
+    expect(figure.locator(".sum .summand:not(.less)")).to_have_count(4)
+    expect(figure.locator(".sum .less")).to_be_visible(visible=figure.locator(".ffn.less").count() > 0)
     legend, curves = figure.evaluate(COLOURS)
     assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
 
@@ -197,12 +207,32 @@ def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
     expect(figure.locator(".step").first).to_be_visible()
     state = person.state
     assert (state["open"], f"{state['layer']}.{state['head']}", state["key"]) == ("cell", head, int(key))
+    expect(figure.locator("svg .item:focus")).to_have_class(re.compile("cell"))
+    person.page.mouse.click(*middle_of_answer(figure))  # where nothing can be pressed: no ring around the whole drawing
+    assert person.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "none"
     person.page.keyboard.press("Escape")
     figure.get_by_role("button", name=re.compile("^token 4:")).click()
     person.at_rest()
     assert person.state["query"] == 4
     expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 4:"))
     assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(4))
+
+
+def middle_of_answer(figure: Locator) -> tuple[float, float]:
+    box = figure.locator(".answer").first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_weight_is_the_same_number_wherever_it_stands(visitor):
+    person, figure = open_figure(visitor, open="head", query=5)
+    weights = capture_visible_run(person)["blocks.1.attn.pattern"][2]
+    cells = figure.locator(".cell").evaluate_all("(cells) => cells.map(({ item }) => [item.name, item.label])")
+    assert len(cells) == len(weights) * (len(weights) + 1) / 2
+    for name, label in cells:
+        query, key = map(int, name.removeprefix("cell:").split("."))
+        assert label.endswith(
+            f": {format_percent(float(weights[query, key])).replace('over ', '>').replace('less than ', '<')}"
+        )
 
 
 def test_the_keyboard_reaches_every_level_from_one_stop(visitor):

@@ -238,9 +238,9 @@ def share_curve_scale(figure: WholeModelFigure, other: WholeModelFigure) -> Whol
     return replace(figure, largest_norm=norm, largest_effect=effect)
 
 
-def finite_or_none(value: float, digits: int = 4) -> float | None:
-    """Return a number as JSON takes it, rounded; None for NaN and infinity."""
-    return round(float(value), digits) if np.isfinite(value) else None
+def finite_or_none(value: float) -> float | None:
+    """Return a number as JSON takes it, finer than any text rounds it again; None for NaN and infinity."""
+    return round(float(value), 6) if np.isfinite(value) else None
 
 
 def stream_norm(trace: Trace, layer: int, position: int) -> float | None:
@@ -323,7 +323,7 @@ def make_open_block(
         sums = np.add.reduceat(weights.astype(np.float64), starts, axis=1)  # (T, rows)
         patterns.append(
             [
-                [finite_or_none(x, 3) for x in sums[row[0], : index + 1]] if len(row) == 1 else []
+                [finite_or_none(x) for x in sums[row[0], : index + 1]] if len(row) == 1 else []
                 for index, row in enumerate(rows)
             ]
         )

@@ -97,9 +97,9 @@ function stageColumns(table, unchangedProbabilities, { temperature, top_k, top_p
 export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
   const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
   const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
-  const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !fixedIds.has(id)).slice(0, Math.max(0, NUM_ROWS - fixedIds.size));
-  const guessMatch = guess && matchGuess(prediction, vocabulary, guess);
-  const rows = [...new Set([...fixedIds, ...bestIds, ...matchingIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])])].map(table.row).sort((a, b) => a.rank - b.rank);
+  const guessMatch = guess && matchGuess(prediction, vocabulary, guess), shownIds = new Set([...fixedIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])]);
+  const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !shownIds.has(id)).slice(0, Math.max(0, NUM_ROWS - shownIds.size));
+  const rows = [...new Set([...shownIds, ...bestIds, ...matchingIds])].map(table.row).sort((a, b) => a.rank - b.rank);
   const intervals = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (fixedIds.has(id) && sampled[id] > 0))
     .map((id) => ({ id, token: vocabulary[id], start: Math.max(0, table.cumulative.get(id) - sampled[id]), end: table.cumulative.get(id) })).sort((a, b) => a.start - b.start);
   return {

@@ -9,8 +9,8 @@ const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
 /** Input of the view. @typedef {{ config: any, vocabulary: string[], tokens: string[], state: any, position: number, actual: number | null, order: number[], now: number[], rank: number, probability: number, numbers: any, value: (name: string) => Promise<{ data: Float32Array, shape: number[] }> }} Shown
  *   `order` and `now`: ids by logit without interventions and with them; `rank` and `probability`: of the target token in this run; `numbers`: result of the worker's `overview` */
 
-/** Round a number for JSON; null if it is not finite. @param {number} value @param {number} [digits] */
-const finite = (value, digits = 4) => (Number.isFinite(value) ? Math.round(value * 10 ** digits) / 10 ** digits : null);
+/** Round a number for JSON; null if it is not finite. @param {number} value */
+const finite = (value) => (Number.isFinite(value) ? Math.round(value * 1e6) / 1e6 : null);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Return the ids of the target and the contrast token; the latter may be null. @param {number[]} order @param {any} state */
@@ -132,7 +132,7 @@ function terms({ config, tokens: { length: T }, position, numbers: { attribution
 /** Return the open block: for each head and row the weights of the rows up to it. */
 async function openPart({ config: { num_heads: H }, tokens: { length: T }, state: { open, layer, head }, value }, rows, cell) {
   const { data } = await value(`blocks.${layer}.attn.pattern`); // (H, T, T)
-  const patterns = Array.from({ length: H }, (_none, h) => rows.map(([first, last], row) => (first < last ? [] : rows.slice(0, row + 1).map(([from, to]) => finite(sum(data.subarray((h * T + first) * T + from, (h * T + first) * T + to + 1)), 3)))));
+  const patterns = Array.from({ length: H }, (_none, h) => rows.map(([first, last], row) => (first < last ? [] : rows.slice(0, row + 1).map(([from, to]) => finite(sum(data.subarray((h * T + first) * T + from, (h * T + first) * T + to + 1)))))));
   return { level: open, layer, head, patterns, cell: cell && cell.content };
 }
 

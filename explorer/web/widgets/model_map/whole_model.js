@@ -474,7 +474,7 @@ export function wholeModel(element) {
   const patternHint = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
   /** Return the legend of the story's drawing. */
   const legend = (level) => [span("reading", level ? patternHint() : _("Each line looks back at a token; a thicker one takes more.")),
-    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
+    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Show an item's description, or how to read the drawing; highlight its curves. @param {any} item */
   function describe(item) {
@@ -563,14 +563,18 @@ export function wholeModel(element) {
   const itemAt = ({ target }) => /** @type {any} */ (target.closest?.(".item, .curve"))?.item;
   svg.addEventListener("pointerover", (event) => describe(itemAt(event)));
   svg.addEventListener("pointerleave", () => describe(null));
-  svg.addEventListener("focusin", (event) => {
+  drawing.addEventListener("focusin", (event) => { // not on the SVG, which Chromium would treat as focusable
     const item = itemAt(event);
     if (!item?.name) return;
     focusedName = item.name;
     for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === focusedName ? 0 : -1 });
     describe(item);
   });
-  svg.addEventListener("click", (event) => itemAt(event)?.act?.());
+  svg.addEventListener("click", (event) => {
+    const item = itemAt(event);
+    keepsFocus ||= item?.name === ""; // a curve cannot be focused, but what it opens can
+    item?.act?.();
+  });
   drawing.addEventListener("keydown", (event) => {
     const item = itemAt(event), step = DIRECTIONS[event.key];
     if (!item || event.altKey || event.ctrlKey || event.metaKey) return;

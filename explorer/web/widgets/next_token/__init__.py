@@ -80,7 +80,7 @@ class NextTokenTable(HtmlWidget):
             other: prediction of the other run; None without one.
             unchanged: probabilities (V,) of a changed model without the changes; None for no column of them. The
                 token that was the likeliest is shown.
-            guess_id: the token that the user guessed, which has a row whatever its rank; None for none.
+            guess_id: the token that the user guessed, which has one of the rows whatever its rank; None for none.
         """
         table = SamplingTable(prediction.stages)
         sampled_id, actual = prediction.sampled_token_id, prediction.actual
@@ -112,7 +112,7 @@ class NextTokenTable(HtmlWidget):
                 "cut": row.cut_by is not None,
                 "found": row.token_id in matches,
             }
-            for row in table.rows(NUM_ROWS, always, matches if guess_id is None else [*matches, guess_id])
+            for row in table.rows(NUM_ROWS, always | (set() if guess_id is None else {guess_id}), matches)
         ]
         return {
             "run": "a" if other else "",

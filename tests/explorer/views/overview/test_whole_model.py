@@ -88,8 +88,8 @@ def test_patterns_of_long_texts_have_the_weights_of_folds_as_sums(length):
                 continue
             pattern = trace["blocks.1.attn.pattern"][head, row.first]
             expected = [pattern[column.first : column.last + 1].sum() for column in figure.rows[: i + 1]]
-            np.testing.assert_allclose(weights, expected, atol=6e-4)
-            assert sum(weights) == pytest.approx(1, abs=1e-2)
+            np.testing.assert_allclose(weights, expected, atol=1e-6)  # so that no percentage is rounded twice
+            assert sum(weights) == pytest.approx(1, abs=1e-4)
 
 
 def test_folds_keep_what_matters():
