@@ -8,7 +8,6 @@ import { _, ngettext } from "../../static/translations.js";
 import { changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Layout, as numbers alone, so that one layout can be interpolated to another.
-
 const TOP_MARGIN = 60, BOTTOM_MARGIN = 58, MIN_HEIGHT = 340; // pixels above the first row and below the last; height of the drawing
 const LETTER_WIDTH = 7.3, SMALL_LETTER_WIDTH = 6.7; // pixels per letter at font sizes of 12 and 11 pixels
 const PHONE_WIDTH = 560; // narrower drawings have less space beside the blocks
@@ -73,7 +72,6 @@ function interpolate(from, to, share) {
 }
 
 // Numbers and texts.
-
 const formatSigned = (value) => (value === null ? "–" : `${value < -0.004 ? "−" : value > 0.004 ? "+" : ""}${Math.abs(value).toFixed(2)}`);
 const plainText = (text) => text.replace(/[\u2068\u2069]/g, "").replace(document.body?.dataset.depth === "story" ? /^·(?=[^·])/ : /^$/, ""); // the story shows words without the · of their space
 /** Truncate a text. @param {string} text @param {number} maxLetters */
@@ -92,7 +90,6 @@ export const curveWidth = (norm, maxNorm, maxWidth) => Math.max(0.75, +((maxWidt
 
 /** Return the path of the cells whose weight rounds up to a number of tenths. @param {number[][]} rows @param {number} tenth */
 const cellsPath = (rows, tenth) => rows.map((row, i) => row.map((p, j) => (Math.ceil((p ?? 0) * 10 - 0.1) === tenth ? `M${j} ${i}h1v1h-1z` : "")).join("")).join("");
-
 const MOVE_MS = 170, FLOW_MS = 1800; // opening a part; the animation of a sentence through the model
 
 /** The drawing of the whole model. @param {HTMLElement} element */
@@ -484,7 +481,6 @@ export function wholeModel(element) {
   }
 
   // Animations: from one layout to the next, and of the sentence through the model after Run.
-
   const drawingSize = () => {
     const space = drawing.clientWidth, neededHeight = TOP_MARGIN + BOTTOM_MARGIN + 60 * Math.max(1, model.rows.length - 1);
     if (element.closest(".presented")) return { width: space, height: drawing.clientHeight }; // all available space
