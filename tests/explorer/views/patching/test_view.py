@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
-from explorer.analysis.patching_effects import SMALL_DIFFERENCES
+from explorer.analysis.patching_effects import SMALL_DIFFERENCES, layers_of_largest_effect
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.interventions import parse_intervention
@@ -172,7 +172,9 @@ def test_the_strongest_cell_and_the_metric_are_named(runs):
     values = cells(figure)
     layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
     (note,) = figure.layout.annotations
-    assert note.text.startswith(f"strongest: layer {layer}, {position} ")
+    layers, place = layers_of_largest_effect(values)
+    label = f"layers {layers[0]} to {layers[-1]}" if len(layers) > 1 else f"layer {layer}"
+    assert place == position and note.text.startswith(f"strongest: {label}, {position} ")
     assert note.text.endswith(format_contribution(values[layer, position]))
     assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
 
