@@ -254,8 +254,8 @@ def effect_map(
         row, column = map(int, max_effect)
         node = _node_label(prompt_pair, row, column, by_position)
         if by_position and len(layers := layers_of_largest_effect(values)[0]) > 1:
-            place = position_labels(prompt_pair.tokens)[column]
-            node = _("layers {first} to {last}, {place}", first=layers[0], last=layers[-1], place=place)
+            token_label = position_labels(prompt_pair.tokens)[column]
+            node = _("layers {first} to {last}, {place}", first=layers[0], last=layers[-1], place=token_label)
         strongest = _("strongest: {node}, {effect}", node=node, effect=format_contribution(values[max_effect]))
         fig.add_annotation(**note_above(strongest)[0])
     if finite.any() and texts is not None:
@@ -353,7 +353,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     row = METRICS.index("probability")
     patched = experiment.component_metrics()[component][DIRECTIONS.index("denoise"), row, layers, position]
     before, after = experiment.unpatched_metrics[1, row], patched[np.abs(effects[layers, position]).argmax()]
-    template = MOST_FROM_LAYER if len(layers) == 1 else MOST_FROM_LAYERS
+    template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
     sentence = translate(
         template,
         token=quote_token(prompt_pair.tokens[position]),
@@ -368,7 +368,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     if position == effects.shape[1] - 1 or layer <= layers[-1] or at_end[layer] < MIN_LATER_EFFECT:
         return sentence
     later = _(
-        "Later, {token} in layer {layer} brings back {share} of the logit difference.",
+        "In layer {layer}, {token} restores {share} of the difference.",
         token=quote_token(prompt_pair.tokens[-1]),
         layer=layer,
         share=format_percent(float(at_end[layer])),
@@ -376,12 +376,9 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     return f"{sentence} {later}"
 
 
-MOST_FROM_LAYER = N_(
-    "The most comes from {token} in layer {first}: patched alone, it takes {answer} from {before} to {after}."
-)
-MOST_FROM_LAYERS = N_(
-    "The most comes from {token} in layers {first} to {last}: patched in one, it takes {answer} from {before} to about "
-    "{after}."
+IN_LAYER_SENTENCE = N_("Most comes from {token} in layer {first}, patched alone: {answer} {before} → {after}.")
+IN_LAYERS_SENTENCE = N_(
+    "Most comes from {token} in layers {first} to {last}, patched alone: {answer} {before} → about {after}."
 )
 
 

@@ -172,9 +172,9 @@ def test_the_strongest_cell_and_the_metric_are_named(runs):
     values = cells(figure)
     layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
     (note,) = figure.layout.annotations
-    layers, place = layers_of_largest_effect(values)
+    layers, column = layers_of_largest_effect(values)
     label = f"layers {layers[0]} to {layers[-1]}" if len(layers) > 1 else f"layer {layer}"
-    assert place == position and note.text.startswith(f"strongest: {label}, {position} ")
+    assert column == position and note.text.startswith(f"strongest: {label}, {position} ")
     assert note.text.endswith(format_contribution(values[layer, position]))
     assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
 
@@ -196,7 +196,7 @@ def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
     assert all(number in text for text in texts())
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
-    assert VIEW.sentence(runs, Selection()).startswith("The most comes from") and not any(
+    assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
         "Careful" in text for text in texts()
     )
 
