@@ -406,6 +406,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     unit_effects = unit_effects[token_ids]
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
+    span = float(np.abs(hidden * unit_effects).max()) * 1.25 or 1.0  # leaves room for the written numbers
     divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
     return PROMOTED_FIGURE.draw(
         effects=hidden * unit_effects,
@@ -417,6 +418,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
         written=[format_contribution(effect) for effect in hidden * unit_effects],
         labels=[label(name) for name in names],
         range=[len(token_ids) - 0.4, -0.6],
+        span=[-span, span],
         neuron=chosen_neuron,
         layer=layer,
         raised=", ".join(quote_token(name) for name in names[:3]),
@@ -451,7 +453,7 @@ PROMOTED_FIGURE = FigureTemplate(
     ],
     layout={
         "annotations": note_above(text(N_("With its hidden value in this run, {value}."), "value")),
-        "xaxis": {"title": {"text": text(N_("what it adds to the logit"))}},
+        "xaxis": {"title": {"text": text(N_("what it adds to the logit"))}, "range": value("span")},
         "yaxis": {
             "tickvals": value("rows"),
             "ticktext": value("labels"),

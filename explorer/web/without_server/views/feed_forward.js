@@ -101,10 +101,10 @@ export async function affectedTokens({ ask, vocabulary: { length: V }, layer, ne
 /** @param {ViewContext} context */
 async function promoted(context) {
   const { vocabulary, layer, neuron } = context, { ids, unitEffects, hidden } = await affectedTokens(context), count = ids.length / 2;
-  const names = ids.map((id) => vocabulary[id]), effects = ids.map((id) => hidden * unitEffects[id]);
+  const names = ids.map((id) => vocabulary[id]), effects = ids.map((id) => hidden * unitEffects[id]), span = 1.25 * Math.max(...effects.map(Math.abs)) || 1; // leaves room for the written numbers
   return {
     effects, rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>{value} for each 1 of the hidden value", { token: tokenLabel(names[i]), value: formatContribution(unitEffects[id]) })), labels: names.map((name) => tokenLabel(name)),
-    written: effects.map((effect) => formatContribution(effect)), range: [ids.length - 0.4, -0.6], neuron, layer,
+    written: effects.map((effect) => formatContribution(effect)), range: [ids.length - 0.4, -0.6], span: [-span, span], neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
     divider: horizontalLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };
