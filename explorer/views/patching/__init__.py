@@ -172,6 +172,8 @@ VIEW = View(
     ),
     sentence=summarise_patching,
     formula=describe_patching,
+    code=("explorer.tracing.patching.patching_methods:patch_each_node",),
+    code_lines=("value[rows, indices] = source_value",),
     is_comparison=True,
     single_run_message=ONE_PROMPT,
     needs_two_prompts=True,
