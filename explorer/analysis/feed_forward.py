@@ -180,15 +180,16 @@ FILE = "explorer/analysis/feed_forward.py"
 
 
 def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> Derivation:
-    """Derive the change of a token's logit per unit of a neuron's hidden value."""
-    displayed_value = get_element(neuron_logit_effects(trace, layer, neuron, query), token_id)
+    """Derive what a neuron adds to a token's logit, with its hidden value in this run."""
+    hidden, from_hidden = read_input(trace, f"blocks.{layer}.ffn.hidden", query, neuron)
+    displayed_value = float(hidden) * get_element(neuron_logit_effects(trace, layer, neuron, query), token_id)
     column, from_column = read_input(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
     vector, inputs = propagate_along_path(
-        trace, (column, [from_column]), path_to_unembedding(trace.config, layer, "ffn"), query
+        trace, (hidden * column, [from_hidden, from_column]), path_to_unembedding(trace.config, layer, "ffn"), query
     )
     row, from_row = unembedding_direction(trace, token_id, query)
     return Derivation(
-        _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
+        _("what neuron {neuron} of layer {layer} adds", neuron=neuron, layer=layer),
         _(
             "after {place}, to the logit of {token}",
             place=format_token_position(trace, query),
@@ -196,7 +197,7 @@ def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token
         ),
         displayed_value,
         dot_product(
-            formula_with_softcap(trace, translate(THROUGH_NORMS[0], x=_("column of W_down"))),
+            formula_with_softcap(trace, translate(THROUGH_NORMS[0], x=_("hidden · column of W_down"))),
             vector,
             row,
             (*inputs, from_row),

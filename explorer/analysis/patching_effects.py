@@ -61,6 +61,18 @@ def strongest_neuron_indices(values: np.ndarray, count: int) -> np.ndarray:
     return np.argsort(-np.nan_to_num(np.abs(values)).max(axis=0), kind="stable")[:count]
 
 
+MAX_TIE = 0.02  # by how much effects differ that are as good as equal
+
+
+def layers_of_largest_effect(effects: np.ndarray) -> tuple[range, int]:
+    """Return the position of the largest |effect| in a map (L, T), and the layers around it that tie with it there."""
+    layer, position = map(int, np.unravel_index(np.nan_to_num(np.abs(effects)).argmax(), effects.shape))
+    others = np.flatnonzero(~(np.abs(effects[:, position] - effects[layer, position]) <= MAX_TIE))
+    first = max((int(other) + 1 for other in others if other < layer), default=0)
+    end = min((int(other) for other in others if other > layer), default=len(effects))
+    return range(first, end), position
+
+
 @dataclass(frozen=True)
 class EstimateAgreement:
     """Agreement of an estimate with the exact values.

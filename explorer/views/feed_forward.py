@@ -389,31 +389,36 @@ def most_affected_tokens(logit_effects: np.ndarray) -> np.ndarray:
     return np.concatenate([top_indices(logit_effects, count), lowered[::-1]])
 
 
+def promoted_tokens(trace: Trace, layer: int, chosen_neuron: int, query: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the tokens whose logits the neuron raises and lowers most in this run, in descending order.
+
+    Also its effect on every logit per unit of the hidden value, (V,), and the hidden value. If that is 0, the tokens
+    are those of a positive one.
+    """
+    unit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)
+    hidden = float(trace[f"blocks.{layer}.ffn.hidden"][query, chosen_neuron])
+    return most_affected_tokens(-unit_effects if hidden < 0 else unit_effects), unit_effects, hidden
+
+
 def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
-    """Draw the tokens whose logits the neuron's output direction raises and lowers most."""
-    logit_effects = neuron_logit_effects(trace, layer, chosen_neuron, query)  # (V,)
-    hidden = recompute_neuron(trace, layer, chosen_neuron, query).hidden
-    token_ids = most_affected_tokens(logit_effects)
+    """Draw the tokens whose logits the neuron raises and lowers most in this run."""
+    token_ids, unit_effects, hidden = promoted_tokens(trace, layer, chosen_neuron, query)
+    unit_effects = unit_effects[token_ids]
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
-    note = _("What 1 of the hidden value adds to each logit; here it is {hidden}.", hidden=format_number(hidden))
-    if hidden < 0:
-        note = _(
-            "What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.",
-            hidden=format_number(hidden),
-        )
+    span = float(np.abs(hidden * unit_effects).max()) * 1.25 or 1.0  # leaves room for the written numbers
     divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
     return PROMOTED_FIGURE.draw(
-        effects=logit_effects[token_ids],
+        effects=hidden * unit_effects,
         rows=np.arange(len(token_ids)),
         hover=[
-            _("{token}<br>adds {value} here", token=label(name), value=format_number(hidden * effect))
-            for name, effect in zip(names, logit_effects[token_ids], strict=True)
+            _("{token}<br>{value} for each 1 of the hidden value", token=label(name), value=format_contribution(effect))
+            for name, effect in zip(names, unit_effects, strict=True)
         ],
-        written=[format_contribution(effect) for effect in logit_effects[token_ids]],
+        written=[format_contribution(effect) for effect in hidden * unit_effects],
         labels=[label(name) for name in names],
         range=[len(token_ids) - 0.4, -0.6],
-        note=note,
+        span=[-span, span],
         neuron=chosen_neuron,
         layer=layer,
         raised=", ".join(quote_token(name) for name in names[:3]),
@@ -443,12 +448,12 @@ PROMOTED_FIGURE = FigureTemplate(
             "cliponaxis": False,
             "hovertext": value("hover"),
             "marker": {"color": FEED_FORWARD},
-            "hovertemplate": text(N_("%{hovertext}<br>%{x:.4g} per unit of the hidden value<extra></extra>")),
+            "hovertemplate": text(N_("%{hovertext}<br>adds %{x:.4g} here<extra></extra>")),
         }
     ],
     layout={
-        "annotations": note_above(value("note")),
-        "xaxis": {"title": {"text": text(N_("logit change per unit of the hidden value"))}},
+        "annotations": note_above(text(N_("With its hidden value in this run, {value}."), "value")),
+        "xaxis": {"title": {"text": text(N_("what it adds to the logit"))}, "range": value("span")},
         "yaxis": {
             "tickvals": value("rows"),
             "ticktext": value("labels"),
@@ -583,7 +588,7 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked logit effect of the selected neuron."""
-    token_ids = most_affected_tokens(neuron_logit_effects(trace, selection.layer, selection.neuron, selection.query))
+    token_ids, _unit_effects, _hidden = promoted_tokens(trace, selection.layer, selection.neuron, selection.query)
     if point.coordinate("item") >= len(token_ids):
         raise PointNotFoundError(_("there is no such bar"))
     return neuron_logit_effect(

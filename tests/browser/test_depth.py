@@ -33,6 +33,10 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     expect(code.locator("mark")).to_contain_text("→   return torch.softmax(scores + penalty, dim=-1)")
     mark, box = code.locator("mark").bounding_box(), code.bounding_box()
     assert box["y"] <= mark["y"] and mark["y"] + mark["height"] <= box["y"] + box["height"]
+    hidden_lines = """box => (box.scrollTop - parseFloat(getComputedStyle(box).paddingTop))
+      / parseFloat(getComputedStyle(box).lineHeight)"""
+    num_hidden = code.evaluate(hidden_lines)
+    assert num_hidden > 1 and num_hidden == pytest.approx(round(num_hidden), abs=0.05)  # none is cut
     assert page.evaluate("scrollY") == 0
     choose_depth(person, "story")
     assert page.evaluate("explorer.state.view") == "looks"

@@ -65,6 +65,10 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
         "what layer {} head {} adds".format(*order[1])
     )
 
+    pattern = person.page.locator("#attention-pattern .plot")
+    expect(pattern).not_to_be_in_viewport()
+    table.locator("tbody tr").nth(1).locator("th").click()  # the name of a head leads to its pattern
+    expect(pattern).to_be_in_viewport(ratio=0.9)
     table.locator("tbody tr").nth(2).locator("th").click(modifiers=["Shift"])
     person.expect_selected(layer=order[1][0], head=order[1][1], heads="{}.{}".format(*order[2]), pattern="chosen_mean")
     expect(table.locator("tr.among")).to_have_count(1)

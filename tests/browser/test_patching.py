@@ -10,7 +10,7 @@ from explorer.tracing import jobs
 
 from .two_runs import open_more
 
-LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny"}
+LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "clean_run": "b"}
 OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the answer is another one
 
 
@@ -47,6 +47,8 @@ def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_noth
     expect(pairs.locator("summary")).to_be_hidden()
     pairs.get_by_role("button").nth(1).click()
     expect(person.page.locator("#strip-b .chip").first).to_be_visible()
+    for run, role in (("", "clean"), ("-b", "corrupted")):  # one's own prompt is the one that is explained
+        expect(person.page.locator(f"#strip{run} .strip")).to_have_attribute("data-role", role)
     formula = person.page.locator("#patching-formula summary")
     before = [part.bounding_box() for part in (pairs.locator("summary"), formula)]
     pairs.locator("summary").click()

@@ -69,8 +69,8 @@ RECEIVERS = {
     "v": N_("v of the chosen head"),
 }
 PATCHING_FIELDS = (
-    # which of two runs is the clean one; the other is the corrupted one
-    SelectionField("clean_run", "b", N_("clean prompt"), {"b": "B", "a": "A"}),
+    # which of two runs is the clean one, whose answer is explained; the other is the corrupted one
+    SelectionField("clean_run", "a", N_("clean prompt"), {"a": "A", "b": "B"}),
     # texts of the right and the wrong next token after the clean one; "" for the proposed ones
     SelectionField("answer", "", N_("answer"), options=likely_token_options("answer"), is_free=True),
     SelectionField("wrong", "", N_("wrong answer"), options=likely_token_options("wrong"), is_free=True),
@@ -172,6 +172,8 @@ VIEW = View(
     ),
     sentence=summarise_patching,
     formula=describe_patching,
+    code=("explorer.tracing.patching.patching_methods:patch_each_node",),
+    code_lines=("value[rows, indices] = source_value",),
     is_comparison=True,
     single_run_message=ONE_PROMPT,
     needs_two_prompts=True,

@@ -9,6 +9,7 @@ from explorer.analysis.next_token import ranking_without_interventions
 from explorer.analysis.patching_effects import (
     compare_estimate,
     component_effects,
+    layers_of_largest_effect,
     neuron_effects,
     patching_effects,
     strongest_neuron_indices,
@@ -252,6 +253,9 @@ def effect_map(
     else:
         row, column = map(int, max_effect)
         node = _node_label(prompt_pair, row, column, by_position)
+        if by_position and len(layers := layers_of_largest_effect(values)[0]) > 1:
+            token_label = position_labels(prompt_pair.tokens)[column]
+            node = _("layers {first} to {last}, {place}", first=layers[0], last=layers[-1], place=token_label)
         strongest = _("strongest: {node}, {effect}", node=node, effect=format_contribution(values[max_effect]))
         fig.add_annotation(**note_above(strongest)[0])
     if finite.any() and texts is not None:
@@ -331,24 +335,51 @@ EFFECT_LABELS = {
 }
 
 
+MIN_LATER_EFFECT = 0.1  # at the last token, of the effect that is told
+
+
 def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
-    """Return what the strongest denoising patch by position does to the answer's probability; "" if there is none."""
+    """Return what the strongest denoising patch by position does to the answer's probability; "" if there is none.
+
+    Also the largest effect at the last token, if it comes in a later layer.
+    """
     component = selection.option("patch_position")
     prompt_pair = require_patchable_pair(runs, selection, component)
-    effects = np.nan_to_num(np.abs(component_effects(prompt_pair.experiment, component, "logit_difference", "denoise")))
-    if not effects.any():
+    experiment = prompt_pair.experiment
+    effects = component_effects(experiment, component, "logit_difference", "denoise")
+    if not np.nan_to_num(effects).any():
         return ""
-    layer, position = map(int, np.unravel_index(effects.argmax(), effects.shape))
+    layers, position = layers_of_largest_effect(effects)
     row = METRICS.index("probability")
-    patched = prompt_pair.experiment.component_metrics()[component][DIRECTIONS.index("denoise"), row, layer, position]
-    return _(
-        "The most comes from {token} in layer {layer}: patched alone, it takes {answer} from {before} to {after}.",
+    patched = experiment.component_metrics()[component][DIRECTIONS.index("denoise"), row, layers, position]
+    before, after = experiment.unpatched_metrics[1, row], patched[np.abs(effects[layers, position]).argmax()]
+    template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
+    sentence = translate(
+        template,
         token=quote_token(prompt_pair.tokens[position]),
-        layer=layer,
-        answer=prompt_pair.token_text(prompt_pair.experiment.answer),
-        before=format_percent(float(prompt_pair.experiment.unpatched_metrics[1, row])),
-        after=format_percent(float(patched)),
+        first=layers[0],
+        last=layers[-1],
+        answer=prompt_pair.token_text(experiment.answer),
+        before=format_percent(float(before)),
+        after=format_percent(float(after)),
     )
+    at_end = np.nan_to_num(effects[:, -1])
+    layer = int(at_end.argmax())
+    if position == effects.shape[1] - 1 or layer <= layers[-1] or at_end[layer] < MIN_LATER_EFFECT:
+        return sentence
+    later = _(
+        "In layer {layer}, {token} restores {share} of the difference.",
+        token=quote_token(prompt_pair.tokens[-1]),
+        layer=layer,
+        share=format_percent(float(at_end[layer])),
+    )
+    return f"{sentence} {later}"
+
+
+IN_LAYER_SENTENCE = N_("Most comes from {token} in layer {first}, patched alone: {answer} {before} → {after}.")
+IN_LAYERS_SENTENCE = N_(
+    "Most comes from {token} in layers {first} to {last}, patched alone: {answer} {before} → about {after}."
+)
 
 
 def patch_texts(

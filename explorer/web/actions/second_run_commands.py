@@ -142,13 +142,13 @@ class SecondRunCommands:
         return replace(page_state, pins=parse_pins(format_pins((*others, (a, b)))))
 
     def load_prompt_pair(self, page_state: PageState, command: Mapping[str, Any]) -> PageState:
-        """Load a prompt pair for patching: A reads the corrupted one, B the clean one, without interventions."""
+        """Load a prompt pair for patching: A reads the clean one, B the corrupted one, without interventions."""
         index, checkpoint = parse_index(command.get("pair")), page_state.run.checkpoint
         if index is None or index >= len(PROMPT_PAIRS):
             raise UserError(_("there are {count} pairs of prompts: choose one of them", count=len(PROMPT_PAIRS)))
         pair = PROMPT_PAIRS[index]
-        run, other = (self.state_builder.create_run(checkpoint, text) for text in (pair.corrupted, pair.clean))
-        selection = page_state.selection.replace(clean_run="b", answer="", wrong="", shown="a")
+        run, other = (self.state_builder.create_run(checkpoint, text) for text in (pair.clean, pair.corrupted))
+        selection = page_state.selection.replace(clean_run="a", answer="", wrong="", shown="a")
         last = len(run.prompt) - 1
         selection = replace(selection, query=last, key=max(0, last - 1))
         return PageState(run, selection, turn=page_state.turn, other=other)

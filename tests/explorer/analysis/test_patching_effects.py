@@ -11,6 +11,7 @@ from explorer import activation_patching, attribution_patching, path_patching
 from explorer.analysis.patching_effects import (
     compare_estimate,
     component_effects,
+    layers_of_largest_effect,
     logit_metrics,
     neuron_effects,
     patching_effects,
@@ -243,3 +244,10 @@ def test_an_estimate_is_held_against_what_is_defined_alone():
     fit = compare_estimate(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
     assert fit.correlation == pytest.approx(1) and fit.worst[:2] == ((0, 1), (1, 0))
     assert fit.worst[-2:] == ((0, 2), (1, 2))
+
+
+def test_layers_around_the_largest_effect_tie_with_it_at_its_position():
+    effects = np.array([[0.0, 0.99, 0.0], [0.0, 1.0, np.nan], [0.99, 0.985, 0.0], [0.0, 0.9, 0.2], [0.0, 0.99, 0.5]])
+    assert layers_of_largest_effect(effects) == (range(3), 1)
+    assert layers_of_largest_effect(-effects) == (range(3), 1)
+    assert layers_of_largest_effect(effects * [[1.0], [1.5], [1.0], [1.0], [1.0]]) == (range(1, 2), 1)

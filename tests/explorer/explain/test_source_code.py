@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_view_shows_lines_of_the_parts_that_the_model_has():
-    without_code = {"experiments", "directions", "patching", "compare", "training", "own_module"}
+    without_code = {"experiments", "directions", "compare", "training", "own_module"}
     for style in STYLES:
         lm = sample_models.models()[style]
         for view in FULL:
             text = code_text(lm, 7, 1, view.code)
             assert f"T = 7, D = {lm.config.d_model}, H = {lm.config.num_heads}" in text
-            headings = re.findall(r"^(model/[\w/]+\.py):(\d+)  ([\w.]+)$", text, re.MULTILINE)
+            headings = re.findall(r"^((?:model|explorer)/[\w/]+\.py):(\d+)  ([\w.]+)$", text, re.MULTILINE)
             assert bool(headings) == (view.name not in without_code), (style, view.name)
             for path, line, name in headings:
                 lines = (ROOT / path).read_text("utf-8").splitlines()[int(line) - 1 :]

@@ -47,12 +47,14 @@ def across_tokens(case: Case) -> ExpectedPoints:
 
 
 def neuron_logit_bars(case: Case) -> ExpectedPoints:
-    """Return the logit effects of neuron 7 of the last layer, through the final norm with its scale at the query."""
-    effects = case.logit_contributions(
+    """Return what neuron 7 of the last layer adds to logits, through the final norm with its scale at the query."""
+    hidden = float(case.trace["blocks.1.ffn.hidden"][9, 7])
+    unit_effects = case.logit_contributions(
         case.weight("blocks.1.ffn.down_proj.weight")[:, 7], unembedding_rows=case.weight("lm_head.weight")
     )  # (V,)
-    order = np.argsort(-effects, kind="stable")
-    return [[ExpectedPoint(effects[i], label(case.trace.vocabulary[i])) for i in (*order[:10], *order[-10:])]]
+    order = np.argsort(-np.copysign(1, hidden) * unit_effects, kind="stable")  # of a dead neuron as if it were positive
+    chosen = (*order[:10], *order[-10:])
+    return [[ExpectedPoint(hidden * unit_effects[i], label(case.trace.vocabulary[i])) for i in chosen]]
 
 
 def path(case: Case) -> ExpectedPoints:

@@ -15,6 +15,7 @@ from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
     VIEW,
     activation_function_plot,
+    inspect_logit_effect,
     neuron_values_by_token_plot,
     promoted_token_bars,
     sparsity_by_layer_plot,
@@ -124,30 +125,27 @@ def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
     assert "dead in this run" in note.text
 
 
-def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
-    push = neuron_logit_effects(trace, 0, 13, 6)
-    figure = promoted_token_bars(trace, 0, 13, 6)
-    bars, order = figure.data[0], np.argsort(-push)
-    assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
-    names = [label(trace.vocabulary[token_id]) for token_id in order]
-    assert list(figure.layout.yaxis.ticktext) == names[:10] + names[-10:]
-    assert list(bars.text) == [
-        format_contribution(logit_change) for logit_change in bars.x
-    ]  # one number, drawn and written
-    hidden = trace["blocks.0.ffn.hidden"][6, 13]
-    assert [hover.split("<br>")[1] for hover in bars.hovertext] == [
-        f"adds {format_number(hidden * logit_change)} here" for logit_change in bars.x
-    ]
-
-
-def test_where_the_hidden_value_is_negative_the_figure_says_so(rope_trace):
-    hidden = rope_trace["blocks.0.ffn.hidden"][2]
-    for chosen, is_reversed in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
-        figure = promoted_token_bars(rope_trace, 0, chosen, 2)
-        assert figure.layout.xaxis.title.text == "logit change per unit of the hidden value"
+def test_promoted_tokens_of_this_run_come_first_and_suppressed_ones_last(trace):
+    """Whichever sign the hidden value has; where it is 0, those that a positive one would push."""
+    hidden_values = trace["blocks.0.ffn.hidden"][6]
+    for chosen in (int(hidden_values.argmin()), int(hidden_values.argmax())):
+        hidden = float(hidden_values[chosen])
+        push = hidden * neuron_logit_effects(trace, 0, chosen, 6)
+        figure = promoted_token_bars(trace, 0, chosen, 6)
+        bars = figure.data[0]
+        if hidden:
+            assert_allclose(bars.x, [*np.sort(push)[:-11:-1], *np.sort(push)[9::-1]])
+            raised = [label(trace.vocabulary[token_id]) for token_id in np.argsort(-push, kind="stable")[:3]]
+            assert list(figure.layout.yaxis.ticktext)[:3] == raised
+        else:
+            assert not np.any(bars.x)
+        assert list(bars.text) == [format_contribution(change) for change in bars.x]  # one number, drawn and written
         (note,) = figure.layout.annotations
-        assert format_number(hidden[chosen]) in note.text
-        assert ("the other way" in note.text) is is_reversed
+        assert note.text == f"With its hidden value in this run, {format_number(hidden)}."
+        point = ClickedPoint(x=0, y=0, curve=0, item=0)
+        derivation = inspect_logit_effect(trace, Selection(layer=0, neuron=chosen, query=6), point)
+        assert derivation.value == pytest.approx(bars.x[0])
+        assert derivation.recomputed_value == pytest.approx(bars.x[0], rel=1e-4, abs=1e-6)
 
 
 def test_shares_by_layer_are_bars_that_say_what_near_means(trace):

@@ -547,6 +547,7 @@ export function headTable(element) {
     const row = /** @type {HTMLTableRowElement} */ (cell.parentElement), layer = +row.dataset.layer, head = +row.dataset.head;
     if (isAdded) return toggleHead({ layer, head });
     if (cell.cellIndex) inspect({ x: cell.cellIndex - 1, y: 0, layer, head });
+    else find(document, "#attention-pattern").scrollIntoView({ block: "nearest" }); // a number is explained below the table, so the page stays
     selectRow(row);
   }
 

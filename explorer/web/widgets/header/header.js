@@ -111,6 +111,13 @@ function markArrowLine(code) {
   return line ? [...colourVectorNames(before), make("mark", {}, ...colourVectorNames(line)), ...colourVectorNames(after)] : colourVectorNames(code);
 }
 
+/** Scroll a listing, within its box, to a line that is not in sight; its first line in sight is a whole one. @param {HTMLElement} text @param {HTMLElement} line */
+function scrollToLine(text, line) {
+  const { top, bottom } = line.getBoundingClientRect(), box = text.getBoundingClientRect(), { lineHeight, paddingTop } = getComputedStyle(text);
+  const index = Math.floor((top - box.top + text.scrollTop - parseFloat(paddingTop)) / parseFloat(lineHeight));
+  if (top < box.top || bottom > box.bottom) text.scrollTop = parseFloat(paddingTop) + Math.max(0, index - 4) * parseFloat(lineHeight);
+}
+
 /** A sentence, formula or listing of code, which the server sends. @param {HTMLElement} element */
 export function words(element) {
   const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
@@ -130,7 +137,7 @@ export function words(element) {
     else if (text.textContent !== newText) text.replaceChildren(...(text.classList.contains("code") ? markArrowLine(newText) : colourVectorNames(newText)));
     setHidden(element, !content);
     const markedLine = text.querySelector("mark");
-    if (markedLine) text.scrollTop += markedLine.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 2; // scrolls within its box
+    if (markedLine) scrollToLine(text, markedLine);
     if (boxBefore?.height && content) limitLayoutShift(text, boxBefore);
   };
   setHidden(element, !text.textContent);

@@ -90,7 +90,7 @@ export function tokenStrip(element) {
 
   function markSelection() {
     if (currentShade(state) !== drawnShade) updateShades();
-    const isClean = (state.clean_run ?? "b") === (isB ? "b" : "a");
+    const isClean = (state.clean_run ?? "a") === (isB ? "b" : "a");
     strip.dataset.role = state.view !== "patching" ? "" : isClean ? _("clean") : _("corrupted");
     const [query, key] = [state.query, state.key].map((position) => (isB ? positionInB(position) : position));
     const allChips = chips(), selected = allChips[query] ?? null;

@@ -205,12 +205,13 @@ async function neuronDot(context, { curve, item }) {
 
 /** @type {Inspector} */
 async function logitEffect(context, { item }) {
-  const { layer, neuron, position } = context, { ids, effects } = await affectedTokens(context), tokenId = ids[item];
+  const { layer, neuron, position } = context, { ids, unitEffects } = await affectedTokens(context), tokenId = ids[item];
   if (tokenId === undefined) return null;
-  const column = await readValue(context, `blocks.${layer}.ffn.down_proj.weight`, ALL, neuron), { data, inputs } = await throughFinalNorm(context, column.data, [column.input]), row = await readValue(context, "lm_head.weight", tokenId);
+  const hidden = await readValue(context, `blocks.${layer}.ffn.hidden`, position, neuron), column = await readValue(context, `blocks.${layer}.ffn.down_proj.weight`, ALL, neuron);
+  const { data, inputs } = await throughFinalNorm(context, column.data.map((x) => hidden.data[0] * x), [hidden.input, column.input]), row = await readValue(context, "lm_head.weight", tokenId);
   return {
-    name: _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", { neuron, layer }), location: _("after {place}, to the logit of {token}", { place: formatTokenAt(context, position), token: formatTokenId(context, tokenId) }), value: effects[tokenId],
-    working: calculateDotProduct(_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x: _("column of W_down") }), data, row.data, [...inputs, row.input]),
+    name: _("what neuron {neuron} of layer {layer} adds", { neuron, layer }), location: _("after {place}, to the logit of {token}", { place: formatTokenAt(context, position), token: formatTokenId(context, tokenId) }), value: hidden.data[0] * unitEffects[tokenId],
+    working: calculateDotProduct(_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x: _("hidden · column of W_down") }), data, row.data, [...inputs, row.input]),
   };
 }
 

@@ -90,28 +90,24 @@ function otherDrawnNeurons(before, norms, chosen) {
   return [...bestByBin.values()].sort((a, b) => a - b);
 }
 
-/** Return the tokens whose logits the neuron raises and lowers most, and its effects on all tokens. @param {ViewContext} context @returns {Promise<{ ids: number[], effects: Float32Array }>} */
+/** Return the tokens whose logits the neuron raises and lowers most in this run, its effect on every logit per unit of the hidden value, and the hidden value (promoted_tokens).
+ * @param {ViewContext} context @returns {Promise<{ ids: number[], unitEffects: Float32Array, hidden: number }>} */
 export async function affectedTokens({ ask, vocabulary: { length: V }, layer, neuron, position }) {
-  const effects = await ask("neuronEffects", { layer, neuron, position }), order = range(V).sort((a, b) => effects[b] - effects[a] || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, V >> 1);
-  return { ids: [...order.slice(0, count), ...order.slice(-count)], effects };
+  const unitEffects = await ask("neuronEffects", { layer, neuron, position }), { hidden } = await ask("neuron", { layer, neuron, position }), sign = hidden < 0 ? -1 : 1;
+  const order = range(V).sort((a, b) => sign * (unitEffects[b] - unitEffects[a]) || a - b), count = Math.min(MAX_TOKENS_PER_SIDE, V >> 1);
+  return { ids: [...order.slice(0, count), ...order.slice(-count)], unitEffects, hidden };
 }
 
 /** @param {ViewContext} context */
 async function promoted(context) {
-  const { vocabulary, layer, neuron } = context, { ids, effects } = await affectedTokens(context), { hidden } = await recompute(context), count = ids.length / 2;
-  const names = ids.map((id) => vocabulary[id]), values = { hidden: formatNumber(hidden) };
+  const { vocabulary, layer, neuron } = context, { ids, unitEffects, hidden } = await affectedTokens(context), count = ids.length / 2;
+  const names = ids.map((id) => vocabulary[id]), effects = ids.map((id) => hidden * unitEffects[id]), span = 1.25 * Math.max(...effects.map(Math.abs)) || 1; // leaves room for the written numbers
   return {
-    effects: ids.map((id) => effects[id]), rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>adds {value} here", { token: tokenLabel(names[i]), value: formatNumber(hidden * effects[id]) })), labels: names.map((name) => tokenLabel(name)),
-    written: ids.map((id) => formatContribution(effects[id])), range: [ids.length - 0.4, -0.6], note: hidden < 0 ? _("What 1 of the hidden value adds to each logit; here it is {hidden}, so it pushes the other way.", values) : _("What 1 of the hidden value adds to each logit; here it is {hidden}.", values), neuron, layer,
+    effects, rows: range(ids.length), hover: ids.map((id, i) => _("{token}<br>{value} for each 1 of the hidden value", { token: tokenLabel(names[i]), value: formatContribution(unitEffects[id]) })), labels: names.map((name) => tokenLabel(name)),
+    written: effects.map((effect) => formatContribution(effect)), range: [ids.length - 0.4, -0.6], span: [-span, span], neuron, layer,
     raised: names.slice(0, 3).map(quoteToken).join(", "), lowered: names.slice(-3).reverse().map(quoteToken).join(", "), value: formatNumber(hidden),
     divider: horizontalLine(count - 0.5, { color: RESIDUAL, width: 1, dash: "dot" }),
   };
-}
-
-/** @param {ViewContext} context */
-async function recompute({ config, ask, layer, neuron, position }) {
-  const { gate, up } = await ask("neuron", { layer, neuron, position });
-  return { hidden: isGated(config) ? activate(config, gate) * up : activate(config, up) };
 }
 
 /** @param {ViewContext} context */

@@ -31,7 +31,7 @@ class PatchingCase:
     def selection(self, **chosen) -> Selection:
         return Selection().replace(**CHOSEN | chosen).clamp_to_trace(self.runs.trace)
 
-    def expected(self, patching, clean_run: str = "b", metric: str = "logit_difference", **options) -> np.ndarray:
+    def expected(self, patching, clean_run: str = "a", metric: str = "logit_difference", **options) -> np.ndarray:
         """Return the effects that the public patching functions compute."""
         a, b = self.runs.trace, self.runs.other
         clean, corrupted = (a, b) if clean_run == "a" else (b, a)

@@ -39,7 +39,7 @@ def test_a_dot_is_a_node_with_what_it_is_and_what_is_estimated(two, name, part, 
     ends = min(exact.min(), estimate.min()), max(exact.max(), estimate.max())
     assert_allclose([diagonal["x"], diagonal["y"]], [ends, ends], rtol=1e-3, atol=1e-4)
     assert (figure.title("x"), figure.title("y")) == ("exact effect", "estimated effect")
-    places = position_labels(two.runs.other.tokens)
+    places = position_labels(two.runs.trace.tokens)
     for p in figure.points():
         layer, column = divmod(p.item, exact.shape[1])
         assert (p.x, p.y) == (near(exact[layer, column]), near(estimate[layer, column]))

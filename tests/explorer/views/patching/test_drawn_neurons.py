@@ -12,7 +12,7 @@ def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
     figure = two.figure("neurons")
     patches, order = figure.layout["meta"]["changes"], figure.parts[0]["customdata"]
     assert [plot_trace["name"] for plot_trace in figure.parts] == list(INTO.values())
-    assert patches["of"] == "edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
+    assert patches["of"] == "b.edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
     elements = figure.points()
     for plot_trace in figure.parts:
         assert plot_trace["customdata"] == order == [int(name) for name in plot_trace["x"]]

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
-from explorer.analysis.patching_effects import SMALL_DIFFERENCES
+from explorer.analysis.patching_effects import SMALL_DIFFERENCES, layers_of_largest_effect
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.interventions import parse_intervention
@@ -122,7 +122,7 @@ def test_a_clicked_estimate_names_its_place(runs):
     for name, chosen, label in (
         ("estimate", {}, "head 1 of layer 1, m ="),
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
-        ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.other.tokens[1])} (1), m ="),
+        ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.trace.tokens[1])} (1), m ="),
     ):
         assert (
             PANEL[name].inspect(runs, Selection().replace(**chosen), ClickedPoint(x=1, y=1)).location.startswith(label)
@@ -139,7 +139,7 @@ def metric(run, question, chosen) -> float:
 def test_every_figure_is_vouched_for(style, runs):
     for selection in (
         Selection(),
-        Selection().replace(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="a"),
+        Selection().replace(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="b"),
     ):
         for panel in VIEW.panels:
             assert panel.verify(runs, selection.clamp_to_trace(runs.trace)).state == "recomputed", panel.name
@@ -172,14 +172,16 @@ def test_the_strongest_cell_and_the_metric_are_named(runs):
     values = cells(figure)
     layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
     (note,) = figure.layout.annotations
-    assert note.text.startswith(f"strongest: layer {layer}, {position} ")
+    layers, column = layers_of_largest_effect(values)
+    label = f"layers {layers[0]} to {layers[-1]}" if len(layers) > 1 else f"layer {layer}"
+    assert column == position and note.text.startswith(f"strongest: {label}, {position} ")
     assert note.text.endswith(format_contribution(values[layer, position]))
     assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
 
 
 def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs, monkeypatch):
     """In the sentence above the maps, in the formula and in each derivation, with the number; else nowhere."""
-    clean, corrupted = runs.other["logits"][-1], runs.trace["logits"][-1]
+    clean, corrupted = runs.trace["logits"][-1], runs.other["logits"][-1]
     experiment = make_prompt_pair(runs, Selection()).experiment
     difference = np.subtract(*(logits[experiment.answer] - logits[experiment.wrong] for logits in (clean, corrupted)))
     number = f"m(clean) − m(corrupted) = {format_number(difference)}"
@@ -194,16 +196,16 @@ def test_a_small_difference_that_effects_are_divided_by_is_warned_of(style, runs
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
     assert all(number in text for text in texts())
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
-    assert VIEW.sentence(runs, Selection()).startswith("The most comes from") and not any(
+    assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
         "Careful" in text for text in texts()
     )
 
 
 def test_a_clicked_effect_tells_what_becomes_of_the_answer(lms, style, runs):
-    edit = make_intervention("blocks.1.attn.z", "patch", index=1, source=runs.other)
-    patched = capture(lms[style], runs.trace.token_ids, [edit], tokenizer=tokenizer())
+    edit = make_intervention("blocks.1.attn.z", "patch", index=1, source=runs.trace)
+    patched = capture(lms[style], runs.other.token_ids, [edit], tokenizer=tokenizer())
     answer = make_prompt_pair(runs, Selection()).experiment.answer
-    weights = [np.exp(run["logits"][-1].astype(np.float64)) for run in (runs.trace, patched)]
+    weights = [np.exp(run["logits"][-1].astype(np.float64)) for run in (runs.other, patched)]
     before, after = (100 * row[answer] / row.sum() for row in weights)
     derivation = PANEL["heads_denoise"].inspect(runs, Selection(), ClickedPoint(x=1, y=1))
     assert f"from {format_number(before)}% to {format_number(after)}%." in derivation.note
@@ -239,7 +241,7 @@ def test_the_answers_are_proposed_and_can_be_others(runs):
     vocabulary = runs.trace.vocabulary
     token = next(text for text in vocabulary[256:] if text.startswith(" ") and text[1:] not in vocabulary)
     proposed = make_prompt_pair(runs, Selection()).experiment
-    assert proposed.answer == runs.other["logits"][-1].argmax() and proposed.wrong != proposed.answer
+    assert proposed.answer == runs.trace["logits"][-1].argmax() and proposed.wrong != proposed.answer
     for written in (token, token.replace(" ", "·"), token[1:]):
         assert make_prompt_pair(runs, Selection().replace(wrong=written)).experiment.wrong == vocabulary.index(token)
     with pytest.raises(NoDifferenceError, match="no token of this model"):

@@ -41,7 +41,7 @@ def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
 def test_views_that_compare_open_with_two_prompts_unless_somebody_wrote_one(page, move):
     opened = page.actions.apply({"kind": "load", "query": {"view": "patching"}}, {}).change
     pair = [text_of(page, opened), text_of(page, {"checkpoint": opened["b.checkpoint"], "prompt": opened["b.prompt"]})]
-    for text, whole in zip(pair, (PROMPT_PAIRS[0].corrupted, PROMPT_PAIRS[0].clean), strict=True):
+    for text, whole in zip(pair, (PROMPT_PAIRS[0].clean, PROMPT_PAIRS[0].corrupted), strict=True):
         assert text and whole.endswith(text)  # as much as these models see
     first = dict(page.actions.apply({"kind": "load", "query": {"view": "attention"}}, {}).change)
     assert not first.get("b.checkpoint")

@@ -136,16 +136,16 @@ def test_the_state_says_all_of_both_runs(state):
     assert PageState.parse(single_run_state.as_dict()) == single_run_state
 
 
-def test_a_pair_begins_with_the_clean_prompt_in_b_and_the_answers_as_proposed(page, state, move):
+def test_a_pair_begins_with_the_clean_prompt_in_a_and_the_answers_as_proposed(page, state, move):
     runs = page.actions.state_builder.runs
-    raw_state = state | {"answer": " the", "wrong": " a", "clean_run": "a", "shown": "difference"}
+    raw_state = state | {"answer": " the", "wrong": " a", "clean_run": "b", "shown": "difference"}
     now = move(raw_state, "pair", pair=1)
     page_state = PageState.parse(now)
     assert (
-        runs.text(page_state.run)[0] == PROMPT_PAIRS[1].corrupted
-        and runs.text(page_state.other)[0] == PROMPT_PAIRS[1].clean
+        runs.text(page_state.run)[0] == PROMPT_PAIRS[1].clean
+        and runs.text(page_state.other)[0] == PROMPT_PAIRS[1].corrupted
     )
-    assert (now["clean_run"], now["answer"], now["wrong"], now["shown"]) == ("b", "", "", "a")
+    assert (now["clean_run"], now["answer"], now["wrong"], now["shown"]) == ("a", "", "", "a")
 
 
 TEXT = "the fox asked the owl"
