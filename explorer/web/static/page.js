@@ -332,6 +332,7 @@ function connectButtons() {
     generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });
   }
   onState(undo, update);
+  onEveryState(update); // once the history knows what can be undone
   update();
 }
 
