@@ -231,7 +231,7 @@ class View:
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
         numbers_view_link: (trace, selection) -> for a step of the story: the link text and the change of the
-            selection with which the numbers continue.
+            selection with which the numbers continue; a third names the switch that it opens.
     """
 
     name: str
@@ -257,7 +257,7 @@ class View:
     needs_two_prompts: bool = False
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
-    numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
+    numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any], *tuple[str, ...]]] | None = None
     former_names: tuple[str, ...] = ()
     in_story: bool = False
     deeper_views: tuple[str, ...] = ()

@@ -200,8 +200,8 @@ class OpenView:
         )
 
     @property
-    def numbers_view_link(self) -> tuple[str, dict[str, Any]] | None:
-        """Text and selection of the link from a step of the story to a view of numbers; None if there is none."""
+    def numbers_view_link(self) -> tuple[str, dict[str, Any], *tuple[str, ...]] | None:
+        """Text, selection and perhaps switch of the link from a step of the story to a view of numbers; None if there is none."""
         if not (self.view.numbers_view_link and self.applies_to(self.trace)):
             return None
         return or_default_if_unloaded(lambda: self.view.numbers_view_link(self.trace, self.selection), None)
