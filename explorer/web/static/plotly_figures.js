@@ -103,9 +103,9 @@ export function writeCellTexts(plot) {
     if (!words) continue;
     const group = makeSvg("g", "heatmap-label");
     set(group, { "text-anchor": "middle", "font-family": font.family, "font-size": font.size, "font-weight": font.weight });
-    for (const { left, top, written: line, colour } of words) {
+    for (const { left, top, room, written: line, colour } of words) {
       const text = makeSvg("text");
-      set(text, { x: left, y: top + font.size * BASELINE_OFFSET });
+      set(text, { x: left, y: top + font.size * BASELINE_OFFSET, "data-room": room });
       text.textContent = decodeEntities(line);
       text.style.fill = colour;
       group.append(text);
@@ -119,14 +119,14 @@ function cellTexts(plot, cells) {
   const { trace, x, y, z } = cells.__data__[0], words = [];
   if (!trace.meta) return {};
   const axisOf = (letter) => plot._fullLayout[trace[`${letter}axis`].replace(letter, `${letter}axis`)], xaxis = axisOf("x"), yaxis = axisOf("y");
-  const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace);
+  const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace), columnRooms = columnCentres.map((_centre, i) => Math.abs(xaxis.c2p(x[i + 1]) - xaxis.c2p(x[i])));
   const { family, size: maxSize, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
   const size = trace._input.textfont?.size ?? fittingFontSize(trace, columnCentres, rowCentres, maxSize);
   rowCentres.forEach((top, row) => columnCentres.forEach((left, column) => {
     const cellText = trace.text[row]?.[column];
     if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
     const lines = cellText.split("<br>"), colour = textColour(z[row][column]);
-    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, written: line, colour }));
+    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: line, colour }));
   }));
   return { words, font: { family, size, weight } };
 }
