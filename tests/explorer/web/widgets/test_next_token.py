@@ -135,7 +135,9 @@ def test_where_the_settings_leave_no_difference_that_of_the_models_themselves_is
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
         *((" w2", ["−20.00", "0.00"]), (" w1", ["+15.00", "0.00"]), (" w0", ["+5.00", "0.00"]))
     ]
-    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(a, VOCABULARY, other)
+    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(
+        a, VOCABULARY, other
+    )
 
 
 def test_presets_are_settings_and_travel_to_the_script():
