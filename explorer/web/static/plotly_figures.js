@@ -400,13 +400,21 @@ export async function saveFigure(figure, format) {
   } catch (error) { reportFailure(error, _("The browser could not save the figure as a file.")); }
 }
 
-const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2; // height of a line above the figure, and approximate width of its characters
+const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2, MAX_PROMPT_LENGTH = 300; // height of a line above the figure, and approximate width of its characters; characters
 
 /** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width */
 function headingLines(figure, description, width) {
   const maxLength = Math.floor(width / CHARACTER_PX);
   const heading = wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
-  return { heading, rest: [description, modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+  return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+}
+
+const REPEATED_TITLE = /^A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
+
+/** Return the run's text; of two runs both, by their letters. */
+function promptLines() {
+  const [a, b] = ["#strip .strip", "#strip-b .strip"].map((strip) => (document.querySelector(strip)?.textContent ?? "").slice(0, MAX_PROMPT_LENGTH));
+  return state["b.checkpoint"] ? [`A: ${a}`, `B: ${b}`] : [a];
 }
 
 /** Return a figure with its heading, its description and the model's name, on white paper. */
