@@ -206,6 +206,12 @@ def test_the_wheel_and_tab_reach_all_of_the_panel_beside_the_figures_and_its_tab
     raise AssertionError("Tab does not come to the panel's last box")
 
 
+def test_a_figure_does_not_scroll_down_within_itself(visitor):
+    person = visitor("residual").at_rest()
+    figure = person.page.locator("#residual-lengths > .html-container")
+    assert figure.evaluate("(box) => { box.scrollTop = 99; return getComputedStyle(box).overflowY; }") == "hidden"
+
+
 def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcomer):
     person = open_as_found(newcomer(viewport=TELEPHONE), view="attention")
     page, temperature, step = person.page, person.slider("temperature"), person.page.locator("#step")

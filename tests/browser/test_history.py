@@ -144,6 +144,7 @@ def test_undo_brings_back_the_prompt_before_with_what_was_generated(newcomer):
     person.unfold_changes()
     person.page.locator(".what-ifs label:visible input[type=checkbox]").first.check()
     assert person.at_rest().state["edits"]
+    expect(undo).to_have_attribute("data-unit", "the change")
     person.page.keyboard.press("Control+z")  # the change was last, so the token stays
     after = person.at_rest().state
     assert (after["edits"], after["generated"]) == ("", before["generated"])

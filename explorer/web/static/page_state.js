@@ -31,8 +31,8 @@ export function setState(change, notify = true) {
   const previous = state;
   state = withDepth(withCausalKey({ ...state, ...change }));
   hasPendingChange = true;
+  for (const listener of stateListeners) listener(state, previous); // the history before the widgets, as Undo names what it reverts
   if (notify) notifyStateListeners();
-  for (const listener of stateListeners) listener(state, previous);
 }
 
 /** Make the next `notifyStateListeners` notify, for a change outside the state. */

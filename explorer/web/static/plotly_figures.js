@@ -38,7 +38,7 @@ export const bitmapRowBytes = (width) => Math.ceil(width / 4) * 4;
  */
 export function bitmapUrlPrefix(colours, width, height) {
   const file = new DataView(new ArrayBuffer(PIXEL_OFFSET)), size = bitmapRowBytes(width) * height;
-  const setInt32s = (offset, ...csvButton) => csvButton.forEach((number, i) => file.setInt32(offset + 4 * i, number, true));
+  const setInt32s = (offset, ...numbers) => numbers.forEach((number, i) => file.setInt32(offset + 4 * i, number, true));
   file.setUint16(0, 0x424d); // "BM"
   setInt32s(2, PIXEL_OFFSET + size, 0, PIXEL_OFFSET);
   setInt32s(14, 40, width, -height); // negative: rows from the top
@@ -167,12 +167,12 @@ const rowStart = ({ lower, columns }, row) => (lower ? (row * (row + 1)) / 2 : r
 const decodeValue = ({ kind, least, most }, number) => (kind !== "u2" ? number : number > MAX_U2 ? NaN : least + (number * (most - least)) / MAX_U2);
 
 /** Return the value of a cell, or NaN. */
-function valueAt(cells, csvButton, row, column) {
-  return column < rowLength(cells, row) ? decodeValue(cells, csvButton[rowStart(cells, row) + column]) : NaN;
+function valueAt(cells, numbers, row, column) {
+  return column < rowLength(cells, row) ? decodeValue(cells, numbers[rowStart(cells, row) + column]) : NaN;
 }
 
 /** Return an image with a pixel per cell as a data URL. Compression would take longer than everything else. */
-function cellBitmap(cells, csvButton, { zmin, zmax }) {
+function cellBitmap(cells, numbers, { zmin, zmax }) {
   const { rows, columns, kind } = cells, rowBytes = bitmapRowBytes(columns);
   const colours = interpolatePalette(zmin < 0 ? currentTheme().diverging : currentTheme().sequential), maxIndex = colours.length - 1;
   const emptyIndex = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
@@ -185,8 +185,8 @@ function cellBitmap(cells, csvButton, { zmin, zmax }) {
   const pixels = new Uint8Array(rowBytes * rows).fill(emptyIndex);
   for (let row = 0; row < rows; row++) {
     const start = rowStart(cells, row), count = rowLength(cells, row), left = row * rowBytes;
-    if (indexTable) for (let i = 0; i < count; i++) pixels[left + i] = indexTable[csvButton[start + i]];
-    else for (let i = 0; i < count; i++) pixels[left + i] = colourIndex(csvButton[start + i]);
+    if (indexTable) for (let i = 0; i < count; i++) pixels[left + i] = indexTable[numbers[start + i]];
+    else for (let i = 0; i < count; i++) pixels[left + i] = colourIndex(numbers[start + i]);
   }
   return bitmapUrlPrefix(colours, columns, rows) + encodeBase64(pixels);
 }
@@ -202,8 +202,8 @@ const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // 
  * @returns {CellImage}
  */
 export function heatmapImage(trace) {
-  const csvButton = decodeCells(trace.cells);
-  return { trace, numbers: csvButton, source: cellBitmap(trace.cells, csvButton, trace) };
+  const numbers = decodeCells(trace.cells);
+  return { trace, numbers, source: cellBitmap(trace.cells, numbers, trace) };
 }
 
 /**
@@ -384,7 +384,7 @@ export function figureRows({ _fullData, _fullLayout }) {
     const value = trace[letter]?.[i] ?? i, { tickvals, ticktext } = axisOf(trace, letter), label = ticktext?.[tickvals?.indexOf(value)];
     return typeof value === "string" ? cleanText(value) : label === undefined || label === `${value}` ? value : `${value} ${cleanText(label)}`;
   };
-  const title = (letter) => traces.map((trace) => cleanText(axisOf(trace, letter).title?.text)).find(Boolean) ?? letter;
+  const title = (letter) => traces.map((trace) => cleanText(axisOf(trace, letter).title?.text).split(";")[0]).find(Boolean) ?? letter; // without its note
   const cells = (trace) => Array.from(trace.z, (row, r) => Array.from(row, (number, c) => [coordinate(trace, "x", c), coordinate(trace, "y", r), Number.isNaN(number) ? "" : number ?? ""])).flat();
   const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [coordinate(trace, "x", i), coordinate(trace, "y", i)]);
   const rows = traces.flatMap((trace, n) => (trace.z ? cells(trace) : points(trace)).map((row) => (isNamed ? [cleanText(trace.name) || n, ...row] : row)));
