@@ -224,7 +224,9 @@ MAX_FRAMES = 24  # positions shown, evenly spaced
 
 
 def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
-    """Return the walkthrough for the pair with the largest contribution to the selected score.
+    """Return the walkthrough for the pair with the longest hands that turn visibly, a quarter to half a turn.
+
+    Without such a pair: for that with the largest contribution to the selected score.
 
     The query's pair is rotated position by position, then the key's, then both are shown with their angle.
 
@@ -234,13 +236,15 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     if not trace.has_tap("blocks.*.attn.q_rot") or not trace.config.has_rope(selection.layer):
         raise UserError(_("This layer has no RoPE."))
     adds = score_by_pair(trace, selection.layer, selection.head, selection.query, selection.key)
-    pair = int(np.abs(adds).argmax())
-    angles = rotation_angles(trace, selection.layer)[:, pair].astype(np.float64)
-    scale = float(np.broadcast_to(pair_scales(trace, selection.layer), trace.config.d_head // 2)[pair])
     q, k = (
         rotated_pairs(trace, name, selection.layer, selection.head, at)
         for name, at in (("q", selection.query), ("k", selection.key))
     )
+    hand_lengths = np.linalg.norm(q.before, axis=-1) * np.linalg.norm(k.before, axis=-1)
+    turns_visibly = (np.abs(q.angles) >= np.pi / 2) & (np.abs(q.angles) <= np.pi)
+    pair = int((hand_lengths * turns_visibly if turns_visibly.any() else np.abs(adds)).argmax())
+    angles = rotation_angles(trace, selection.layer)[:, pair].astype(np.float64)
+    scale = float(np.broadcast_to(pair_scales(trace, selection.layer), trace.config.d_head // 2)[pair])
     first, changed = first_token_position(trace), _rotation_changes(trace, selection.layer)
     positions = {"q": first + selection.query, "k": first + selection.key}  # where the run counts them as standing
     hands = {"q": (q, selection.query), "k": (k, selection.key)}

@@ -25,6 +25,8 @@ def complete_selection(trace: Trace, fields: Mapping[str, Any]) -> Selection:
 def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
     """Select the head with the largest effect on the target's logit, its query's top key, and the top neuron there.
 
+    In the Positions view, which shows two tokens, the key is another token than the query if the run has one.
+
     Args:
         named: fields that are chosen already, which stay.
     """
@@ -34,7 +36,8 @@ def select_strongest(trace: Trace, selection: Selection, named: Collection[str])
         selection = replace(selection, layer=int(layer), head=int(head))
     if not named & {"key", "query"}:  # a link with a query alone means key 0, which short addresses leave out
         pattern = trace[f"blocks.{selection.layer}.attn.pattern"]  # (H, T, T)
-        selection = replace(selection, key=int(pattern[selection.head, selection.query].argmax()))
+        end = selection.query if selection.view == "positions" and selection.query else selection.query + 1
+        selection = replace(selection, key=int(pattern[selection.head, selection.query, :end].argmax()))
     if "neuron" not in named:
         strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
         selection = replace(selection, neuron=int(strongest[0]))

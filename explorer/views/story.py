@@ -484,7 +484,11 @@ CHOOSING_STEP = View(
             height=400,
         ),
     ),
-    numbers_view_link=lambda trace, s: (_("All stages of sampling, with their numbers"), {"view": "prediction"}),
+    numbers_view_link=lambda trace, s: (
+        _("All stages of sampling, with their numbers"),
+        {"view": "prediction"},
+        "stages",
+    ),
 )
 
 

@@ -33,6 +33,7 @@ class TwoRunRenderer:
     difference: Callable[[Any, Any, Comparison, str], Any]
 
 
+NumbersLink = tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str]  # text, selection, and the switch to open
 LISTS = N_("Each run has a list of its own here: look at A and B in turn.")
 COURSE = N_(
     "Running sums cannot be subtracted: look at A and B in turn, or at each part’s difference in the tab Prediction."
@@ -231,7 +232,7 @@ class View:
         reads_other_files: whether it shows more than the run and the model's weights, so that it is drawn anew for
             each request.
         numbers_view_link: (trace, selection) -> for a step of the story: the link text and the change of the
-            selection with which the numbers continue.
+            selection with which the numbers continue; a third names the switch that it opens.
     """
 
     name: str
@@ -257,7 +258,7 @@ class View:
     needs_two_prompts: bool = False
     continuation_text: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     direction_spec: Callable[[Trace, Selection], DirectionSpec] | None = None
-    numbers_view_link: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
+    numbers_view_link: Callable[[Trace, Selection], NumbersLink] | None = None
     former_names: tuple[str, ...] = ()
     in_story: bool = False
     deeper_views: tuple[str, ...] = ()

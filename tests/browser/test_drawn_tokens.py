@@ -109,7 +109,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
             assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
             assert contains_number(row["number"], sampled[row["id"]])
             is_drawn = row["id"] == draw_token(sampled, u)  # its tag says "written" where the text has it
-            assert is_drawn or row["tag"] != "will be drawn"
+            assert is_drawn or row["tag"] != "next draw"
             assert not is_drawn or row["tag"]
         (drawn_stretch,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
         assert drawn_stretch["start"] - 0.01 <= line["luck"] <= drawn_stretch["end"] + 0.01

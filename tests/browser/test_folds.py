@@ -98,9 +98,9 @@ FITS_WITH_16_LETTERS = """(next) => {
 
 def test_the_bar_at_the_bottom_says_what_step_writes_as_the_table_does(visitor):
     page = visitor(viewport=TELEPHONE, seed=3).at_rest().page
-    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="will be drawn"))
+    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="next draw"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
-    expect(page.locator("#brief .next")).to_have_text(f"will be drawn: {row.locator('.text').text_content()}")
+    expect(page.locator("#brief .next")).to_have_text(f"next draw: {row.locator('.text').text_content()}")
     assert page.locator("#brief .next").evaluate(FITS_WITH_16_LETTERS)
 
 
@@ -189,7 +189,7 @@ def test_the_wheel_and_tab_reach_all_of_the_panel_beside_the_figures_and_its_tab
     page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
     cut, gap = page.evaluate(TABLE_ROOM)
     assert cut == 0 and gap >= 0
-    expect(page.locator("#next-token .token .tag", has_text="will be drawn")).to_be_visible()
+    expect(page.locator("#next-token .token .tag", has_text="next draw")).to_be_visible()
     first.hover()
     for end in (last, first):  # down to its end, and back to its top
         for _ in range(12):

@@ -37,11 +37,9 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
     expect(brief).to_be_in_viewport(ratio=1)
     assert person.page.evaluate(BAR_AND_ITS_ROOM) == [101, "101px"]
     drawn_token = (
-        person.prediction.locator("tr", has=person.page.locator(".tag", has_text="will be drawn"))
-        .locator(".text")
-        .first
+        person.prediction.locator("tr", has=person.page.locator(".tag", has_text="next draw")).locator(".text").first
     )
-    expect(brief.locator(".next")).to_have_text(f"will be drawn: {drawn_token.text_content()}")
+    expect(brief.locator(".next")).to_have_text(f"next draw: {drawn_token.text_content()}")
     person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     brief.click()
     expect(person.prompt).to_be_focused()

@@ -90,6 +90,10 @@ def lead_through_the_steps(person):
     assert len(places) == 1
     last = person.page.locator("#choosing-in-full")
     expect(last.locator("button, a")).to_have_text(["Another sentence", "A lesson", re.compile("All stages")])
+    last.locator("a").click()
+    expect(person.prediction.locator("thead .cumulative, thead .top_k").first).to_be_visible()  # opens Stages
+    person.page.go_back()
+    person.expect_selected(view="choosing")
     last.get_by_role("button", name="A lesson").click()
     expect(person.page.locator("#lessons .one").first).to_be_visible()
     person.page.keyboard.press("Escape")
@@ -126,7 +130,7 @@ def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last
         person.chips.count(),
         dict(zip(bars(person).locator(".text").all_text_contents(), percent(person), strict=True)),
     )
-    picked = person.prediction.locator("tr").filter(has_text="will be drawn").locator(".text").text_content()
+    picked = person.prediction.locator("tr").filter(has_text="next draw").locator(".text").text_content()
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()

@@ -96,6 +96,10 @@ def test_a_view_of_two_runs_compares_ones_own_prompt_at_once(newcomer):
     words = [person.page.locator(f"{strip} .chip").all_text_contents() for strip in ("#strip", "#strip-b")]
     assert words[0][0] == words[1][0] and sum(a != b for a, b in zip(*words, strict=True)) == 1
     expect(person.page.locator("#strip-b .meaning")).to_have_text("surprises B more")
+    for strip, is_blue in (("#strip", True), ("#strip-b", False)):  # as in the figures of A − B
+        colour = person.page.locator(f"{strip} .meaning i").evaluate("(i) => getComputedStyle(i).backgroundColor")
+        red, _green, blue = map(float, re.findall(r"[\d.]+", colour)[:3])
+        assert (blue > red) is is_blue, colour
     person.page.locator("#runs .about").click()
     box.fill("I had a day")
     box.press("Enter")

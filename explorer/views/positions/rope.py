@@ -174,6 +174,7 @@ CLOCKS_FIGURE = FigureTemplate(
                 "x": value("tips_across"),
                 "y": value("tips_up"),
                 "mode": "markers",
+                "cliponaxis": False,
                 "marker": value("marker"),
                 "name": value("name"),
                 "text": value("hover"),

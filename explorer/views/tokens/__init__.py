@@ -8,7 +8,13 @@ from explorer.analysis.embedding import (
     nearest_token_cosine,
     principal_component_coordinate,
 )
-from explorer.analysis.next_token import PREDICTION_MEASURES, actual_token_ranks, prediction_measure, surprisal
+from explorer.analysis.next_token import (
+    PREDICTION_MEASURES,
+    actual_token_ranks,
+    next_token_distribution,
+    prediction_measure,
+    surprisal,
+)
 from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import PointNotFoundError
@@ -80,34 +86,51 @@ def describe_token_vector(trace: Trace, selection: Selection) -> str:
 
 
 def tokens_sentence(trace: Trace, selection: Selection) -> str:
-    """Return how likely the model found the selected token, and the least likely one of the text."""
+    """Return what the model expected in the selected token's place; at the first, the text's least likely token."""
     query, probabilities = selection.query, 2.0 ** -surprisal(trace)  # (T,), NaN for the first
     if np.isnan(probabilities[1:]).any():
         return _("Not all of its guesses are numbers.")
-    least = 1 + int(probabilities[1:].argmin()) if len(trace) > 1 else 0
-    template = EXPECTED
-    if not least:
-        template = NOTHING_BEFORE
-    elif not query:
-        template = EXPECTED_LATER
-    elif probabilities[query] == probabilities[least]:
-        template = EXPECTED_LEAST
-    expected = translate(
-        template,
-        token=quote_token(trace.tokens[query]),
-        share=format_percent(float(probabilities[query])),
-        least=quote_token(trace.tokens[least]),
-        percent=format_percent(float(probabilities[least])),
-    )
+    if query:
+        expected = expected_instead(trace, query)
+    elif len(trace) == 1:
+        expected = translate(NOTHING_BEFORE)
+    else:
+        least = 1 + int(probabilities[1:].argmin())
+        expected = translate(
+            EXPECTED_LATER,
+            least=quote_token(trace.tokens[least]),
+            percent=format_percent(float(probabilities[least])),
+        )
     return f"{expected} {translate(TOKEN_ROWS)}"
 
 
+def expected_instead(trace: Trace, position: int) -> str:
+    """Return the likeliest tokens in a token's place, and its own probability."""
+    shares, token_id = next_token_distribution(trace, position - 1).plain, trace.token_ids[position]
+    guesses = trace.logits.top(MAX_GUESSES, position - 1).tolist()
+    template = EXPECTED_MOST if guesses[0] == token_id else EXPECTED_OTHERS
+    return translate(
+        template,
+        before=quote_token(trace.tokens[position - 1]),
+        guesses=", ".join(format_guess(trace, shares, guess) for guess in guesses if guess != token_id),
+        token=format_guess(trace, shares, token_id),
+    )
+
+
+def format_guess(trace: Trace, shares: np.ndarray, token_id: int) -> str:
+    """Return a token in quotes with its probability."""
+    return f"{quote_token(trace.vocabulary[token_id])} {format_percent(float(shares[token_id]))}"
+
+
+MAX_GUESSES = 2
+
+
 NOTHING_BEFORE = N_("Nothing comes before the first token, so nothing predicted it.")
-EXPECTED = N_("The model expected {token} with {share}, and {least} least of this text, with {percent}.")
+EXPECTED_OTHERS = N_("After {before} the model expected {guesses}; {token}.")
+EXPECTED_MOST = N_("After {before} the model expected {token} most, then {guesses}.")
 EXPECTED_LATER = N_(
     "Nothing predicted the first token; of the others the model expected {least} least, with {percent}."
 )
-EXPECTED_LEAST = N_("Of this text’s tokens the model expected {token} least, with {share}.")
 TOKEN_ROWS = N_("Choose a token: how it was built.")
 
 

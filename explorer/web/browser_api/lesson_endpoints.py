@@ -12,7 +12,7 @@ from explorer.lessons.quantities import QuantityContext, StateOpener
 from explorer.lessons.questions import format_answer_number
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
-from explorer.translations import _, translate
+from explorer.translations import _
 from explorer.views import VIEWS
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
@@ -235,7 +235,7 @@ class LessonEndpoints:
         for panel in open_view.view.panels:
             if element_id(open_view.view.name, panel.name) == target and open_view.has(panel):
                 sizes = {"kind": panel.kind, "height": panel.height}
-                return sizes | {"title": translate(panel.title), "content": figure_payload(open_view.draw(panel))}
+                return sizes | {"title": open_view.heading(panel), "content": figure_payload(open_view.draw(panel))}
         return None
 
     def walk(self, state: State, name: str) -> dict[str, Any]:

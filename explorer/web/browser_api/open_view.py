@@ -36,7 +36,7 @@ from explorer.views.two_run_figures import (
 )
 from explorer.views.user_views import UserViewError
 from explorer.views.verification import Verification, worse_verification
-from explorer.views.view import Panel, View
+from explorer.views.view import NumbersLink, Panel, View
 from explorer.web.shared_constants import OF_B, element_id
 
 
@@ -200,8 +200,8 @@ class OpenView:
         )
 
     @property
-    def numbers_view_link(self) -> tuple[str, dict[str, Any]] | None:
-        """Text and selection of the link from a step of the story to a view of numbers; None if there is none."""
+    def numbers_view_link(self) -> NumbersLink | None:
+        """Text, selection and switch of the link from a step of the story to a view of numbers; None for no link."""
         if not (self.view.numbers_view_link and self.applies_to(self.trace)):
             return None
         return or_default_if_unloaded(lambda: self.view.numbers_view_link(self.trace, self.selection), None)

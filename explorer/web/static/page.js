@@ -347,6 +347,7 @@ function connectSwitch(button) {
     writeStorage(storageKey, String(button.ariaExpanded));
     if (button.ariaExpanded === "true") find(document, SWITCH_TARGETS[shows] ?? "#none")?.scrollIntoView({ block: "nearest" }); // the opened part may be out of sight
   });
+  document.addEventListener("click", ({ target }) => { if (/** @type {Element} */ (target).closest(`[data-opens="${shows}"]`)) show(true); });
   show(readStorage(storageKey) === "true");
 }
 

@@ -103,9 +103,9 @@ export function writeCellTexts(plot) {
     if (!words) continue;
     const group = makeSvg("g", "heatmap-label");
     set(group, { "text-anchor": "middle", "font-family": font.family, "font-size": font.size, "font-weight": font.weight });
-    for (const { left, top, written: line, colour } of words) {
+    for (const { left, top, room, written: line, colour } of words) {
       const text = makeSvg("text");
-      set(text, { x: left, y: top + font.size * BASELINE_OFFSET });
+      set(text, { x: left, y: top + font.size * BASELINE_OFFSET, "data-room": room });
       text.textContent = decodeEntities(line);
       text.style.fill = colour;
       group.append(text);
@@ -119,14 +119,14 @@ function cellTexts(plot, cells) {
   const { trace, x, y, z } = cells.__data__[0], words = [];
   if (!trace.meta) return {};
   const axisOf = (letter) => plot._fullLayout[trace[`${letter}axis`].replace(letter, `${letter}axis`)], xaxis = axisOf("x"), yaxis = axisOf("y");
-  const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace);
+  const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace), columnRooms = columnCentres.map((_centre, i) => Math.abs(xaxis.c2p(x[i + 1]) - xaxis.c2p(x[i])));
   const { family, size: maxSize, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
   const size = trace._input.textfont?.size ?? fittingFontSize(trace, columnCentres, rowCentres, maxSize);
   rowCentres.forEach((top, row) => columnCentres.forEach((left, column) => {
     const cellText = trace.text[row]?.[column];
     if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
     const lines = cellText.split("<br>"), colour = textColour(z[row][column]);
-    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, written: line, colour }));
+    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: line, colour }));
   }));
   return { words, font: { family, size, weight } };
 }
@@ -400,13 +400,21 @@ export async function saveFigure(figure, format) {
   } catch (error) { reportFailure(error, _("The browser could not save the figure as a file.")); }
 }
 
-const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2; // height of a line above the figure, and approximate width of its characters
+const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2, MAX_PROMPT_LENGTH = 300; // height of a line above the figure, and approximate width of its characters; characters
 
 /** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width */
 function headingLines(figure, description, width) {
   const maxLength = Math.floor(width / CHARACTER_PX);
   const heading = wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
-  return { heading, rest: [description, modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+  return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+}
+
+const REPEATED_TITLE = /^A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
+
+/** Return the run's text; of two runs both, by their letters. */
+function promptLines() {
+  const [a, b] = ["#strip .strip", "#strip-b .strip"].map((strip) => (document.querySelector(strip)?.textContent ?? "").slice(0, MAX_PROMPT_LENGTH));
+  return state["b.checkpoint"] ? [`A: ${a}`, `B: ${b}`] : [a];
 }
 
 /** Return a figure with its heading, its description and the model's name, on white paper. */

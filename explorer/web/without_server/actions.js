@@ -138,7 +138,7 @@ async function selectStrongest(state, chosenFields) {
   const layer = change.layer ?? state.layer, head = change.head ?? state.head, T = run.ids.length;
   if (!("key" in chosenFields || "query" in chosenFields)) {
     const { data } = await callWorker("value", { run, name: `blocks.${layer}.attn.pattern` }), start = (head * T + position) * T;
-    change.key = argmax(data.subarray(start, start + position + 1));
+    change.key = argmax(data.subarray(start, start + position + Number(!(state.view === "positions" && position))));
   }
   if (!("neuron" in chosenFields)) change.neuron = argmax(await callWorker("neuronNorms", { run, layer, position }));
   return change;

@@ -10,7 +10,7 @@ import { formatContribution, formatCount, formatGeneral, formatNumber, formatPer
 const NUM_ROWS = 10, MAX_MATCHES = 4, MIN_INTERVAL_WIDTH = 0.003;
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 /** Softmax in float64. @param {ArrayLike<number>} logits */
-function softmax(logits) {
+export function softmax(logits) {
   const float64Logits = Float64Array.from(logits), max = float64Logits.reduce((a, b) => Math.max(a, b), -Infinity), weights = float64Logits.map((logit) => Math.exp(logit - max)), total = sum(weights);
   return weights.map((weight) => weight / total);
 }

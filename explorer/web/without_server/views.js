@@ -57,7 +57,7 @@ export function packCode(view, { config, tokens, state, dHead }) {
 }
 
 /** Format the title of a figure, which names the selection (format_heading). @param {import("./page_data.js").Panel} panel @param {ViewContext} context */
-function formatHeading({ title, heading }, context) {
+export function formatHeading({ title, heading }, context) {
   const { layer, head, neuron, tokens, position, key, vocabulary, tokenId } = context;
   return formatMessage(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, context) });
 }

@@ -64,12 +64,14 @@ async function layers(context) {
   return { title: _("{token} on its way up the layers", { token }), segments };
 }
 
-/** Walk through the rotation of the pair that adds most to the selected score: the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+/** Walk through the rotation of the pair with the longest hands that turn visibly (rotation_walkthrough): the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
 async function rotation(context) {
   const { config, tokens, position: query, key } = context;
   if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
-  const contributions = await scoreByPair(context), pair = argmax(contributions, Math.abs), angles = await rotationAngles(context), positionOf = { q: query, k: key };
-  const hands = Object.fromEntries(await Promise.all(/** @type {("q" | "k")[]} */ (["q", "k"]).map(async (name) => { const { before, after } = await rotatedPairs(context, name, positionOf[name]); return [name, { before: before[pair], after: after[pair] }]; })));
+  const contributions = await scoreByPair(context), angles = await rotationAngles(context), positionOf = { q: query, k: key };
+  const [q, k] = [await rotatedPairs(context, "q", query), await rotatedPairs(context, "k", key)], turnsVisibly = Array.from(q.angles, (angle) => Math.abs(angle) >= Math.PI / 2 && Math.abs(angle) <= Math.PI);
+  const pair = argmax(turnsVisibly.includes(true) ? q.before.map((point, i) => Number(turnsVisibly[i]) * vectorNorm(point) * vectorNorm(k.before[i])) : contributions, Math.abs);
+  const hands = Object.fromEntries(Object.entries({ q, k }).map(([name, { before, after }]) => [name, { before: before[pair], after: after[pair] }]));
   const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((index) => quoteToken(tokens[index]));
   const hand = (name, [a, b]) => ({ name, x: a / maxLength, y: b / maxLength, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
   function frames(name) {

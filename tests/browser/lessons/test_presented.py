@@ -36,6 +36,10 @@ TWO_ROWS_OF_CLOCKS = """() => {
 }"""
 
 
+WITHIN_PAPER = """(drawings) => drawings.length > 0 && drawings.every((drawing) =>
+  drawing.getBoundingClientRect().right <= drawing.closest("section").getBoundingClientRect().right + 1)"""
+
+
 def test_few_words_stand_above_a_figure_that_has_the_whole_width_and_a_sheet_covers_none_of_it(
     newcomer, bundled_address
 ):
@@ -108,6 +112,9 @@ def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundl
     expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
     expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would tell
     expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
+    caption = sheet.locator("figcaption").first.text_content()
+    assert re.search(r"\d", caption), caption  # names its head by number
+    assert sheet.locator("figure .main-svg").evaluate_all(WITHIN_PAPER)
     page.emulate_media(media="print")
     assert page.locator("#sheet .paper").bounding_box()["width"] <= 178 / 25.4 * 96 + 1  # pixels of 178 mm
     expect(sheet.get_by_role("button", name="Print")).to_be_hidden()

@@ -1,12 +1,14 @@
 """Walkthroughs show the run's numbers in every frame."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from explorer import capture, make_intervention
+from explorer.analysis.positions import rotated_pairs, score_by_pair
 from explorer.analysis.residual import residual_norms
 from explorer.analysis.walkthroughs import MAX_KEYS, WALKTHROUGHS, format_weight, get_walkthrough
 from explorer.errors import UserError
@@ -90,6 +92,23 @@ def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
     x, y = (both.frames[0]["hands"][i] for i in (0, 1))
     assert (x["text"], y["text"]) == (q.frames[-1]["hands"][0]["text"], k.frames[-1]["hands"][0]["text"])
     assert len(before.frames) == 1
+
+
+def test_a_rotation_is_of_the_pair_with_the_longest_hands_that_turn_visibly(rotating_trace):
+    trace = rotating_trace
+    layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))
+    selection = replace(AT, layer=layer).clamp_to_trace(trace)
+    q, k = (
+        rotated_pairs(trace, name, layer, selection.head, at)
+        for name, at in (("q", selection.query), ("k", selection.key))
+    )
+    visible = [i for i, angle in enumerate(q.angles) if np.pi / 2 <= abs(angle) <= np.pi]
+    walk = get_walkthrough("rotation", trace, selection)
+    pair = int(re.search(r"pair (\d+)", walk.title)[1])
+    if visible:
+        assert pair == max(visible, key=lambda i: np.hypot(*q.before[i]) * np.hypot(*k.before[i]))
+    else:
+        assert pair == np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key)).argmax()
 
 
 def test_a_rotation_names_the_positions_that_a_shift_has_the_tokens_stand_at(lms, trace_of):

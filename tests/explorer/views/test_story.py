@@ -98,7 +98,7 @@ def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
 
 @pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)
 def test_every_step_leads_to_the_full_page(view):
-    _words, look = view.numbers_view_link(capture_style("rope"), Selection())
+    _words, look, *_switch = view.numbers_view_link(capture_style("rope"), Selection())
     assert look["view"] not in {step.name for step in STORY_VIEWS}
 
 

@@ -202,18 +202,22 @@ def test_a_panel_shows_what_is_chosen(trace):
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)
 
 
-def test_the_sentence_names_the_least_expected_token(trace):
+def test_the_sentence_says_what_was_expected_instead(trace):
     logits = trace["logits"].astype(np.float64)
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))
     probabilities /= probabilities.sum(-1, keepdims=True)
     own = [probabilities[i, token_id] for i, token_id in enumerate(trace.token_ids[1:])]  # of tokens 1, 2, …
     least = 1 + int(np.argmin(own))
-    named = f"{quote_token(trace.tokens[least])} least"
-    query = next(i for i in range(1, len(trace)) if i != least)
-    for position, words in (
-        (query, f"expected {quote_token(trace.tokens[query])} with {format_percent(own[query - 1])}, and {named} of"),
-        (0, f"Nothing predicted the first token; of the others the model expected {named}, "),
-        (least, f"the model expected {named}, "),
-    ):
-        sentence = tokens.tokens_sentence(trace, Selection(query=position))
-        assert words in sentence and f"with {format_percent(own[least - 1])}." in sentence
+    for position in range(1, len(trace)):
+        first, second = np.argsort(-probabilities[position - 1], kind="stable")[:2]
+        sentence, actual = tokens.tokens_sentence(trace, Selection(query=position)), trace.token_ids[position]
+        shares = probabilities[position - 1]
+        named = {
+            token_id: f"{quote_token(trace.vocabulary[token_id])} {format_percent(shares[token_id])}"
+            for token_id in (first, second, actual)
+        }
+        assert sentence.startswith(f"After {quote_token(trace.tokens[position - 1])} the model expected {named[first]}")
+        assert all(name in sentence for name in named.values())
+        assert sentence.count("%") == len(named)
+    named = f"{quote_token(trace.tokens[least])} least, with {format_percent(own[least - 1])}."
+    assert f"of the others the model expected {named}" in tokens.tokens_sentence(trace, Selection(query=0))

@@ -185,14 +185,15 @@ export function figure(element) {
     plot.cellImage = image;
     parsedFor = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
+    const column = isOnStage && meta.of_tokens?.includes("x") ? stateInRun(targetRun()).query : null;
     const sizedFigure = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };
     const drawnFigure = image ? withHeatmapImage(image, layout) : { ...sizedFigure, images: [] };
     settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting] } : null;
     const movable = { shapes: settingLine ? [...(shapes ?? []), verticalLine(settingLine)] : shapes, images: drawnFigure.images };
-    const drawKey = [image ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage];
+    const drawKey = [image ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
-      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure) : drawnFigure, width);
+      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column }) : drawnFigure, width);
       markLegend(drawnFigure);
       await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept" }, plotlyConfig());
     }

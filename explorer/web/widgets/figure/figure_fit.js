@@ -9,16 +9,30 @@ const MIN_FONT_SIZE = 10, LINE_NAME_WIDTH = 40; // pixels: letters beside an axi
 
 const TOP_MARGIN = 8; // pixels above a presented figure, as the stage shows its title
 
+const SIDES_WIDTH = 195, MAX_COLUMN_LETTERS = 8, CELL_LETTER_WIDTH = 6.6; // pixels beside the cells; letters of a word that a column has room for; pixels
+
 /**
- * Return a figure for presentation: without a margin for its title, and without a colour bar beside cells with text.
+ * Return a figure for presentation: without a margin for its title, and without a colour bar beside cells with numbers.
+ * Of columns of words only as many as have room are visible, among them the chosen one.
  * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
  * @param {Figure} figure
+ * @param {{ width: number, column: number | null }} [space] of the figure; the chosen column of an axis of tokens
  * @returns {Figure}
  */
-export function figureOnStage(figure) {
+export function figureOnStage(figure, { width, column } = { width: Infinity, column: null }) {
   const { data, layout } = figure, hasTop = hasLegend(figure) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
-  const margin = hasTop ? layout.margin : { ...layout.margin, t: TOP_MARGIN };
-  return { ...figure, data: data.map((trace) => (trace.type === "heatmap" && trace.meta ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: MIN_FONT_SIZE } } }) } };
+  const margin = hasTop ? layout.margin : { ...layout.margin, t: TOP_MARGIN }, [words] = data.map(cellWords), range = column === null || !words?.length ? null : visibleColumns(data[0].text[0].length, words, width, column);
+  return { ...figure, data: data.map((trace) => (trace.type === "heatmap" && trace.meta && !cellWords(trace).length ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(range && { xaxis: { ...layout.xaxis, range } }), ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: MIN_FONT_SIZE } } }) } };
+}
+
+/** Return the texts in a heatmap's cells that are no numbers. @param {Record<string, any>} trace @returns {string[]} */
+const cellWords = ({ type, meta, text }) => (type === "heatmap" && meta ? (text ?? []).flat().filter((word) => word && Number.isNaN(Number(word.replaceAll("−", "-")))) : []);
+
+/** Return the range of the columns that have room for their words, up to the chosen one or more; null for all. @param {number} count @param {string[]} words @param {number} width @param {number} column */
+function visibleColumns(count, words, width, column) {
+  const letters = Math.min(MAX_COLUMN_LETTERS, Math.max(...words.map((word) => word.length)));
+  const columns = Math.max(1, Math.floor((width - SIDES_WIDTH) / (letters * CELL_LETTER_WIDTH))), last = Math.max(column, columns - 1);
+  return columns < count ? [last - columns + 0.5, last + 0.5] : null;
 }
 
 /**
@@ -42,9 +56,11 @@ export function figureInWidth(figure, width) {
 }
 
 const CELL_SIZE = { width: 2.2, height: 2.6 }, GRID_MARGINS = { width: 16, height: 60 }; // in radii: a circle with its name; in pixels: margins and the legend
+const FULL_ROWS_WORTH = 0.85; // radius of circles in full rows that is as good as 1 without
 
 /**
- * Arrange a figure's circles in full rows, in the number of columns that makes them largest, spread over the space.
+ * Arrange a figure's circles in the number of columns that makes them largest, spread over the space; in full rows
+ * unless others make them much larger.
  * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
  * @param {Figure} figure
  * @param {{ count: number, columns: number, spacing: number }} grid the circles in their original arrangement
@@ -54,9 +70,9 @@ const CELL_SIZE = { width: 2.2, height: 2.6 }, GRID_MARGINS = { width: 16, heigh
  */
 export function gridInSize(figure, grid, width, height) {
   const { count, spacing } = grid, availableWidth = width - GRID_MARGINS.width, availableHeight = height - GRID_MARGINS.height;
-  const radius = (columns) => Math.min(availableWidth / columns / CELL_SIZE.width, (availableHeight * columns) / count / CELL_SIZE.height);
-  const divisors = Array.from({ length: count }, (_none, i) => i + 1).filter((columns) => count % columns === 0);
-  const columns = divisors.reduce((best, other) => (radius(other) > radius(best) ? other : best)), rows = count / columns;
+  const radius = (columns) => Math.min(availableWidth / columns / CELL_SIZE.width, availableHeight / Math.ceil(count / columns) / CELL_SIZE.height);
+  const merit = (columns) => radius(columns) * (count % columns ? FULL_ROWS_WORTH : 1);
+  const columns = Array.from({ length: count }, (_none, i) => i + 1).reduce((best, other) => (merit(other) > merit(best) ? other : best)), rows = Math.ceil(count / columns);
   const stepX = availableWidth / columns / radius(columns), stepY = availableHeight / rows / radius(columns);
   const shifts = Array.from({ length: count }, (_none, i) => ({
     x: (i % columns) * stepX - (i % grid.columns) * spacing, y: Math.floor(i / grid.columns) * spacing - Math.floor(i / columns) * stepY,

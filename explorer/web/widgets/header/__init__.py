@@ -187,13 +187,14 @@ class NumbersViewLink(HtmlWidget):
         super().__init__(html='<p class="in-full"></p>', **kwargs)
 
     @staticmethod
-    def pack(text: str, change: dict[str, Any]) -> dict[str, Any]:
+    def pack(text: str, change: dict[str, Any], opens: str = "") -> dict[str, Any]:
         """Return the widget's value.
 
         Args:
             change: the change of the selection that leads there.
+            opens: the switch (`toggle_button_markup`) that it opens besides; "" for none.
         """
-        return {"words": text, "look": change}
+        return {"words": text, "look": change, "opens": opens}
 
 
 class CollapseButton(HtmlWidget):

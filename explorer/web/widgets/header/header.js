@@ -152,7 +152,10 @@ export function numbersViewLink(element) {
     button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
   ];
   line.replaceChildren(...buttons);
-  onContent(element, (content) => line.replaceChildren(...buttons, ...(content ? [makeLink(`${content.words} →`, content.look)] : [])));
+  onContent(element, (content) => {
+    line.replaceChildren(...buttons, ...(content ? [makeLink(`${content.words} →`, content.look)] : []));
+    if (content?.opens) find(line, "a").dataset.opens = content.opens;
+  });
 }
 
 /** A button that unfolds a part of the page. @param {HTMLElement} element */

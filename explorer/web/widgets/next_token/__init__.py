@@ -152,10 +152,14 @@ class NextTokenTable(HtmlWidget):
         find: str,
         other: SecondRunPrediction,
     ) -> dict[str, Any]:
-        """Return the widget's value for the first run's probabilities less the other's, largest difference first."""
+        """Return the widget's value for the first run's probabilities less the other's, largest difference first.
+
+        Tokens that the settings leave no difference are sorted by that of the models' own probabilities.
+        """
         differences = {"model": prediction.plain - other.plain, "probability": prediction.sampled - other.sampled}
         columns = difference_columns(prediction, other)
-        ranking = np.argsort(-np.nan_to_num(np.abs(differences["probability"]), nan=-1), kind="stable")
+        model_sizes, sizes = (np.nan_to_num(np.abs(values), nan=-1) for values in differences.values())
+        ranking = np.lexsort((-model_sizes, -sizes))
         matches = find_tokens(vocabulary, find, ranking, MAX_MATCHES)
         first_ids = ranking[:NUM_ROWS].tolist()
         ids = [

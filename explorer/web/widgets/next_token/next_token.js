@@ -90,10 +90,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  const [role, short] = isActual ? [_("written"), _("written")] : isGuess ? [_("your guess"), _("guess")] : isDrawn ? [_("will be drawn"), _("drawn")] : ["", ""];
-  setText(tag, role);
-  tag.dataset.short = short;
-  takeButton.dataset.short = short || _("take");
+  setText(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("next draw") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
   setText(takeButton, tag.textContent || _("take")); // no change of label on hover
   token.title = [

@@ -383,18 +383,33 @@ def other_run_summary(prediction: NextTokenDistribution, other: SecondRunPredict
 def summarise_difference(
     prediction: NextTokenDistribution, vocabulary: Sequence[str], other: SecondRunPrediction
 ) -> str:
-    """Name the token whose probability differs most between the runs, after temperature and filters."""
+    """Name the token whose probability differs most between the runs, after temperature and filters.
+
+    Where these leave no difference: by the models' own probabilities.
+    """
     if not other.has_common_tokens:
         return _("A and B have no token in common, so their probabilities have no difference.")
-    differences = prediction.sampled - other.sampled
+    probabilities, other_probabilities, template = prediction.sampled, other.sampled, DIFFERS_MOST
+    if not np.nan_to_num(probabilities - other_probabilities).any():
+        probabilities, other_probabilities, template = prediction.plain, other.plain, MODEL_DIFFERS_MOST
+    differences = probabilities - other_probabilities
     token_id = int(np.nan_to_num(np.abs(differences)).argmax())
-    return _(
-        "A − B, after temperature and filters: {token} differs most: A {a}%, B {b}%, {points} percentage points.",
+    return translate(
+        template,
         token=quote_token(vocabulary[token_id]),
-        a=format_number(100 * prediction.sampled[token_id]),
-        b=format_number(100 * other.sampled[token_id]),
+        a=format_number(100 * probabilities[token_id]),
+        b=format_number(100 * other_probabilities[token_id]),
         points=format_contribution(100 * differences[token_id]),
     )
+
+
+DIFFERS_MOST = N_(
+    "A − B, after temperature and filters: {token} differs most: A {a}%, B {b}%, {points} percentage points."
+)
+MODEL_DIFFERS_MOST = N_(
+    "The settings leave no difference. In the models’ own probabilities {token} differs most: A {a}%, B {b}%, "
+    "{points} percentage points."
+)
 
 
 def summarise_distribution(

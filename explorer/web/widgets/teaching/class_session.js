@@ -325,7 +325,7 @@ export function roomMenu(element) {
       update();
     },
     first: () => find(list, isTeacher() ? ".leads input" : ".begin"),
-    left: ({ right }) => (isTeacher() ? innerWidth : right - list.offsetWidth), // at the right edge, so that a teacher sees the page's left part
+    left: ({ left, right }) => (isTeacher() ? left : right - list.offsetWidth),
     stays: isTeacher, // a teacher works on the page meanwhile
   });
 

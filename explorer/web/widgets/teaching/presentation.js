@@ -110,10 +110,9 @@ function enlargeFigure(id, onDraw = () => {}, framesLeft = 600) {
 /** Shorten numbers and words in a heatmap's cells until they fit. @param {HTMLElement} plot */
 function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
-  const middles = labels.map((label) => label.getBoundingClientRect()).map(({ left, width }) => Math.round(left + width / 2));
-  const columns = [...new Set(middles)].sort((a, b) => a - b), gaps = columns.slice(1).map((x, i) => x - columns[i]);
-  const maxLabelWidth = Math.min(...gaps.filter((gap) => gap > MIN_LETTER_PX)) - 2; // smaller gaps are within one column, between numbers of different widths
+  const scale = plot.getBoundingClientRect().width / plot.offsetWidth;
   for (const label of labels) {
+    const maxLabelWidth = scale * Number(label.dataset.room) - 2;
     const value = Number(label.textContent.replaceAll("−", "-"));
     for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; digits--)
       label.textContent = value.toFixed(digits).replace("-", "−");

@@ -93,7 +93,7 @@ function drawAxes(labels, lowest, highest) {
 
 // A lesson on paper, requested step by step, as each may take a while.
 
-const WIDTH = 640, MAX_HEIGHT = 330, COPY_WIDTH = 560; // pixels of a figure drawn for paper, and of one copied from the page
+const WIDTH = 580, MAX_HEIGHT = 330, COPY_WIDTH = 560; // pixels of a figure drawn for paper, within its margins, and of one copied from the page
 
 /** Open an empty sheet. @param {string} name of its content @param {() => void} [onClose] */
 function openPaper(name, onClose) {

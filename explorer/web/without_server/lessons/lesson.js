@@ -4,8 +4,8 @@ import { NEEDS_PYTHON, openQuery } from "../actions.js";
 import { drawFigure } from "../figures.js";
 import { UserError } from "../model.js";
 import { FIGURES, MODELS, VIEWS } from "../page_data.js";
-import { _, language, lookUpMessage } from "../../static/translations.js";
-import { DRAWN_VIEWS } from "../views.js";
+import { _, language } from "../../static/translations.js";
+import { DRAWN_VIEWS, formatHeading } from "../views.js";
 import { evaluate, makeContext, openContext } from "./quantities.js";
 import { formatAnswer, QUESTIONS, TASKS } from "./questions.js";
 
@@ -110,6 +110,6 @@ export async function packSheet(name, number) {
 async function packFigure(id, context) {
   const { view } = context.state, panel = DRAWN_VIEWS[view] && VIEWS[view].panels.find(({ name }) => `${view}-${name}` === id);
   if (!panel) return null;
-  const { kind, height, title } = panel, values = await DRAWN_VIEWS[view].panels[panel.name](context);
-  return { kind, height, title: lookUpMessage(title), content: id in FIGURES ? drawFigure(id, values) : values };
+  const { kind, height } = panel, values = await DRAWN_VIEWS[view].panels[panel.name](context);
+  return { kind, height, title: formatHeading(panel, context), content: id in FIGURES ? drawFigure(id, values) : values };
 }

@@ -3,6 +3,7 @@
 import { _ } from "../../static/translations.js";
 import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
 import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
+import { rankedIds, softmax } from "../next_token.js";
 import { vectors } from "./positions.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -91,15 +92,18 @@ async function vector(context) {
   };
 }
 
-/** Describe how likely the selected token was, and which token was least likely (tokens_sentence). @param {ViewContext} context */
-async function sentence({ tokens, position, measures: { surprisal } }) {
-  const probabilities = surprisal.map((bits) => 2 ** -bits), leastLikely = tokens.length > 1 ? 1 + argmax(probabilities.slice(1), (share) => -share) : 0;
-  const values = { token: quoteToken(tokens[position]), share: formatPercent(probabilities[position]), least: quoteToken(tokens[leastLikely]), percent: formatPercent(probabilities[leastLikely]) };
-  let expected = _("The model expected {token} with {share}, and {least} least of this text, with {percent}.", values);
-  if (!leastLikely) expected = _("Nothing comes before the first token, so nothing predicted it.");
-  else if (!position) expected = _("Nothing predicted the first token; of the others the model expected {least} least, with {percent}.", values);
-  else if (probabilities[position] === probabilities[leastLikely]) expected = _("Of this text’s tokens the model expected {token} least, with {share}.", values);
-  return `${expected} ${_("Choose a token: how it was built.")}`;
+/** Describe what was expected in the selected token's place (tokens_sentence). @param {ViewContext} context */
+async function sentence({ tokens, ids, vocabulary, position, measures: { surprisal }, ask }) {
+  const choose = _("Choose a token: how it was built.");
+  if (!position) {
+    if (tokens.length === 1) return `${_("Nothing comes before the first token, so nothing predicted it.")} ${choose}`;
+    const leastLikely = 1 + argmax(surprisal.slice(1)), values = { least: quoteToken(tokens[leastLikely]), percent: formatPercent(2 ** -surprisal[leastLikely]) };
+    return `${_("Nothing predicted the first token; of the others the model expected {least} least, with {percent}.", values)} ${choose}`;
+  }
+  const { logits } = await ask("prediction", { position: position - 1 }), shares = softmax(logits), [first, second] = rankedIds(logits), id = ids[position];
+  const formatGuess = (guess) => `${quoteToken(vocabulary[guess])} ${formatPercent(shares[guess])}`;
+  const values = { before: quoteToken(tokens[position - 1]), guesses: [first, second].filter((guess) => guess !== id).map(formatGuess).join(", "), token: formatGuess(id) };
+  return `${first === id ? _("After {before} the model expected {token} most, then {guesses}.", values) : _("After {before} the model expected {guesses}; {token}.", values)} ${choose}`;
 }
 
 export default { formula, sentence, panels: { table, nearest, vector, positions: vectors }, lacks: ({ position }, name) => name === "positions" && position !== "sinusoidal" };

@@ -33,24 +33,31 @@ test("words are not cut, and short lines stay", () => {
 
 test("the lines of a title are about equally long", () => assert.equal(wrapLine("dimension i of q and k, which adds √d", 35), "dimension i of q and<br>k, which adds √d"));
 
-test("on the stage words in cells need no scale of colours, and no margin is kept for a title", () => {
-  const [cells, plain] = [{ type: "heatmap", meta: "%{text}" }, { type: "heatmap" }];
+test("on the stage numbers in cells need no scale of colours, and no margin is kept for a title", () => {
+  const [cells, plain] = [{ type: "heatmap", meta: "%{text}", text: [["0.5", "−1"]] }, { type: "heatmap" }];
   const { data, layout } = figureOnStage({ data: [cells, plain], layout: { margin: { t: 60, l: 9 } } });
   assert.deepEqual([data[0].showscale, data[1].showscale, layout.margin], [false, undefined, { t: 8, l: 9 }]);
   assert.equal(figureOnStage({ data: [], layout: { margin: { t: 60 }, annotations: [{}] } }).layout.margin.t, 60);
 });
 
-const COUNTS = [1, 4, 16, 24, 32, 64], SIZES = [[963, 400], [911, 400], [638, 400], [358, 400], [230, 300]];
+test("on the stage words in cells keep the scale, and as many columns are visible as have room", () => {
+  const words = { type: "heatmap", meta: "%{text}", text: [Array.from({ length: 20 }, () => "·favorite")] };
+  const { data } = figureOnStage({ data: [words], layout: {} }), rangeOf = (column) => figureOnStage({ data: [words], layout: {} }, { width: 488, column }).layout.xaxis?.range;
+  assert.equal(data[0].showscale, undefined);
+  assert.deepEqual([rangeOf(1), rangeOf(12), rangeOf(null)], [[-0.5, 4.5], [7.5, 12.5], undefined]);
+});
+
+const COUNTS = [1, 4, 16, 24, 32, 64], SIZES = [[963, 400], [911, 400], [638, 400], [358, 400], [230, 300], [512, 320]];
 const asText = (values) => ({ dtype: "f8", bdata: Buffer.from(Float64Array.from(values).buffer).toString("base64") });
 
-test("circles stand in full rows, apart from one another, within the figure, and what belongs to each moves with it", () => {
+test("circles stand in rows, all but the last full, apart from one another, within the figure, and what belongs to each moves with it", () => {
   for (const count of COUNTS) {
     for (const [width, height] of SIZES) {
       const before = Array.from({ length: count }, (_none, i) => i), strokes = before.flatMap((i) => [i, i + 0.5, NaN]), level = strokes.map((x) => x * 0);
       const annotations = before.map((i) => ({ text: `pair ${i}`, x: i, y: 1.2 })), tips = { x: before.map((i) => i + 0.5), y: before.map(() => 0) };
       const { data, layout } = gridInSize({ data: [{ x: asText(strokes), y: asText(level) }, tips], layout: { xaxis: { visible: false }, yaxis: {}, annotations } }, { count, columns: count, spacing: 1 }, width, height);
       const centres = before.map((i) => [data[0].x[3 * i], data[0].y[3 * i]]), rows = Map.groupBy(centres, ([, y]) => y.toFixed(6));
-      assert.equal(new Set([...rows.values()].map((row) => row.length)).size, 1, "full rows");
+      assert.equal(new Set([...rows.values()].slice(0, -1).map((row) => row.length)).size, Number(rows.size > 1), "full rows");
       for (const [i, [x, y]] of centres.entries()) {
         assert.ok(Math.abs(data[0].x[3 * i + 1] - x - 0.5) < 1e-9 && Number.isNaN(data[0].x[3 * i + 2]));
         assert.ok(Math.abs(data[1].x[i] - x - 0.5) < 1e-9 && Math.abs(data[1].y[i] - y) < 1e-9);
@@ -58,6 +65,7 @@ test("circles stand in full rows, apart from one another, within the figure, and
         for (const [axis, at] of [["xaxis", x], ["yaxis", y]]) assert.ok(at - 1 >= layout[axis].range[0] && at + 1 <= layout[axis].range[1], `${count} in ${width}`);
         for (const other of centres.slice(i + 1)) assert.ok(Math.hypot(other[0] - x, other[1] - y) > 2.19);
       }
+      if (count === 16 && width === 512) assert.deepEqual([...rows.values()].map((row) => row.length), [6, 6, 4], "as large as they can be");
       const [across, down] = [layout.xaxis, layout.yaxis].map(({ range: [low, high] }) => high - low);
       assert.ok(Math.abs(across / down - (width - 16) / (height - 60)) < 1e-9, "they fill it");
     }

@@ -5,16 +5,17 @@ import { StandIn, standInPage } from "./stand_ins.js";
 
 standInPage();
 document.head = new StandIn();
+document.querySelector = (selector) => ({ textContent: selector.startsWith("#strip-b") ? "Never." : "Once & for all." });
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, newPlot: async (paper) => { Object.assign(paper, { querySelectorAll: () => [], remove: () => {}, _fullLayout: { font: {} } }); }, purge: () => {}, downloadImage: async (...figure) => { saved.push(figure); } };
 const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
 
-const plotOf = (data, layout) => {
+const plotOf = (data, layout, ariaLabel = "3 queries & 3 keys.") => {
   const block = { id: "attention-pattern", querySelector: () => ({ textContent: "Who looks <at> whom" }) };
   return {
-    data, layout, ariaLabel: "3 queries & 3 keys.", closest: () => block, querySelectorAll: () => [],
+    data, layout, ariaLabel, closest: () => block, querySelectorAll: () => [],
     _fullLayout: { width: 500, height: 300, margin: { t: 36 }, font: { color: "#eee" } },
   };
 };
@@ -25,14 +26,16 @@ test("a figure is saved under its heading, what it shows and the model", async (
   const [{ data, layout }, { format, filename }] = saved.at(-1);
   assert.deepEqual([format, filename], ["png", "llama-fables-step-4-attention-pattern"]);
   assert.deepEqual(data, [{ type: "bar", y: [1] }]);
-  assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
+  assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>Once &amp; for all.<br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
   assert.equal(layout.height - 300, layout.margin.t - 36); // what is below is as large as in the page
   assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#ffffff"]);
   await downloadSvg.click(plotOf([], {}));
   assert.deepEqual([downloadSvg.title, saved.at(-1)[1].format], ["Save figure as SVG", "svg"]);
   setState({ "b.checkpoint": "gpt" }, false);
   await download.click(plotOf([], {}));
-  assert.match(saved.at(-1)[0].layout.title.text, /llama-fables\/step-4, gpt$/);
+  assert.match(saved.at(-1)[0].layout.title.text, /<br>A: Once &amp; for all\.<br>B: Never\.<br>3 queries .*llama-fables\/step-4, gpt$/);
+  await download.click(plotOf([], {}, "A − B of: Who looks at whom. The largest difference is 0.160."));
+  assert.match(saved.at(-1)[0].layout.title.text, /Never\.<br>The largest difference is 0\.160\.<br>/); // the heading says the rest
 });
 
 test("one that cannot be saved is told as such", async (t) => {

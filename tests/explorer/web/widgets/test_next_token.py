@@ -25,6 +25,7 @@ from explorer.web.widgets.next_token.table_columns import (
     other_run_summary,
     random_draw_text,
     stage_columns,
+    summarise_difference,
     summarise_distribution,
 )
 from model.generation.autoregressive import generate
@@ -123,6 +124,22 @@ def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_th
     assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
     assert "own p" in effect
     assert "“w2” is likeliest now: " in effect
+
+
+def test_where_the_settings_leave_no_difference_that_of_the_models_themselves_is_told():
+    """A gives the tokens 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves each the last one alone."""
+    a, b = (
+        NextTokenDistribution(np.array(plain), np.array([0.0, 0, 1]), None)
+        for plain in ([0.1, 0.2, 0.7], [0.05, 0.05, 0.9])
+    )
+    other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, "the", 0)
+    value = NextTokenTable.pack_difference(a, VOCABULARY, SETTINGS, "", other)
+    assert [(row["token"], row["cells"]) for row in value["rows"]] == [
+        *((" w2", ["−20.00", "0.00"]), (" w1", ["+15.00", "0.00"]), (" w0", ["+5.00", "0.00"]))
+    ]
+    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(
+        a, VOCABULARY, other
+    )
 
 
 def test_presets_are_settings_and_travel_to_the_script():
