@@ -127,7 +127,7 @@ MAX_GUESSES = 2
 
 NOTHING_BEFORE = N_("Nothing comes before the first token, so nothing predicted it.")
 EXPECTED_OTHERS = N_("After {before} the model expected {guesses}; {token}.")
-EXPECTED_MOST = N_("After {before} the model expected {token} most, then {guesses}.")
+EXPECTED_MOST = N_("After {before} the model most expected {token}, then {guesses}.")
 EXPECTED_LATER = N_(
     "Nothing predicted the first token; of the others the model expected {least} least, with {percent}."
 )

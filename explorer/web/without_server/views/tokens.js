@@ -103,7 +103,7 @@ async function sentence({ tokens, ids, vocabulary, position, measures: { surpris
   const { logits } = await ask("prediction", { position: position - 1 }), shares = softmax(logits), [first, second] = rankedIds(logits), id = ids[position];
   const formatGuess = (guess) => `${quoteToken(vocabulary[guess])} ${formatPercent(shares[guess])}`;
   const values = { before: quoteToken(tokens[position - 1]), guesses: [first, second].filter((guess) => guess !== id).map(formatGuess).join(", "), token: formatGuess(id) };
-  return `${first === id ? _("After {before} the model expected {token} most, then {guesses}.", values) : _("After {before} the model expected {guesses}; {token}.", values)} ${choose}`;
+  return `${first === id ? _("After {before} the model most expected {token}, then {guesses}.", values) : _("After {before} the model expected {guesses}; {token}.", values)} ${choose}`;
 }
 
 export default { formula, sentence, panels: { table, nearest, vector, positions: vectors }, lacks: ({ position }, name) => name === "positions" && position !== "sinusoidal" };
