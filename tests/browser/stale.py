@@ -25,6 +25,7 @@ NOT_COMPARED = ", ".join(
         ".inspection",  # of what was clicked: gone at the next change (widget_contents.js)
         ".words-here",  # under which of several figures a term is told that several have
         "#guess output",  # of what was drawn, as long as the prompt is the same
+        "#undo",  # of what was done before
         ".falls",  # what the settings before drew, as long as the place is the same
         ".only-here, .tools label",  # a mode of the controls beside it, and of the bars
         "[data-shows=more]",  # whether it is open

@@ -313,3 +313,11 @@ def test_the_steps_begin_in_sight_after_the_guess(newcomer):
     guess.press("Enter")
     expect(card(person).locator("output")).to_contain_text("model")
     expect(person.page.get_by_role("tab", name=STORY_STEPS[0].title).first).to_be_in_viewport()
+
+
+def test_a_typed_prompt_can_still_be_run_after_a_step(newcomer):
+    person = newcomer().open("choosing", depth="story")
+    person.prompt.fill("Not run yet")
+    person.page.get_by_role("button", name="Step", exact=True).click()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
+    expect(person.at_rest().page.locator("#run")).to_be_visible()

@@ -150,7 +150,7 @@ function visiblePlaceFinder() {
  * @returns {HTMLElement[]}
  */
 function visibleParts(box) {
-  const hidden = new Set([...box.getElementsByClassName("tabitem")].filter((tab) => !(/** @type {HTMLElement} */ (tab).offsetWidth)));
+  const hidden = new Set([...box.getElementsByClassName("tabitem")].filter((tab) => !(/** @type {HTMLElement} */ (tab).offsetWidth) && getComputedStyle(tab).display !== "contents"));
   const ancestors = new Set();
   for (const tab of hidden) for (let ancestor = tab.parentElement; ancestor; ancestor = ancestor.parentElement) ancestors.add(ancestor);
   const parts = (part) => {

@@ -508,6 +508,7 @@ export async function makeMove(move) {
 /** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet */
 export function runPrompt(text, isOffered = false) {
   haltWriting();
+  document.body.classList.remove("unrun");
   if (isOffered) syncControls(text);
   runAction({ kind: "prompt", text });
 }
