@@ -121,6 +121,8 @@ def plotly_template(theme: Theme) -> dict[str, Any]:
             "font": {"family": SANS, "size": 13, "color": theme.text},
             "title": {"font": {"size": 14}, "x": 0, "xref": "paper", "xanchor": "left"},
             "colorway": [theme.accent],  # of bars and lines that stand for no component
+            "bargap": 0.3,
+            "barcornerradius": 3,
             "colorscale": {
                 "sequential": scale(theme.sequential),
                 "sequentialminus": scale(theme.diverging[:3]),
