@@ -98,9 +98,9 @@ PAGE_MENU = (
 )
 NEXT_TOKEN_HEADER = (
     "<header><h2>{title}</h2><span class='of-run'></span>"
-    "<small class='chance'><span class='term' data-term='chance' tabindex='-1'>{chance}</span></small>"
+    "<small class='chance'><span class='term quiet' data-term='chance' tabindex='-1'>{chance}</span></small>"
     "<small class='scale'></small>"
-    "<small class='tick'><span class='term' data-term='chance' tabindex='-1'>{tick}</span></small></header>"
+    "<small class='tick'><span class='term quiet' data-term='chance' tabindex='-1'>{tick}</span></small></header>"
 )
 
 
