@@ -38,6 +38,26 @@ def quote_word(token: str) -> str:
     return quote_token(token[1:] if token.startswith(" ") and token.strip() else token)
 
 
+ORDINALS = (
+    N_("the first {word}"),
+    N_("the second {word}"),
+    N_("the third {word}"),
+    N_("the fourth {word}"),
+    N_("the fifth {word}"),
+)
+
+
+def quote_word_at(tokens: Sequence[str], position: int) -> str:
+    """Return the token at a position as a quoted word, and which of them it is if the text repeats it."""
+    words = [quote_word(token) for token in tokens]
+    word, index = words[position], words[:position].count(words[position])
+    if words.count(word) == 1:
+        return word
+    if index < len(ORDINALS):
+        return translate(ORDINALS[index], word=word)
+    return _("{word} number {number}", word=word, number=index + 1)
+
+
 def escape_character(character: str) -> str:
     """Return a visible substitute for a character without a glyph; other characters unchanged."""
     if character in " \n\t":

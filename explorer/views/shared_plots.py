@@ -158,20 +158,14 @@ def token_bars(
     )
 
 
-SMALL_SHARE = 0.2  # bars that are all lower have an axis of their own
-
-
 def share_axis(shares: np.ndarray, title: str, top: float = 1.08) -> dict[str, Any]:
-    """Return the axis of bars from 0 to 1; small ones reach its top, and its title says how long the longest is.
+    """Return the axis of bars, which ends above the longest.
 
     Args:
         top: where the axis ends, as a multiple of its longest bar: with room for the bars' texts.
     """
-    largest = float(np.nan_to_num(shares).max(initial=0.0))
-    if not 0 < largest < SMALL_SHARE:
-        return {"range": [0, top], "tickformat": ".0%", "title": {"text": title}}
-    name = _("{title}; the longest bar is {share}", title=title, share=format_percent(largest))
-    return {"range": [0, top * largest], "tickformat": ".2~%", "title": {"text": name}}
+    largest = float(np.nan_to_num(shares).max(initial=0.0)) or 1.0
+    return {"range": [0, top * largest], "tickformat": ".2~%", "title": {"text": title}}
 
 
 def score_term_values(terms: np.ndarray) -> dict[str, Any]:

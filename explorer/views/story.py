@@ -1,5 +1,7 @@
 """Story views: four steps in everyday words, from words to tokens, attention, the guess by layer, and choosing."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from explorer.analysis.attribution_by_source import attribution_by_source, largest_earlier_source
@@ -16,7 +18,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_percent, quote_word
+from explorer.explain.notation import format_percent, quote_word, quote_word_at
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -60,7 +62,7 @@ def least_expected_text(trace: Trace) -> str:
     lowest_index = int(probabilities.argmin())
     return _(
         "It expected {token} least, with a chance of {share}.",
-        token=quote_word(trace.tokens[lowest_index + 1]),
+        token=quote_word_at(trace.tokens, lowest_index + 1),
         share=format_percent(float(probabilities[lowest_index])),
     )
 
@@ -165,12 +167,9 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
     top_positions = [
         int(i) for i in np.argsort(-weights, kind="stable")[:MAX_NAMED_TOKENS] if weights[i] >= MIN_NAMED_WEIGHT
     ]
-    texts = [trace.tokens[i] for i in top_positions]
     phrases = []
     for i in top_positions:
-        token, share = token_label(trace, i), format_percent(float(weights[i]))
-        if i and i != query and texts.count(trace.tokens[i]) > 1:  # which of them
-            token = _("{token} after {before}", token=token, before=token_label(trace, i - 1))
+        token, share = quote_word_at(trace.tokens, i), format_percent(float(weights[i]))
         if i == top_positions[0]:
             phrase = _("at itself, {token} ({share})") if i == query else _("at {token} ({share})")
         else:
@@ -202,7 +201,7 @@ def describe_top_head(trace: Trace, selection: Selection) -> str:
             "The most helpful look back: layer {layer} head {head} at {key}.",
             layer=layer,
             head=head,
-            key=token_label(trace, key),
+            key=quote_word_at(trace.tokens, key),
         )
     return f"{guess_text} {look_text}\n{strongest_attention_text(trace, selection.query)}"
 
@@ -236,8 +235,7 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "To guess, attention heads look back: each weighs earlier tokens and mixes their values. The bars show the "
-        "head of the most helpful look."
+        "To guess, attention heads look back: each weighs earlier tokens and mixes their values. Below is one head."
     ),
     formula=describe_top_head,
     required_taps=(
@@ -270,6 +268,7 @@ ATTENTION_STEP = View(
 
 
 MAX_NAMED_GUESSES = 3  # guesses
+QUIET = "rgba(136, 136, 136, 0.25)"  # RESIDUAL; figure.css colours the text on it
 LONG_BAR = 0.6  # of the axis: its text has no room beyond it
 MAX_ROOMY_LAYERS = 20  # bars that have room for larger letters
 
@@ -296,21 +295,27 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     names = layer_labels(trace)
     axis = share_axis(shares, _("the model’s own chance"))
     texts = [f"{token} {format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
-    return figure(
-        go.Bar(
-            y=names,
-            x=shares,
+    sides = ["inside" if share > LONG_BAR * axis["range"][1] else "outside" for share in shares.tolist()]
+    final = np.flatnonzero(ids == ids[-1]).tolist()
+
+    def draw_bars(depths: Sequence[int], colour: str) -> go.Bar:
+        return go.Bar(
+            y=[names[i] for i in depths],
+            x=shares[depths],
             orientation="h",
-            marker={"color": [SELECTED if token_id == ids[-1] else RESIDUAL for token_id in ids]},
-            text=texts,
-            textposition=["inside" if share > LONG_BAR * axis["range"][1] else "outside" for share in shares.tolist()],
+            marker={"color": colour},
+            text=["" if colour == QUIET and i in final else texts[i] for i in depths],
+            textposition=[sides[i] for i in depths],
             textangle=0,
             constraintext="none",
             textfont={"family": MONO, "size": 13 if len(names) <= MAX_ROOMY_LAYERS else 10},
             cliponaxis=False,
-            hovertext=tokens,
+            hovertext=[tokens[i] for i in depths],
             hovertemplate="%{y}<br>%{hovertext} %{x:.2%}<extra></extra>",
-        ),
+        )
+
+    return figure(
+        [draw_bars(range(len(names)), QUIET), draw_bars(final, SELECTED)],
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
             first=quote_word(trace.vocabulary[ids[0]]),
@@ -324,7 +329,9 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
             "ticksuffix": " ",
         },
         xaxis=axis,
-        bargap=0.25,
+        bargap=0.4,
+        barmode="overlay",
+        showlegend=False,
     )
 
 
@@ -403,14 +410,15 @@ PREDICTION_STEP = View(
 
 
 NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
-TEMPERATURES = np.linspace(0.1, 2, 39)
+TEMPERATURES = np.linspace(0, 2, 41)
 LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
 
 def probabilities_by_temperature(logits: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
-    """Return softmax(logits / T) for each temperature T, (N, V) float64."""
-    scaled = logits.astype(np.float64) / temperatures[:, None]  # (N, V)
-    weights = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    """Return softmax(logits / T) for each temperature T, (N, V) float64; at 0 the largest logit has it all."""
+    above_zero = np.where(temperatures > 0, temperatures, 1)[:, None]
+    weights = np.exp((logits.astype(np.float64) - logits.max()) / above_zero)  # (N, V)
+    weights[temperatures == 0] = np.arange(len(logits)) == logits.argmax()
     return weights / weights.sum(axis=-1, keepdims=True)
 
 

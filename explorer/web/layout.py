@@ -97,8 +97,10 @@ PAGE_MENU = (
     "<div>"
 )
 NEXT_TOKEN_HEADER = (
-    "<header><h2>{title}</h2><span class='of-run'></span><small class='chance' title='{chance_is}'>{chance}</small>"
-    "<small class='scale'></small><small class='tick'>{tick}</small></header>"
+    "<header><h2>{title}</h2><span class='of-run'></span>"
+    "<small class='chance'><span class='term quiet' data-term='chance' tabindex='-1'>{chance}</span></small>"
+    "<small class='scale'></small>"
+    "<small class='tick'><span class='term quiet' data-term='chance' tabindex='-1'>{tick}</span></small></header>"
 )
 
 
@@ -228,7 +230,6 @@ class PageLayout:
                 NEXT_TOKEN_HEADER,
                 title=_("Next token"),
                 chance=_("chance"),
-                chance_is=_("with your settings"),
                 tick=_("model’s own"),
             ),
             NextTokenTable(elem_id=shared_constants.NEXT_TOKEN),

@@ -97,7 +97,7 @@ def wire_events(
     wire_generation(layout, generation, private)
 
     for trigger in (layout.prompt.submit, layout.run.click):
-        trigger(None, layout.prompt, None, js=event_script("page.runPrompt(prompt)", "prompt"))
+        trigger(None, layout.prompt, None, js=event_script("void page.runPrompt(prompt)", "prompt"))
     setting_events = [setting.input for setting in settings]
     setting_events += [
         setting.release for setting in settings if isinstance(setting, gr.Slider)

@@ -315,9 +315,17 @@ def test_the_steps_begin_in_sight_after_the_guess(newcomer):
     expect(person.page.get_by_role("tab", name=STORY_STEPS[0].title).first).to_be_in_viewport()
 
 
-def test_a_typed_prompt_can_still_be_run_after_a_step(newcomer):
-    person = newcomer().open("choosing", depth="story")
-    person.prompt.fill("Not run yet")
+@pytest.mark.parametrize("view, depth, width", [("choosing", "story", 1280), ("tokens", "numbers", 390)])
+def test_step_and_generate_continue_a_typed_text(newcomer, view, depth, width):
+    person = newcomer(viewport={"width": width, "height": 844}).open(view, depth=depth)
+    generated, run = person.chips.and_(person.page.locator(".generated")), person.page.locator("#run")
+    for i, button in enumerate(("Step", "Generate"), start=1):
+        person.prompt.fill(text := f"The {i} typed text")
+        expect(run).to_be_visible()
+        person.page.get_by_role("button", name=button, exact=True).click()
+        expect(generated).not_to_have_count(0)
+        expect(person.at_rest().page.locator("#story .story")).to_contain_text(text)
+    person.prompt.fill("")
     person.page.get_by_role("button", name="Step", exact=True).click()
-    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
-    expect(person.at_rest().page.locator("#run")).to_be_visible()
+    expect(person.page.locator("body.unrun #run")).to_be_visible()  # nothing is run, and nothing is continued
+    expect(person.at_rest().page.locator("#story .story")).to_contain_text(text)

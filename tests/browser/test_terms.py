@@ -77,6 +77,10 @@ def test_what_is_told_is_within_a_telephones_screen(visitor):
         term.click()
         box = definition(person).bounding_box()
         assert box["x"] >= 8 and box["x"] + box["width"] <= 390 - 8, (term.text_content(), box)
+    for place, name in (("#answer .tick", "chance"), ("#brief", "next draw")):  # the line's button stays the prompt's
+        person.page.locator(f"{place} .term").click()
+        expect(definition(person)).to_have_text(expected_definition(person, name))
+        expect(person.prompt).not_to_be_focused()
 
 
 @pytest.mark.exhaustive

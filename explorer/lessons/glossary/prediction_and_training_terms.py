@@ -11,7 +11,7 @@ from explorer.analysis.next_token import (
     surprisal,
 )
 from explorer.explain.captured import check_captured_value
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.translations import N_, _
 from model.generation.sampling import uniform_draw
@@ -28,6 +28,8 @@ def predict_next_token(context: GlossaryExampleContext) -> NextTokenDistribution
         top_p=settings.top_p,
         min_p=settings.min_p,
         repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=context.start,
     )
 
 
@@ -56,6 +58,18 @@ def probability_example(context: GlossaryExampleContext) -> str:
         token=quote_token(context.token),
         best=token,
         probability=format_number(value),
+    )
+
+
+def chance_example(context: GlossaryExampleContext) -> str:
+    _quoted, token_id = likeliest_token(context)
+    prediction = predict_next_token(context)
+    return _(
+        "After {token}, {best} has {sampled}; the model’s own is {plain}.",
+        token=quote_word(context.token),
+        best=quote_word(context.trace.vocabulary[token_id]),
+        sampled=format_percent(float(prediction.sampled[token_id])),
+        plain=format_percent(float(prediction.plain[token_id])),
     )
 
 
@@ -136,6 +150,16 @@ def random_number_example(context: GlossaryExampleContext) -> str:
     )
 
 
+def next_draw_example(context: GlossaryExampleContext) -> str:
+    prediction = predict_next_token(context)
+    return _(
+        "After {token} the number is {u}, which picks {next}.",
+        token=quote_word(context.token),
+        u=format_number(prediction.u),
+        next=quote_word(context.trace.vocabulary[prediction.sampled_token_id]),
+    )
+
+
 def greedy_example(context: GlossaryExampleContext) -> str:
     return _("After {token} it would take {best}.", token=quote_token(context.token), best=likeliest_token(context)[0])
 
@@ -154,6 +178,11 @@ PREDICTIONS = (
     ),
     GlossaryEntry(
         (N_("probability"), N_("probabilities")), N_("how likely something is, from 0 to 1"), probability_example
+    ),
+    GlossaryEntry(
+        (N_("chance"),),
+        N_("how likely a token is to be drawn with your settings; the model’s own chance is the one before them"),
+        chance_example,
     ),
     GlossaryEntry((N_("rank"),), N_("1 for the likeliest token, 2 for the next, and so on"), rank_example),
     GlossaryEntry(
@@ -206,6 +235,11 @@ PREDICTIONS = (
         (N_("random number"), "u"),
         N_("a point on a line from 0 to 1, where all probabilities lie side by side; the token it falls on is taken"),
         random_number_example,
+    ),
+    GlossaryEntry(
+        (N_("next draw"),),
+        N_("the token that the random number picks with your settings; Step writes it"),
+        next_draw_example,
     ),
     GlossaryEntry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),
     GlossaryEntry((N_("beam"),), N_("keeping several texts at each step, the likeliest as wholes"), greedy_example),

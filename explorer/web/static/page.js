@@ -1,7 +1,7 @@
 // @ts-check
 // Entry point of the page: starts its views and widgets, and exports what Gradio's events call (page.py), whose scripts
 // belong to no module.
-import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, setGenerating, stopWriting } from "./page_actions.js";
+import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
@@ -402,6 +402,15 @@ watchReloads();
 followBrowserHistory();
 onEveryState((now, before) => { if (before.view && now.view !== before.view) clearNotices(); });
 onEveryState(({ checkpoint }) => document.body.classList.toggle("loaded", Boolean(checkpoint)));
+
+// Step and Generate continue the text in the box, so a typed one runs first.
+document.addEventListener("click", async (event) => {
+  /** @type {HTMLButtonElement | null} */
+  const button = /** @type {Element} */ (event.target).closest("#step, #generate");
+  if (!button || !document.body.classList.contains("unrun")) return;
+  event.stopPropagation();
+  if (await runPrompt(/** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")).value)) button.click();
+}, { capture: true });
 
 // Handled here: a script of Gradio's would import this module first, and another token might appear meanwhile.
 document.addEventListener("click", ({ target }) => {

@@ -59,6 +59,7 @@ let isFirst = true;
 export function syncControls(text) {
   if (typeof text === "string") {
     pendingPrompt = isFirst ? initialPrompt(text) : text;
+    document.body.classList.toggle("unrun", pendingPrompt !== text); // typed before a reload
     isFirst = false;
   }
   gradioEvents?.sync();
@@ -505,12 +506,16 @@ export async function makeMove(move) {
   moveEvents.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
 }
 
-/** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet */
-export function runPrompt(text, isOffered = false) {
+/** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet
+ * @returns {Promise<boolean>} whether it ran, and was not refused */
+export async function runPrompt(text, isOffered = false) {
+  const { classList } = document.body;
   haltWriting();
-  document.body.classList.remove("unrun");
+  classList.remove("unrun");
   if (isOffered) syncControls(text);
-  runAction({ kind: "prompt", text });
+  const isDone = await runAction({ kind: "prompt", text });
+  if (!isDone) classList.add("unrun");
+  return isDone;
 }
 
 /** Run a conversation in the model's chat template. @param {{ role: string, content: string }[]} messages */

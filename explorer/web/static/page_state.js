@@ -109,7 +109,7 @@ export function applyDepth() {
   showDepth(first.view, first.depth);
   onEveryState((now, before) => {
     document.body.dataset.shown = (now["b.checkpoint"] && now.shown) || "a"; // a link may name it without a second run
-    if (String(now.prompt) !== String(before.prompt)) classList.remove("unrun"); // a token more leaves what is typed
+    if (before.prompt && String(now.prompt) !== String(before.prompt)) classList.remove("unrun"); // a token more leaves what is typed
     if (now.view === before.view && now.depth === before.depth) return;
     if (now.depth !== "story") chosenDepth = now.depth;
     showDepth(now.view, now.depth);

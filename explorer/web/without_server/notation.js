@@ -1,7 +1,7 @@
 // @ts-check
 // Numbers and tokens as text, as explorer/explain/notation.py and views/style.py format them.
 import { END_OF_TEXT_TOKENS } from "../static/shared_constants.js";
-import { _ } from "../static/translations.js";
+import { _, N_, formatMessage, lookUpMessage } from "../static/translations.js";
 import { formatNumber } from "../widgets/next_token/next_token.js";
 
 /** Make a token's spaces, line breaks and control characters visible. @param {string} token */
@@ -21,6 +21,15 @@ export const quoteToken = (token) => `“${escapeToken(token)}”`;
 
 /** Quote a token as a word, without its leading space. @param {string} token */
 export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
+
+const ORDINALS = [N_("the first {word}"), N_("the second {word}"), N_("the third {word}"), N_("the fourth {word}"), N_("the fifth {word}")];
+
+/** Quote the token at a position as a word, and say which of them it is if the text repeats it. @param {string[]} tokens @param {number} position */
+export function quoteWordAt(tokens, position) {
+  const words = tokens.map(quoteWord), word = words[position], index = words.slice(0, position).filter((other) => other === word).length;
+  if (words.indexOf(word) === words.lastIndexOf(word)) return word;
+  return index < ORDINALS.length ? formatMessage(lookUpMessage(ORDINALS[index]), { word }) : _("{word} number {number}", { word, number: index + 1 });
+}
 
 /** Shorten a token to `max` characters, and isolate its text direction. @param {string} token @param {number} [max] */
 export function shortenToken(token, max = 14) {

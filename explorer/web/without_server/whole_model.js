@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as in explorer/views/overview/: what each component reads from where, and its contribution to the target's logit.
 import { _, lookUpMessage } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, shortenToken } from "./notation.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, quoteWordAt, shortenToken } from "./notation.js";
 import { VIEWS } from "./page_data.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
@@ -180,7 +180,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
   const values = { start: opening, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
-  if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", values);
+  if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
   return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.explain.notation import format_percent, quote_word
+from explorer.explain.notation import format_percent, quote_word_at
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
 from explorer.views.overview.whole_model import whole_model_sentence
@@ -32,7 +32,6 @@ def parse_percentages(text: str) -> list[float]:
         (0.994, "99%"),
         (0.8361, "84%"),
         (0.1, "10%"),
-        (0.0312, "3.1%"),
         (0.00019, "0.019%"),
         (0.05, "5.0%"),
         (0.0996, "10%"),
@@ -42,6 +41,16 @@ def parse_percentages(text: str) -> list[float]:
 )
 def test_shares_are_told_to_two_digits(share, words):
     assert format_percent(share) == words
+
+
+def test_a_repeated_word_is_told_apart_by_its_place():
+    tokens = ["The", " dog", " saw", "dog", ".", *[" dog"] * 4]
+    names = ["“The”", "the first “dog”", "“saw”", "the second “dog”", "“.”", "the third “dog”"]
+    assert [quote_word_at(tokens, i) for i in (*range(6), 8)] == [*names, "“dog” number 6"]
+    trace = capture_style("rope")
+    trace = replace(trace, vocabulary=["a"] * trace.config.vocab_size)
+    for step in (story.TOKENS_STEP, story.ATTENTION_STEP):
+        assert re.search("the [a-z]+ “a”|“a” number [0-9]", step.formula(trace, Selection(query=9)).splitlines()[1])
 
 
 @every_style
@@ -64,7 +73,7 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     if key is None:
         assert f"Layer {layer} head {head} helps this guess most." in text
     else:  # the one that the whole model names
-        key_text = quote_word(trace.tokens[key])
+        key_text = quote_word_at(trace.tokens, key)
         assert f"The most helpful look back: layer {layer} head {head} at {key_text}.\n" in text
         whole = whole_model_sentence(trace, Selection(depth="story", query=query))
         assert whole.endswith(f"The most helpful look back is at {key_text}.")
@@ -94,6 +103,16 @@ def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
         else:
             assert f"in layer {settled - 1}" in text
             assert ("the last one" in text) is (settled == trace.config.num_layers)
+
+
+def test_the_lines_of_temperature_begin_where_the_slider_does():
+    trace = capture_style("rope")
+    lines, _layout = story.draw_probabilities_by_temperature(trace, 5).traces_and_layout
+    logits = torch.tensor(trace.logits.row(5)).double()
+    assert [line["y"][0] for line in lines] == [1, 0, 0, 0, 0] and lines[0]["x"][0] == 0
+    for i in (1, 20, 40):
+        shares = torch.softmax(logits / lines[0]["x"][i], -1).sort(descending=True).values[:5]
+        assert [line["y"][i] for line in lines] == pytest.approx(shares.tolist())
 
 
 @pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)

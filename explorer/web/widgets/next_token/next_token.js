@@ -94,9 +94,9 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("tagged", Boolean(tag.textContent));
   setText(takeButton, tag.textContent || _("take")); // no change of label on hover
   token.title = [
-    isActual ? _("the token that the text has here") : "",
-    isDrawn ? (tokens.actual === null ? _("Step takes this one") : _("the random number u falls on it")) : "",
-  ].filter(Boolean).join("; ");
+    isActual ? _("The token that the text has here.") : "",
+    isDrawn ? (tokens.actual === null ? _("The random number picks this token with your settings; Step writes it.") : _("The random number u falls on it.")) : "",
+  ].filter(Boolean).join(" ");
   takeButton.title = token.title || _("Take this token instead; the text then continues from it.");
   takeButton.hidden = isActual || !canTake;
   element.classList.toggle("less", row.probability < 0);

@@ -373,7 +373,7 @@ class NextTokenGuessForm(HtmlWidget):
         """
         best = int(prediction.sampled.argmax())
         says = _(
-            "After {after} the model’s likeliest next token is {token}: {percent}.",
+            "After {after} the model’s likeliest next token is {token}: {percent} with your settings.",
             after=quote_word(after),
             token=quote_word(vocabulary[best]),
             percent=format_percent(float(prediction.sampled[best])),
@@ -434,36 +434,39 @@ def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], 
 
 
 def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> str:
-    """Return a sentence on the probability of a guess."""
+    """Return sentences on the likeliest token, unless the guess is or begins with it, and on the guess's place."""
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
+    first = int(sampled.argmax())
+    likelier = _(
+        "The model would rather say {first} ({share} with your settings).",
+        first=quote_word(vocabulary[first]),
+        share=format_percent(float(sampled[first])),
+    )
     if best is None:
-        return _("The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip()))
-    best_share, first = float(sampled[best]), int(sampled.argmax())
+        no_token = _(
+            "The model has no token that your guess {guess} could begin with.", guess=quote_token(guess.strip())
+        )
+        return f"{likelier} {no_token}"
+    best_share = float(sampled[best])
     values = {
         "guess": quote_token(guess.strip()),
         "token": quote_word(vocabulary[best]),
         "percent": format_percent(best_share),
         "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
-    if not is_exact:
-        if best_share == 0:
-            return _(
-                "{guess} is more than one token. It could begin with {token}, which is too unlikely to be picked.",
-                **values,
-            )
-        return _(
+    if is_exact and values["rank"] == 1:
+        return _("Right: {token} is the model’s first choice, too: {percent} with your settings.", **values)
+    if is_exact and best_share == 0:
+        verdict = _("Your {token} is number {rank:,} on its list: your settings leave it out.", **values)
+    elif is_exact:
+        verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
+    elif best_share == 0:
+        verdict = _(
+            "{guess} is more than one token. It could begin with {token}, which your settings leave out.", **values
+        )
+    else:
+        verdict = _(
             "{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).",
             **values,
         )
-    if values["rank"] == 1:
-        return _("Right: {token} is the model’s first choice, too. It gives it {percent}.", **values)
-    likelier = _(
-        "The model would rather say {first} ({share}).",
-        first=quote_word(vocabulary[first]),
-        share=format_percent(float(sampled[first])),
-    )
-    if best_share == 0:
-        verdict = _("Your {token} is number {rank:,} on its list: too unlikely to be picked.", **values)
-    else:
-        verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
-    return f"{likelier} {verdict}"
+    return verdict if values["rank"] == 1 else f"{likelier} {verdict}"

@@ -136,11 +136,11 @@ export function tokenStrip(element) {
 /** The summary of the text and its next token. @param {HTMLElement} element */
 export function brief(element) {
   const line = find(element, ".brief");
-  line.addEventListener("click", () => find(document, "#prompt textarea").focus());
+  line.addEventListener("click", ({ target }) => { if (!/** @type {Element} */ (target).closest(".term")) find(document, "#prompt textarea").focus(); });
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
-      next: span("next", span("label", `${_("next draw")}: `), ...tokenNodes(value.next)),
+      next: span("next", span("label", make("span", { className: "term", dataset: { term: "next draw" } }, _("next draw")), ": "), ...tokenNodes(value.next)),
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.

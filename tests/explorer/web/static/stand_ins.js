@@ -9,7 +9,7 @@ export class StandIn extends EventTarget {
     const classes = new Set();
     Object.assign(this, { id, dataset: {}, isConnected: true, textContent: "" });
     this.children = [];
-    this.classList = { add: (name) => classes.add(name), remove: (name) => classes.delete(name), contains: (name) => classes.has(name) };
+    this.classList = { add: (name) => classes.add(name), remove: (name) => classes.delete(name), contains: (name) => classes.has(name), toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) };
   }
 
   append(...contents) { this.children.push(...contents); }

@@ -150,7 +150,10 @@ def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
     top_logits = np.sort(logits)[::-1][: settings.top_k]
     share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
     token = quote_word(trace.vocabulary[int(logits.argmax())])
-    assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
+    assert (
+        f"likeliest next token is {token}: {format_percent(float(share))} with your settings."
+        in pack_guess(trace, settings)["says"]
+    )
 
 
 def test_a_generated_token_has_its_own_chance_whatever_the_settings(trace, prediction):
@@ -170,7 +173,8 @@ def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
     rank, first = prediction.rank(likeliest), int(prediction.sampled.argmax())
     assert quote_word(trace.vocabulary[likeliest]) in words and format_percent(share) in words
     if rank > 1:
-        better = f"{quote_word(trace.vocabulary[first])} ({format_percent(float(prediction.sampled[first]))})"
+        chance = format_percent(float(prediction.sampled[first]))
+        better = f"{quote_word(trace.vocabulary[first])} ({chance} with your settings)"
         assert words.startswith(f"The model would rather say {better}.") and f"number {rank} on its list" in words
 
 
@@ -180,19 +184,21 @@ def test_the_likeliest_word_is_right(trace):
     vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
     share = format_percent(float(prediction.sampled[first]))
     words = describe_guess(prediction, vocabulary, f"W{first}")
-    assert words == f"Right: “w{first}” is the model’s first choice, too. It gives it {share}."
+    assert words == f"Right: “w{first}” is the model’s first choice, too: {share} with your settings."
 
 
 def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     verdict = words.partition(". ")[2]
-    assert "too unlikely" in verdict and "number" in verdict and "%" not in verdict
+    assert "your settings leave it out" in verdict and "number" in verdict and "%" not in verdict
 
 
 def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
-    assert words.startswith("“TheZorblat” is more than one token. It could begin with “the”")
-    assert "no single" not in words
+    first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
+    likelier, told = f"The model would rather say {first} (", "“TheZorblat” is more than one token. It could begin with"
+    assert f"{told} “the”" in words and "no single" not in words
+    assert words.startswith(told if first == "“the”" else likelier)
 
 
 @pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])

@@ -137,7 +137,7 @@ ALL_FIGURES = {"unfolded": "all"}
 LONG = "Once upon a time there was a little girl named Mia. She had a red ball. One day, Mia went to the park with " * 2
 STATES = {
     "first": {},
-    "story": STORY | {"guess": "she"},
+    "story": STORY | {"guess": "she", "text": LONG},  # the look is at a repeated word
     "twin": {"checkpoint": "llama-fables-gpt", "target": 3, "rival": 1, "seed": 9},
     "snapshot": {"checkpoint": "llama-fables-snapshots/step-000512", "query": 5, "key": 2},
     "greedy": {"temperature": 0, "find": "fo"},
