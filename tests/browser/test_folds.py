@@ -32,8 +32,7 @@ TABLE_ROOM = """() => {
 TOPS = """(view) => {
   const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
   const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
-  const above = box(find("#runs")).height; // a line of its own, where it is shown
-  const top = box(find("#navigation")).top + above;
+  const top = box(find("#views")).top;
   const parts = [find(`#${view}-words`), figures[0], find(`#${view}-choosers`), find("#bar")];
   return parts.map((part) => part ? box(part).top - top : null);
 }"""
@@ -47,6 +46,8 @@ def test_a_telephone_shows_a_tabs_figure_and_sentence_before_its_controls(visito
         assert 0 < figure < 80 < words
     else:
         assert figure is None and words < 80
+        runs, tokens = (person.page.locator(part).bounding_box() for part in ("#runs", "#strip"))
+        assert abs(runs["y"] - tokens["y"]) < 4 and runs["x"] + runs["width"] <= tokens["x"]  # in one line
     assert controls > words
     assert bar > 200  # so much of the tab is in sight without scrolling
 
