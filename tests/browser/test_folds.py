@@ -227,8 +227,13 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
         expect(control).to_be_in_viewport(ratio=1)
         control.click(trial=True)  # fails if something lies over it
     assert page.evaluate("scrollY") == 0
+    likeliest = page.locator("#likeliest li")
+    expect(likeliest).to_have_count(3)
+    expect(likeliest.first).to_be_in_viewport(ratio=1)  # above the sliders that move it
+    expect(likeliest.first.locator(".percent")).not_to_have_text("100%")
     person.set("temperature", 0)
     person.expect_selected(temperature=0)
+    expect(likeliest.first.locator(".percent")).to_have_text("100%")
     expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # what the sliders change
     page.get_by_role("button", name="Settings").click()
     expect(temperature).to_be_hidden()
