@@ -51,7 +51,10 @@ SPACING = 2.5  # between the centres of clocks, in radii
 
 
 class ClockHandTexts(NamedTuple):
-    """Texts about hands before or after rotation, translated on use: legend and hover template."""
+    """Texts about hands before or after rotation, translated on use: name and hover template.
+
+    The legend has those after rotation, whose name tells what the pale ones are: all four would take two rows.
+    """
 
     name: str
     hover: str
@@ -61,7 +64,7 @@ BEFORE = ClockHandTexts(
     N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 AFTER = ClockHandTexts(
-    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
+    N_("light: before"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
 )
 
 
@@ -106,7 +109,8 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
                     "marker": {"color": color, "size": 5 if stage is BEFORE else 8},
                     "name": f"{name}, {translate(stage.name)}",
                     "hover": hover,
-                    "group": f"{name} {stage.name}",
+                    "group": name,
+                    "is_in_legend": stage is AFTER,
                     "opacity": opacity,
                 }
             )
@@ -152,7 +156,7 @@ CLOCKS_FIGURE = FigureTemplate(
             "x": value("circles_across"),
             "y": value("circles_up"),
             "mode": "lines",
-            "line": {"color": RESIDUAL, "width": 0.6},
+            "line": {"color": RESIDUAL, "width": 0.6, "simplify": False},  # else a polygon
             "hoverinfo": "skip",
             "showlegend": False,
         },
@@ -179,6 +183,7 @@ CLOCKS_FIGURE = FigureTemplate(
                 "name": value("name"),
                 "text": value("hover"),
                 "hovertemplate": "%{text}<extra></extra>",
+                "showlegend": value("is_in_legend"),
                 "legendgroup": value("group"),
                 "opacity": value("opacity"),
             },
