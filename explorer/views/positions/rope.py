@@ -1,7 +1,6 @@
 """The Positions view of models with RoPE: angles, clocks, scores by distance and wavelengths."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,22 +49,9 @@ WIDTH_TO_HEIGHT = 2  # of all clocks together, about
 SPACING = 2.5  # between the centres of clocks, in radii
 
 
-class ClockHandTexts(NamedTuple):
-    """Texts about hands before or after rotation, translated on use: name and hover template.
-
-    The legend has those after rotation, whose name tells what the pale ones are: all four would take two rows.
-    """
-
-    name: str
-    hover: str
-
-
-BEFORE = ClockHandTexts(
-    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
-)
-AFTER = ClockHandTexts(
-    N_("light: before"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
-)
+# Hovers over hands before and after rotation.
+BEFORE = N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
+AFTER = N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
 
 
 def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -89,7 +75,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
             tips = centres + values / max_norm
             hover = [
                 translate(
-                    stage.hover,
+                    stage,
                     vector=name,
                     pair=i,
                     first=format_number(a),
@@ -107,10 +93,11 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
                     "tips_up": tips[:, 1],
                     "line": {"color": color, "width": width},
                     "marker": {"color": color, "size": 5 if stage is BEFORE else 8},
-                    "name": f"{name}, {translate(stage.name)}",
+                    "name": name if stage is AFTER else _("before"),
                     "hover": hover,
-                    "group": name,
-                    "is_in_legend": stage is AFTER,
+                    "group": name if stage is AFTER else "before",
+                    "is_in_legend": stage is AFTER or not hands,  # “before” once: four entries would take two rows
+                    "rank": 1000 if stage is AFTER else 1001,
                     "opacity": opacity,
                 }
             )
@@ -184,6 +171,7 @@ CLOCKS_FIGURE = FigureTemplate(
                 "text": value("hover"),
                 "hovertemplate": "%{text}<extra></extra>",
                 "showlegend": value("is_in_legend"),
+                "legendrank": value("rank"),
                 "legendgroup": value("group"),
                 "opacity": value("opacity"),
             },

@@ -21,8 +21,8 @@ def clocks(rotating_trace):
 
 def group(figure, name: str, stage: str = "after") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return starts, ends and tips of the arrows of one vector at one stage, (F, 2) each."""
-    of_vector = [trace for trace in figure.data if trace.legendgroup == name]
-    arrows, tips = of_vector[:2] if stage == "before" else of_vector[2:]
+    index = next(i for i, trace in enumerate(figure.data) if trace.legendgroup == name)
+    arrows, tips = figure.data[index : index + 2] if stage == "after" else figure.data[index - 2 : index]
     points = np.stack([arrows.x, arrows.y], axis=1)
     assert np.isnan(points[2::3]).all()  # gaps between the arrows
     return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
@@ -61,26 +61,26 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotatin
         for x, y in zip(np.split(circles.x, gaps), np.split(circles.y, gaps), strict=True)
         if not np.isnan(x).all()
     ]
-    for name in {trace.legendgroup for trace in clocks.data} - {None}:
+    for name in {trace.legendgroup for trace in clocks.data} - {None, "before"}:
         for stage in ("before", "after"):
             begins, ends, _ = group(clocks, name, stage)
             assert_allclose(begins, middles, atol=1e-2)
             assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
     assert circles.line.simplify is False  # round
-    assert sum(trace.showlegend for trace in clocks.data) == 2  # one row
+    assert sum(trace.showlegend for trace in clocks.data) == 3  # one row
     assert len(middles) == rotating_trace["rope.angles"].shape[1]
 
 
 def test_hover_has_the_numbers(rotating_trace, clocks):
     pairs = rotated_pairs(rotating_trace, "k", 1, 2, KEY)
-    name = f"k of {label(rotating_trace.tokens[KEY])}, light: before"
+    name = f"k of {label(rotating_trace.tokens[KEY])}"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
     assert f"({format_number(pairs.after[1, 0])}, {format_number(pairs.after[1, 1])})" in texts[1]
     assert f"rotated by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
 def test_no_two_circles_overlap(clocks):
-    begins, _, _ = group(clocks, next(trace.legendgroup for trace in clocks.data if trace.legendgroup))
+    begins, _, _ = group(clocks, clocks.data[-1].legendgroup)
     distances = np.linalg.norm(begins[:, None] - begins, axis=-1) + 9 * np.eye(len(begins))
     assert (distances > 2).all()
 
