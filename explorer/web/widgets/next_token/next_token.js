@@ -130,7 +130,7 @@ function barScale(rows) {
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
-const RUN_SUFFIXES = { a: " · A", b: " · B", difference: " · A − B" }; // title suffix while two runs are compared
+const RUN_SUFFIXES = { a: "· A", b: "· B", difference: "· A − B" }; // title suffix while two runs are compared
 
 /** The table of the next token's distribution. @param {HTMLElement} element */
 export function distribution(element) {
