@@ -186,7 +186,7 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
     return f"{sentence} {difference}"
 
 
-DIFFERENCE_SHADE = 0.25  # of the full colour, on which words are read
+DIFFERENCE_SHADE = 0.12  # of the full colour, on which words are read
 PROBABILITY_ROW, LOSS_ROW = 5, 6  # of the facts, those that are computed
 
 

@@ -1,6 +1,7 @@
 """Directions view: the stream's component along a direction, and steering along it."""
 
 from contextlib import suppress
+from textwrap import wrap
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
-from explorer.views.style import RESIDUAL, SELECTED, figure, label, position_labels, token_axis
+from explorer.views.style import ATTENTION, SELECTED, figure, label, position_labels, token_axis
 from explorer.views.verification import Verification, verify_derived
 from explorer.views.view import Panel, View
 
@@ -107,20 +108,26 @@ def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPro
     )
 
 
+MAX_LINE_CHARS = 28  # of a prompt beside its bar
+
+
 def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
     """Draw the effect of adding the direction after every example prompt, the largest first."""
     steering = steering_effects(trace, selection)
     order = np.argsort(-steering.changes, kind="stable")
     values, expected_sign = steering.changes[order], np.sign(steering.edit.amount)
-    names = [label(trace.join_tokens(steering.prompts[i]), max_chars=28).replace("·", " ") for i in order]
+    texts = [label(trace.join_tokens(prompt), max_chars=80).replace("·", " ") for prompt in steering.prompts]
+    names = [
+        "<br>".join(wrap(texts[i], MAX_LINE_CHARS, break_long_words=False, max_lines=2, placeholder="…")) for i in order
+    ]
     return figure(
         go.Bar(
             x=values,
             y=np.arange(len(values)),
             orientation="h",
-            marker={"color": [SELECTED if value * expected_sign < 0 else RESIDUAL for value in values]},
+            marker={"color": [SELECTED if value * expected_sign < 0 else ATTENTION for value in values]},
             text=[
-                f"{label(trace.join_tokens(steering.prompts[i]), max_chars=80).replace('·', ' ')}<br>"
+                f"{texts[i]}<br>"
                 f"{format_number(steering.before[i])} → "
                 f"{format_number(steering.after[i])}: {format_number(steering.changes[i])}"
                 for i in order
@@ -150,7 +157,13 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
                 )
             }
         },
-        yaxis={"tickvals": np.arange(len(names)), "ticktext": names, "autorange": "reversed", "showgrid": False},
+        yaxis={
+            "tickvals": np.arange(len(names)),
+            "ticktext": names,
+            "ticklabelstandoff": 6,
+            "autorange": "reversed",
+            "showgrid": False,
+        },
         bargap=0.3,
         hovermode="y",  # a short bar is hard to hit
     )

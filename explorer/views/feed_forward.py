@@ -44,7 +44,8 @@ from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
 
 MAX_NEURON_BARS = 20
 MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
-PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
+# What leads to a hidden value: the feed-forward's orange and a grey, both pale; a legend shows no opacity of its own.
+PALE, PALE_GREY = "rgba(230, 159, 0, 0.45)", "rgba(136, 136, 136, 0.45)"
 
 
 def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:
@@ -57,13 +58,13 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
         steps = [
-            (_("before {activation}", activation=name), all_neurons.pre, RESIDUAL),
+            (_("before {activation}", activation=name), all_neurons.pre, PALE_GREY),
             (_("hidden = {activation}(before)", activation=name), all_neurons.hidden, FEED_FORWARD),
         ]
     else:
         steps = [
             (_("gate, after {activation}", activation=name), all_neurons.active, PALE),
-            ("up", all_neurons.up, RESIDUAL),
+            ("up", all_neurons.up, PALE_GREY),
             (_("hidden = gate × up"), all_neurons.hidden, FEED_FORWARD),
         ]
     offset = offsets[neuron_ids.index(chosen_neuron)]

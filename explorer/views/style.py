@@ -110,6 +110,7 @@ def plotly_template(theme: Theme) -> dict[str, Any]:
         "gridcolor": theme.faint,
         "linecolor": theme.faint,
         "zerolinecolor": theme.faint,
+        "tickcolor": theme.faint,
         "automargin": True,
         "title": {"standoff": 8, "font": {"size": 12}},
         "tickfont": {"size": 11},

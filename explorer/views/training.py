@@ -264,7 +264,7 @@ CHANCE_DIFFERS = N_("Whether a score is more than chance is another question in 
 
 # name in training.jsonl -> what it is called, and its colour
 LOSSES = {
-    "train_loss": (N_("on training text, mean since the point before"), RESIDUAL),
+    "train_loss": (N_("on training text (mean)"), RESIDUAL),
     "validation_loss": (N_("on text held out"), FEED_FORWARD),
 }
 COPYING = {

@@ -103,6 +103,9 @@ NEXT_TOKEN_HEADER = (
     "<small class='tick'><span class='term quiet' data-term='chance' tabindex='-1'>{tick}</span></small></header>"
 )
 
+# The likeliest tokens beside the sliders of a narrow screen, in the table's style.
+LIKELIEST = '<div data-widget="distribution" data-mounted><ol class="distribution" aria-label="{name}"></ol></div>'
+
 
 class StateComponent(gr.HTML):
     """A value that the page's script and Gradio's events share, without anything to see.
@@ -237,6 +240,7 @@ class PageLayout:
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
+            component_of_widgets(fill_template(LIKELIEST, name=_("Next token")), elem_id="likeliest")
             self.temperature = make_slider("temperature", 0.05, _("← sure · daring →"))
             with gr.Row(elem_id="limit"):
                 self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))

@@ -32,8 +32,7 @@ TABLE_ROOM = """() => {
 TOPS = """(view) => {
   const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
   const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
-  const above = box(find("#runs")).height; // a line of its own, where it is shown
-  const top = box(find("#navigation")).top + above;
+  const top = box(find("#views")).top;
   const parts = [find(`#${view}-words`), figures[0], find(`#${view}-choosers`), find("#bar")];
   return parts.map((part) => part ? box(part).top - top : null);
 }"""
@@ -47,6 +46,8 @@ def test_a_telephone_shows_a_tabs_figure_and_sentence_before_its_controls(visito
         assert 0 < figure < 80 < words
     else:
         assert figure is None and words < 80
+        runs, tokens = (person.page.locator(part).bounding_box() for part in ("#runs", "#strip"))
+        assert abs(runs["y"] - tokens["y"]) < 4 and runs["x"] + runs["width"] <= tokens["x"]  # in one line
     assert controls > words
     assert bar > 200  # so much of the tab is in sight without scrolling
 
@@ -226,8 +227,13 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
         expect(control).to_be_in_viewport(ratio=1)
         control.click(trial=True)  # fails if something lies over it
     assert page.evaluate("scrollY") == 0
+    likeliest = page.locator("#likeliest li")
+    expect(likeliest).to_have_count(3)
+    expect(likeliest.first).to_be_in_viewport(ratio=1)  # above the sliders that move it
+    expect(likeliest.first.locator(".percent")).not_to_have_text("100%")
     person.set("temperature", 0)
     person.expect_selected(temperature=0)
+    expect(likeliest.first.locator(".percent")).to_have_text("100%")
     expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # what the sliders change
     page.get_by_role("button", name="Settings").click()
     expect(temperature).to_be_hidden()

@@ -298,8 +298,14 @@ def test_on_a_telephone_step_and_the_text_stay_in_reach(newcomer):
     person.prompt.evaluate("(box) => box.blur()")
     person.page.wait_for_function("""() => {
         const { scrollLeft, scrollWidth, clientWidth } = document.querySelector("#prompt textarea");
-        return scrollWidth > clientWidth && scrollLeft + clientWidth >= scrollWidth - 1;
-    }""")  # the prompt's end is in sight
+        return scrollWidth > clientWidth && scrollLeft === 0;
+    }""")  # the prompt's beginning is in sight, and its end in the tokens
+    page_bar = person.page.locator("#bar").bounding_box()["y"]
+    for step_view in STORY_STEPS[1:]:
+        person.tab(step_view.title)
+        person.page.evaluate("scrollTo(0, 0)")
+        axis_title = person.at_rest().page.locator(f"#{step_view.name}-tab .xtitle").first.bounding_box()
+        assert axis_title["y"] + axis_title["height"] <= page_bar, step_view.name
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44

@@ -1,7 +1,6 @@
 """The Positions view of models with RoPE: angles, clocks, scores by distance and wavelengths."""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,19 +49,9 @@ WIDTH_TO_HEIGHT = 2  # of all clocks together, about
 SPACING = 2.5  # between the centres of clocks, in radii
 
 
-class ClockHandTexts(NamedTuple):
-    """Texts about hands before or after rotation, translated on use: legend and hover template."""
-
-    name: str
-    hover: str
-
-
-BEFORE = ClockHandTexts(
-    N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
-)
-AFTER = ClockHandTexts(
-    N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
-)
+# Hovers over hands before and after rotation.
+BEFORE = N_("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad")
+AFTER = N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad")
 
 
 def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -86,7 +75,7 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
             tips = centres + values / max_norm
             hover = [
                 translate(
-                    stage.hover,
+                    stage,
                     vector=name,
                     pair=i,
                     first=format_number(a),
@@ -104,9 +93,11 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
                     "tips_up": tips[:, 1],
                     "line": {"color": color, "width": width},
                     "marker": {"color": color, "size": 5 if stage is BEFORE else 8},
-                    "name": f"{name}, {translate(stage.name)}",
+                    "name": name if stage is AFTER else _("before"),
                     "hover": hover,
-                    "group": f"{name} {stage.name}",
+                    "group": name if stage is AFTER else "before",
+                    "is_in_legend": stage is AFTER or not hands,  # “before” once: four entries would take two rows
+                    "rank": 1000 if stage is AFTER else 1001,
                     "opacity": opacity,
                 }
             )
@@ -152,7 +143,7 @@ CLOCKS_FIGURE = FigureTemplate(
             "x": value("circles_across"),
             "y": value("circles_up"),
             "mode": "lines",
-            "line": {"color": RESIDUAL, "width": 0.6},
+            "line": {"color": RESIDUAL, "width": 0.6, "simplify": False},  # else a polygon
             "hoverinfo": "skip",
             "showlegend": False,
         },
@@ -179,6 +170,8 @@ CLOCKS_FIGURE = FigureTemplate(
                 "name": value("name"),
                 "text": value("hover"),
                 "hovertemplate": "%{text}<extra></extra>",
+                "showlegend": value("is_in_legend"),
+                "legendrank": value("rank"),
                 "legendgroup": value("group"),
                 "opacity": value("opacity"),
             },

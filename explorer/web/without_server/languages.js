@@ -17,7 +17,7 @@ export function translateElement(root) {
       Object.fromEntries(entries(forms).map(([form, name]) => [translateText(form), name])),
       Object.fromEntries(entries(meanings).map(([name, meaning]) => [name, translateText(meaning)])),
     ]);
-    for (const term of findAll(list.parentElement, "dt")) term.textContent = [...new Set(term.textContent.split(", ").map(translateText))].join(", ");
+    for (const term of findAll(list.parentElement, "dt")) term.textContent = translateText(term.textContent);
   }
 }
 

@@ -18,7 +18,7 @@ from explorer.tracing.capture import capture
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
 from explorer.views.intervention_controls import available_controls
 from explorer.views.selection_dropdowns import make_selection_dropdowns
-from explorer.views.style import RESIDUAL, SELECTED, label
+from explorer.views.style import ATTENTION, SELECTED, label
 from tests import layouts
 from tests.rendered_figures import contains_number, render_panel
 
@@ -97,8 +97,8 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
         first, second, change = p.hover_text.partition("\n")[2].replace(" → ", ": ").split(": ")
         assert contains_number(first, before) and contains_number(second, after) and contains_number(change, p.value)
         assert p.value == pytest.approx(after - before, abs=1e-4)
-        assert p.colour == (SELECTED if p.value < 0 else RESIDUAL)
-        shortest = html.unescape(names[int(p.y)]).rstrip("…")
+        assert p.colour == (SELECTED if p.value < 0 else ATTENTION)
+        shortest = html.unescape(names[int(p.y)].replace("<br>", " ")).rstrip("…")
         assert html.unescape(p.hover_text).startswith(shortest[:20])
         if p.item in (0, 5):
             derivation = EXAMPLES.inspect(trace, selection, ClickedPoint(x=0, y=p.item, item=p.item))

@@ -19,9 +19,10 @@ def clocks(rotating_trace):
     return rope.rotation_clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
 
 
-def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def group(figure, name: str, stage: str = "after") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return starts, ends and tips of the arrows of one vector at one stage, (F, 2) each."""
-    arrows, tips = (trace for trace in figure.data if trace.legendgroup == name)
+    index = next(i for i, trace in enumerate(figure.data) if trace.legendgroup == name)
+    arrows, tips = figure.data[index : index + 2] if stage == "after" else figure.data[index - 2 : index]
     points = np.stack([arrows.x, arrows.y], axis=1)
     assert np.isnan(points[2::3]).all()  # gaps between the arrows
     return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
@@ -46,7 +47,7 @@ def test_query_and_key_are_marked_on_it(rotating_trace):
 @pytest.mark.parametrize("stage", ["before", "after"])
 def test_arrows_end_where_the_pairs_are(rotating_trace, clocks, vector, position, stage):
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
-    begins, ends, tips = group(clocks, f"{vector} of {label(rotating_trace.tokens[position])} {stage}")
+    begins, ends, tips = group(clocks, f"{vector} of {label(rotating_trace.tokens[position])}", stage)
     longest = np.linalg.norm(np.concatenate((pairs.before, pairs.after)), axis=1).max()
     assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
     assert_allclose(tips, ends)
@@ -60,23 +61,26 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotatin
         for x, y in zip(np.split(circles.x, gaps), np.split(circles.y, gaps), strict=True)
         if not np.isnan(x).all()
     ]
-    for name in {trace.legendgroup for trace in clocks.data} - {None}:
-        begins, ends, _ = group(clocks, name)
-        assert_allclose(begins, middles, atol=1e-2)
-        assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
+    for name in {trace.legendgroup for trace in clocks.data} - {None, "before"}:
+        for stage in ("before", "after"):
+            begins, ends, _ = group(clocks, name, stage)
+            assert_allclose(begins, middles, atol=1e-2)
+            assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
+    assert circles.line.simplify is False  # round
+    assert sum(trace.showlegend for trace in clocks.data) == 3  # one row
     assert len(middles) == rotating_trace["rope.angles"].shape[1]
 
 
 def test_hover_has_the_numbers(rotating_trace, clocks):
     pairs = rotated_pairs(rotating_trace, "k", 1, 2, KEY)
-    name = f"k of {label(rotating_trace.tokens[KEY])}, after"
+    name = f"k of {label(rotating_trace.tokens[KEY])}"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
     assert f"({format_number(pairs.after[1, 0])}, {format_number(pairs.after[1, 1])})" in texts[1]
     assert f"rotated by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
 def test_no_two_circles_overlap(clocks):
-    begins, _, _ = group(clocks, next(trace.legendgroup for trace in clocks.data if trace.legendgroup))
+    begins, _, _ = group(clocks, clocks.data[-1].legendgroup)
     distances = np.linalg.norm(begins[:, None] - begins, axis=-1) + 9 * np.eye(len(begins))
     assert (distances > 2).all()
 
@@ -88,7 +92,7 @@ def test_rows_of_circles_are_full():
 def test_a_vector_of_zeros_is_drawn(rotating_trace):
     zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
     figure = rope.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
-    begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])} after")
+    begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])}")
     assert_array_equal(begins, ends)
 
 

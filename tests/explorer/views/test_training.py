@@ -46,7 +46,7 @@ def score_by_hand(trace, layer: int, head: int) -> float:
 def test_what_training_wrote_is_drawn_as_it_is_and_leads_to_the_nearest_step(style):
     figure = draw_panel("loss", style)
     assert [plot_trace["name"] for plot_trace in figure.parts] == [
-        "on training text, mean since the point before",
+        "on training text (mean)",
         "on text held out",
     ]
     for plot_trace, name in zip(figure.parts, ("train_loss", "validation_loss"), strict=True):

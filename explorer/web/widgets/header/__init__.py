@@ -238,10 +238,9 @@ class GlossaryList(HtmlWidget):
 
 
 def definition_row(entry: GlossaryEntry) -> str:
-    """Return the markup of a term with all its forms, and its meaning."""
-    forms = ", ".join(dict.fromkeys(map(translate, entry.forms)))
-    name, text = escape_text(entry.name), escape_text(translate(entry.meaning))
-    return f'<dt>{escape_text(forms)}</dt><dd data-entry="{name}">{text}</dd>'
+    """Return the markup of a term and its meaning."""
+    name, term, text = map(escape_text, (entry.name, translate(entry.name), translate(entry.meaning)))
+    return f'<dt>{term}</dt><dd data-entry="{name}">{text}</dd>'
 
 
 class SearchButton(HtmlWidget):

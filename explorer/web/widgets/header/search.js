@@ -53,9 +53,9 @@ async function goToToken(id) {
 /** @param {string} checkpoint */
 const goToCheckpoint = (checkpoint) => (modelName(checkpoint) === modelName(state.checkpoint) ? chooseCheckpoint(checkpoint) : changeModel(checkpoint));
 
-/** Open the glossary at an entry. @param {string} form */
-function goToTerm(form) {
-  const [entry] = findAll(document, "#glossary dt").filter(({ textContent }) => textContent.split(", ").includes(form));
+/** Open the glossary at an entry. @param {string} name */
+function goToTerm(name) {
+  const entry = findAll(document, "#glossary dt").find(({ nextElementSibling: meaning }) => /** @type {HTMLElement} */ (meaning).dataset.entry === name);
   find(document, "#glossary details").toggleAttribute("open", true);
   entry.tabIndex = -1;
   entry.focus();
@@ -147,7 +147,7 @@ async function printView() {
 function termItems() {
   const [forms, meanings] = JSON.parse(find(document, "#glossary dl").dataset.known), byName = new Map();
   for (const [form, name] of Object.entries(forms)) byName.set(name, [...(byName.get(name) ?? []), form]);
-  return [...byName].map(([name, termForms]) => makeItem(_("term"), termForms[0], termForms.slice(1), () => goToTerm(termForms[0]), meanings[name]));
+  return [...byName].map(([name, termForms]) => makeItem(_("term"), termForms[0], termForms.slice(1), () => goToTerm(name), meanings[name]));
 }
 
 const positionItems = () => findAll(document, "#strip .chip").map((chip, position) => ({

@@ -112,6 +112,11 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
 
+const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
+
+/** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
+const copyRow = (row) => make("li", {}, find(row, ".text").cloneNode(true), find(row, ".bars").cloneNode(true), span("percent", find(row, ".number").dataset.percent));
+
 /** Return the length of a probability's bar, from 0 to 1. */
 const barLength = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
 
@@ -125,14 +130,14 @@ function barScale(rows) {
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
-const RUN_SUFFIXES = { a: " · A", b: " · B", difference: " · A − B" }; // title suffix while two runs are compared
+const RUN_SUFFIXES = { a: "· A", b: "· B", difference: "· A − B" }; // title suffix while two runs are compared
 
 /** The table of the next token's distribution. @param {HTMLElement} element */
 export function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
   const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), explanationLine = find(box, ".falls");
   const drawLine = probabilityLine(find(box, ".line"));
-  const more = find(document, "#next-token-more"), isNewChange = trackSettingChanges(element);
+  const more = find(document, "#next-token-more"), likeliest = find(document, "#likeliest ol"), isNewChange = trackSettingChanges(element);
   more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay visible
   let shownContent = null, builtColumns = "", drawnPlace = "", rowBeforeChange = null; // row of the selected token before the last change of the settings
 
@@ -186,6 +191,7 @@ export function distribution(element) {
       const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
       updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);
     });
+    likeliest.replaceChildren(...(shownContent.run === "difference" ? [] : [...body.rows].slice(0, MAX_LIKELIEST)).map(copyRow));
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(shownContent.find) && !shownContent.found);
     showNote(hoveredNode ?? document.activeElement);

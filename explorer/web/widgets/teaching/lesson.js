@@ -35,7 +35,7 @@ const row = (tag, cells) => make("tr", {}, ...cells.map((cell) => make(tag, {}, 
 
 const FIGURE_BLOCKS = "#view .panels > .block", TEXT_ID_SUFFIXES = ["-formula", "-written", "-in-full", "-walk"];
 // Elements outside of figures that name the most likely next tokens, or append them.
-const PREDICTION_CONTROLS = ["#next-token-more", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
+const PREDICTION_CONTROLS = ["#next-token-more", "#likeliest", "body:not(.lesson-writes) :is(#bar .buttons, #again)", "#view :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)"];
 /** @type {CSSStyleSheet | null} */
 let coverSheet = null;
 

@@ -7,7 +7,7 @@ import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quo
 /** @typedef {import("../views.js").ViewContext} ViewContext */
 
 export const NEAR_ZERO_RATIO = 0.1;
-const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(230, 159, 0, 0.45)";
+const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(230, 159, 0, 0.45)", PALE_GREY = "rgba(136, 136, 136, 0.45)";
 
 const isGated = ({ ffn }) => ffn === "swiglu";
 const activationName = (config) => (isGated(config) ? "SiLU" : "ReLU");
@@ -50,8 +50,8 @@ async function strongest(context) {
     neurons.push(neuron);
     offsets.push(offsets.length + 1); // after a gap
   }
-  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE_COLOUR], ["up", up, RESIDUAL], [_("hidden = gate × up"), hidden, FEED_FORWARD]]
-    : [[_("before {activation}", { activation }), before, RESIDUAL], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
+  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE_COLOUR], ["up", up, PALE_GREY], [_("hidden = gate × up"), hidden, FEED_FORWARD]]
+    : [[_("before {activation}", { activation }), before, PALE_GREY], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
   return {
     offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
     chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2),

@@ -61,10 +61,10 @@ async function clocks(context) {
       const values = { vector: name, pair, first: formatNumber(a), second: formatNumber(b), angle: formatNumber(angles[pair]) };
       return index ? _("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated by {angle} rad", values) : _("{vector}, pair {pair} before rotation<br>({first}, {second}), rotated by {angle} rad", values);
     });
-    const stages = /** @type {[[number, number][], string, string, number, number, number][]} */ ([[before, "before", _("before"), 1.5, 0.4, 5], [after, "after", _("after"), 3, 1, 8]]);
-    return stages.map(([values, stage, title, width, opacity, size], index) => {
+    const stages = /** @type {[[number, number][], string, number, number, number][]} */ ([[before, _("before"), 1.5, 0.4, 5], [after, name, 3, 1, 8]]);
+    return stages.map(([values, title, width, opacity, size], index) => {
       const tips = values.map(([a, b], i) => /** @type {[number, number]} */ ([centres[i][0] + a / maxLength, centres[i][1] + b / maxLength])), [across, up] = joinStrokes(tips.map((tip, i) => [centres[i], tip]));
-      return { across, up, tips_across: tips.map(([x]) => x), tips_up: tips.map(([, y]) => y), line: { color, width }, marker: { color, size }, name: `${name}, ${title}`, hover: texts(values, index), group: `${name} ${stage}`, opacity };
+      return { across, up, tips_across: tips.map(([x]) => x), tips_up: tips.map(([, y]) => y), line: { color, width }, marker: { color, size }, name: title, hover: texts(values, index), group: index ? name : "before", is_in_legend: Boolean(index) || color === QUERY, rank: index ? 1000 : 1001, opacity };
     });
   });
   return {
