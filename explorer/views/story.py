@@ -449,7 +449,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
             hot=format_percent(float(shares[-1, 0])),
             high=TEMPERATURES[-1],
         ),
-        xaxis={"title": {"text": _("temperature")}, "range": [0, 2.05]},
+        xaxis={"title": {"text": _("temperature")}, "range": [-0.02, 2.05]},
         yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability, all tokens kept")}},
     ).set_meta(setting_line={"setting": "temperature", "color": SELECTED})
 

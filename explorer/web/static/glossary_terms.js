@@ -88,7 +88,7 @@ const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastInde
 
 const SENTENCES = [
   ":is(#facts, #next-token-words, #view) :is(.prose, .formula, .evidence-mark)",
-  ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(.panels, #generation) h2", "#answer small", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".sum", ".measured", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", ":is(#walk, #why-token) .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(#sampling, #more-settings) [data-testid=block-info]"].join();
@@ -140,7 +140,7 @@ function termsByArea() {
 // Return a function that finds the visible places of a kind. The page is searched once for all kinds.
 function visiblePlaceFinder() {
   const places = visibleParts(document.body).flatMap((part) => [...(part.matches(PLACES) ? [part] : []), ...findAll(part, PLACES)]);
-  const visible = places.filter((place) => place.offsetWidth);
+  const visible = places.filter((place) => place.offsetWidth && place.checkVisibility()); // a closed fold has a width, too
   return (/** @type {string} */ kind) => visible.filter((place) => place.matches(kind));
 }
 
@@ -261,7 +261,7 @@ export function explainTerms(forms, meanings) {
     pointerPosition = position;
     if (figureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
   });
-  for (const type of ["click", "change"]) document.addEventListener(type, scheduleUpdate); // which may reveal other texts
+  for (const type of ["click", "change", "toggle"]) document.addEventListener(type, scheduleUpdate, true); // which may reveal other texts
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") showTerm(null); });
   document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isKeyForFocus(event)) goToTerm(event.shiftKey); });
   document.addEventListener("scroll", placeTooltip, { capture: true, passive: true });
