@@ -341,7 +341,12 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             most=format_contribution(differences[np.abs(differences).argmax()]),
             part=names[np.abs(differences).argmax()],
         ),
-        xaxis={"tickvals": np.arange(len(names)), "ticktext": names, "showgrid": False},
+        xaxis={
+            "title": {"text": _("layer and part")},
+            "tickvals": np.arange(len(names)),
+            "ticktext": names,
+            "showgrid": False,
+        },
         yaxis={
             "title": {
                 "text": _(

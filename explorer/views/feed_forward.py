@@ -456,6 +456,7 @@ PROMOTED_FIGURE = FigureTemplate(
         "annotations": note_above(text(N_("With its hidden value in this run, {value}."), "value")),
         "xaxis": {"title": {"text": text(N_("what it adds to the logit"))}, "range": value("span")},
         "yaxis": {
+            "title": {"text": text(N_("token"))},
             "tickvals": value("rows"),
             "ticktext": value("labels"),
             "tickfont": {"family": MONO, "size": 11},

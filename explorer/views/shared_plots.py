@@ -115,6 +115,7 @@ def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **m
 def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     """Return the settings of the axis of tokens beside horizontal bars, the first token at the top."""
     return {
+        "title": {"text": _("token")},
         "tickvals": np.arange(len(tokens)),
         "ticktext": tokens,
         "tickfont": {"family": MONO, "size": 12},

@@ -410,6 +410,7 @@ PREDICTION_STEP = View(
 
 
 NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
+MAX_TOP_K = 100  # of the page's slider; with more tokens kept, the lines are those of all
 TEMPERATURES = np.linspace(0, 2, 41)
 LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
@@ -425,7 +426,8 @@ def probabilities_by_temperature(logits: np.ndarray, temperatures: np.ndarray) -
 def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
     """Draw the likeliest tokens' probabilities over the temperature."""
     ids = next_token_distribution(trace, query).top(NUM_TEMPERATURE_LINES)
-    shares = probabilities_by_temperature(trace.logits.row(query), TEMPERATURES)[:, ids]  # (N, 5)
+    logits = trace.logits.row(query)
+    shares = probabilities_by_temperature(logits, TEMPERATURES)[:, ids]  # (N, 5)
     first = quote_word(trace.vocabulary[ids[0]])
     return figure(
         [
@@ -440,8 +442,8 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
             for i, (token_id, colour) in enumerate(zip(ids, LINE_COLOURS, strict=False))
         ],
         alt=_(
-            "Probabilities of the {count} likeliest next tokens by temperature: {token} falls from {cold} at {low:.2g} "
-            "to {hot} at {high:.2g}.",
+            "Probabilities of the {count} likeliest next tokens by temperature, all tokens kept: {token} falls "
+            "from {cold} at {low:.2g} to {hot} at {high:.2g}.",
             count=len(ids),
             token=first,
             cold=format_percent(float(shares[0, 0])),
@@ -451,7 +453,13 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
         ),
         xaxis={"title": {"text": _("temperature")}, "range": [-0.02, 2.05]},
         yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability, all tokens kept")}},
-    ).set_meta(setting_line={"setting": "temperature", "color": SELECTED})
+    ).set_meta(
+        setting_line={"setting": "temperature", "color": SELECTED},
+        top_k={  # so that the lines follow the slider
+            "temperatures": TEMPERATURES.tolist(),
+            "scores": [float(score) for score in np.sort(logits)[::-1][:MAX_TOP_K]],
+        },
+    )
 
 
 def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
@@ -466,7 +474,7 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
-    list_note = _("The list may show more: top-k drops tokens and gives their share to the others.")
+    list_note = _("Top-k drops tokens and gives their share to the others, in lines and bars.")
     return f"{shares}\n{list_note}"
 
 

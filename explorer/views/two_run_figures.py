@@ -408,6 +408,16 @@ def likeliest_tokens_sentence(comparison: Comparison, selection: Selection) -> s
     return _("Next, A expects {a} ({share_a}); B expects {b} ({share_b}).", **tokens)
 
 
+def replaced_word_sentence(comparison: Comparison) -> str:
+    """Return which word of A is another in B, if only that differs; otherwise ""."""
+    tokens_a, tokens_b = (run.tokens for run in comparison.runs)
+    replaced = {(a, b) for a, b in zip(tokens_a, tokens_b, strict=False) if a != b}
+    if len(tokens_a) != len(tokens_b) or len(replaced) != 1:
+        return ""
+    [(word_a, word_b)] = replaced
+    return _("B has {b} where A has {a}.", a=quote_token(word_a), b=quote_token(word_b))
+
+
 STEPS_WARNING = N_(
     "A and B are steps of one training: the further apart they are, the less their dimensions, neurons and heads match."
 )

@@ -17,8 +17,15 @@ TABLE = """() => ({
 })"""
 
 
+BESIDE = """() => {
+  const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+  const [figure, bars, slider] = [box(".presented"), box("#next-token table"), box("#top_k input[type=range]")];
+  return figure.right <= bars.left && bars.bottom <= slider.top && slider.right <= innerWidth;
+}"""
+
+
 def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
-    """Without asking Python."""
+    """Without asking Python; presented, the sliders are beside them, and top-k moves them."""
     person = newcomer().open("choosing", depth="story", temperature=0.8)
     line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")
@@ -27,6 +34,14 @@ def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
     person.page.route("**/explorer/answer", lambda route: held.append(route))
     person.set("temperature", 1.3)
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[1.3,1.3]]'")
+    person.page.evaluate("document.activeElement.blur()")
+    person.page.keyboard.press("p")
+    expect(person.page.locator("#choosing-temperature.presented")).to_be_visible()
+    assert person.page.evaluate(BESIDE)
+    person.set("top-k", 1)
+    axis = person.page.locator("#choosing-temperature .ytitle")
+    expect(axis).to_have_text("probability with top-k 1")
+    person.page.keyboard.press("Escape")
     person.page.unroute_all(behavior="ignoreErrors")
 
 

@@ -174,7 +174,8 @@ def test_the_chosen_heads_switch_comes_first_and_one_part_has_one_change(visitor
     control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more
     expect_changes(person, "blocks.1.attn.z.1*mean")
     expect(person.warning).to_contain_text(
-        "Replaced: Layer 1 head 1 is switched off. One part has one change at a time."
+        "Replaced “Layer 1 head 1 is switched off” by “Layer 1 head 1 is replaced by its mean”. "
+        "One part has one change at a time."
     )
     expect(labels.first.locator("input")).not_to_be_checked()
     assert labels.count() > 10

@@ -21,6 +21,7 @@ from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.explain.tolerance import rounding_threshold
+from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
@@ -68,7 +69,7 @@ from explorer.views.intervention_controls import (
     STEER_TO_TOKEN,
     VECTOR_SHIFT,
 )
-from explorer.views.labels import PARTS, target_token
+from explorer.views.labels import PARTS, logit_label, target_and_contrast, target_token
 from explorer.views.verification import Verification, verify_comparison, verify_derived
 from explorer.views.view import Panel, View
 
@@ -86,10 +87,13 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
     limit = intervention_effects.comparison_rounding_threshold(changed) if changed else rounding_threshold(trace.dtype)
     if changed:
         after = log2_probability(trace, query, token_id)
-        template, notes = CHANGED, [intervention_effects.effect_summary(changed, query)]
+        template = CHANGED
+        notes = [logit_change_text(changed, selection), intervention_effects.effect_summary(changed, query)]
     else:
         after = before + ablation_effects(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = ABLATED, [translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)
+        mean = mean_ablated_probability(trace, query, token_id, selection.layer, selection.head)
+        mean_text = _("with the head’s mean over the text instead: → {mean}", mean=format_six_digits(mean))
+        template, notes = ABLATED, [mean_text, *[translate(BIASES)] * (trace.config.bias or trace.config.has_ffn_bias)]
     effect_text = translate(
         template,
         changes=intervention_effects.describe_interventions(trace),
@@ -106,6 +110,23 @@ def describe_intervention_effect(trace: Trace, selection: Selection) -> str:
         ),
     )
     return "\n".join([effect_text, *notes])
+
+
+def logit_change_text(comparison: Comparison, selection: Selection) -> str:
+    """Return the target token's logit, less the contrast token's if there is one, before and after the changes."""
+    trace, query = comparison.trace, selection.query
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    after, before = (
+        float(logits[token_id]) - (0.0 if contrast_id is None else float(logits[contrast_id]))
+        for logits in (run.logits.row(query) for run in comparison.runs)
+    )
+    return _(
+        "{logit}: {before} → {after}, Δ {change}",
+        logit=logit_label(trace, token_id, contrast_id),
+        before=format_six_digits(before),
+        after=format_six_digits(after),
+        change=format_six_digits(after - before),
+    )
 
 
 CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")
@@ -132,25 +153,36 @@ RERUN_CHECK = (
 
 
 def ablation_sentence(trace: Trace, selection: Selection) -> str:
-    """Return which head's ablation changes the target token's probability most; "" for a run with interventions."""
+    """Return which head's ablation changes the target token's probability most, by zero and by its mean.
+
+    "" for a run with interventions.
+    """
     if trace.edits:
         return ""
-    token_id = target_token(trace, selection)
+    query, token_id = selection.query, target_token(trace, selection)
     with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
-        effects = ablation_effects(trace, selection.query, token_id)
+        effects = ablation_effects(trace, query, token_id)
         layer, head = np.unravel_index(np.abs(effects.heads).argmax(), effects.heads.shape)
         bits = effects.before, effects.before + effects.heads[layer, head]
         before, after = (format_percent(2**log_probability) for log_probability in bits)
         if before != after:
             return _(
-                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. Choose a cell.",
+                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. With the head’s mean "
+                "instead: {mean}. Choose a cell.",
                 layer=layer,
                 head=head,
                 token=quote_token(trace.vocabulary[token_id]),
                 before=before,
                 after=after,
+                mean=format_percent(mean_ablated_probability(trace, query, token_id, int(layer), int(head))),
             )
     return ""
+
+
+def mean_ablated_probability(trace: Trace, query: int, token_id: int, layer: int, head: int) -> float:
+    """Return a token's probability after the query with a head's output at its mean over the text, by a rerun."""
+    mean = make_intervention(f"blocks.{layer}.attn.z", "mean", index=head)
+    return float(np.exp(trace.logit_and_log_probability(query, token_id, (mean,))[1]))
 
 
 def verify_ablated_logits(trace: Trace, selection: Selection) -> Verification:

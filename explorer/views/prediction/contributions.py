@@ -106,7 +106,12 @@ PARTS_FIGURE = FigureTemplate(
         }
     ],
     layout={
-        "xaxis": {"tickvals": value("bars"), "ticktext": value("names"), "showgrid": False},
+        "xaxis": {
+            "title": {"text": text(N_("layer and part"))},
+            "tickvals": value("bars"),
+            "ticktext": value("names"),
+            "showgrid": False,
+        },
         "yaxis": {"title": {"text": text(N_("part of the logit"))}},
         "annotations": note_above(
             text(

@@ -267,7 +267,8 @@ def lens_sentence(trace: Trace, selection: Selection) -> str:
     others = np.flatnonzero(first_by_depth != token_id)
     sums = list(block_layout(trace.config).sums.values())
     layer, added = divmod(int(others[-1]) if len(others) else -1, len(sums))  # of the depth after the last other
-    template = FIRST_FROM[sums[added]] if len(others) else N_("After {query}, {token} is first at every depth.")
+    at_every_depth = N_("After {query}, the likeliest is {token}, at every depth.")
+    template = FIRST_FROM[sums[added]] if len(others) else at_every_depth
     first = translate(
         template,
         query=quote_token(trace.tokens[query]),
@@ -278,9 +279,9 @@ def lens_sentence(trace: Trace, selection: Selection) -> str:
 
 
 FIRST_FROM = {
-    ("attn",): N_("After {query}, {token} is first from the attention of layer {layer} on."),
-    ("ffn",): N_("After {query}, {token} is first from the feed-forward of layer {layer} on."),
-    ("attn", "ffn"): N_("After {query}, {token} is first from layer {layer} on."),
+    ("attn",): N_("After {query}, the likeliest is {token}, from the attention of layer {layer} on."),
+    ("ffn",): N_("After {query}, the likeliest is {token}, from the feed-forward of layer {layer} on."),
+    ("attn", "ffn"): N_("After {query}, the likeliest is {token}, from layer {layer} on."),
 }
 LENS_CELLS = N_("Each cell is the likeliest next token at that depth (the logit lens).")
 

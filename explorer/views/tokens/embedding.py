@@ -107,7 +107,6 @@ def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
         hover=[_("{token}, id {id}", token=text, id=i) for text, i in zip(texts, ids, strict=True)],
         labels=texts,
         token=quote_token(token),
-        name=label(token),
         nearest=few,
         range=[min(0.0, float(cosines.min())), 1],
         rows_range=[len(ids) - 0.4, -0.6],
@@ -130,10 +129,11 @@ NEAREST_FIGURE = FigureTemplate(
     ],
     layout={
         "xaxis": {
-            "title": {"text": text(N_("cosine similarity with {token}"), token="name")},
+            "title": {"text": text(N_("cosine similarity with {token}"), "token")},
             "range": value("range"),
         },
         "yaxis": {
+            "title": {"text": text(N_("token"))},
             "tickvals": value("rows"),
             "ticktext": value("labels"),
             "tickfont": {"family": MONO, "size": 11},

@@ -31,6 +31,7 @@ from explorer.views.two_run_figures import (
     different_model_warning,
     draw_two_runs,
     likeliest_tokens_sentence,
+    replaced_word_sentence,
     selection_in_other_run,
     unaligned_tokens_note,
 )
@@ -141,7 +142,8 @@ class OpenView:
             return ""
         if self.view.is_comparison:
             with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
-                return or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
+                sentence = or_default_if_unloaded(lambda: self.view.sentence(self.comparison, self.selection), "")
+                return " ".join(filter(None, (replaced_word_sentence(self.comparison), sentence)))
             return ""
         if shows_both:
             sentences = (self.view.comparison_sentence, likeliest_tokens_sentence)

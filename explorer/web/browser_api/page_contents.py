@@ -103,7 +103,6 @@ from explorer.web.widgets.view_tools import (
 from model.checkpoint import find_checkpoint, is_gguf
 from model.config import window_start
 from model.describe import NOT_NAMED, Description, describe_model
-from model.generation.sampling import sampling_distribution
 from model.gguf.gguf_file import read_licence
 from model.pretrained.chat_template import has_chat_template
 from model.tokenizer import Tokenizer
@@ -233,7 +232,7 @@ class PageContents:
         sampled_id = prediction.sampled_token_id
         before = self.previous_prediction(page_state, position, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
-        unchanged = sampling_distribution(trace.baseline.logits.row(position)) if trace.baseline else None
+        unchanged = trace.baseline.logits.row(position) if trace.baseline else None
         guess_id, is_token = guessed_token(prediction, vocabulary, guess) if guess.strip() else (None, False)
         own_row = {"guess_id": guess_id if is_token else None}
         quote = quote_word if page_state.selection.is_story else quote_token

@@ -465,14 +465,17 @@ export function makeHeadSwitch() {
   };
 }
 
-/** Add an intervention to others. It replaces one of the same component, with a notice. @param {string[]} texts @param {string} text */
+/** By a new intervention's text, the words of the one that it replaced; a notice tells both once the new one is described. @type {Map<string, string>} */
+export const replacedWords = new Map();
+
+/** Add an intervention to others. It replaces one of the same component. @param {string[]} texts @param {string} text */
 export function addIntervention(texts, text) {
   const changedPart = (text) => text.match(/^(.+)\*(?:zero|scale|mean|patch|patch_mean|clamp)(?:\*|$)/)?.[1] ?? text;
   const replaced = texts.filter((otherText) => changedPart(otherText) === changedPart(text));
   for (const replacedText of replaced) {
     /** @type {HTMLElement | null} */
     const chip = document.querySelector(`#changes [data-edit="${CSS.escape(replacedText)}"]`);
-    if (replacedText !== text) notify(_("Replaced: {change}. One part has one change at a time.", { change: chip?.dataset.words ?? replacedText }));
+    if (replacedText !== text) replacedWords.set(text, chip?.dataset.words ?? replacedText);
   }
   return [...texts.filter((other) => !replaced.includes(other)), text];
 }

@@ -335,7 +335,7 @@ function sendReply() {
 /** Add the empty line to the top of the page. */
 export function placeRoomLine() {
   const line = make("div", { id: "room-line", hidden: true }), words = make("span", { role: "status" });
-  const followButton = button("", () => setFollowing(!room.follows)), leaveButton = button(_("Leave"), leaveRoom);
+  const followButton = button("", () => setFollowing(!room.follows)), leaveButton = button(_("Leave"), leaveRoom, { title: _("Leave the class") });
   const closeButton = button(_("Close"), () => { line.hidden = true; });
   line.append(words, followButton, leaveButton, closeButton);
   find(document, "body > .skip").after(line);
@@ -344,6 +344,7 @@ export function placeRoomLine() {
     line.hidden = !isStudent && !endReason;
     line.classList.toggle("over", !isStudent);
     document.body.classList.toggle("in-room", isStudent);
+    document.body.classList.toggle("follows-lesson", Boolean(isStudent && room.follows && room.leads && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
     if (isStudent) setText(followButton, room.follows ? _("Let go") : _("Follow again"));

@@ -51,14 +51,18 @@ const LIMITS = { top_k: "top-k", top_p: "top-p", min_p: "min-p" };
 const bracketLogit = (value) => (value < 0 ? `(${formatLogit(value)})` : formatLogit(value));
 
 /** Return the columns for these settings: name, title, description, and functions for a row's text and its explanation.
- * @param {ReturnType<typeof samplingTable>} table @param {Float64Array | null} unchangedProbabilities without interventions @param {Settings} settings */
-function stageColumns(table, unchangedProbabilities, { temperature, top_k, top_p, min_p, repetition_penalty }) {
+ * @param {ReturnType<typeof samplingTable>} table @param {ArrayLike<number> | null} unchangedLogits @param {Float64Array | null} unchangedProbabilities without interventions @param {Settings} settings */
+function stageColumns(table, unchangedLogits, unchangedProbabilities, { temperature, top_k, top_p, min_p, repetition_penalty }) {
   const cutoff = (name, title, about, previousLimits, explain) => [name, title, about,
     (row) => (previousLimits.includes(row.cutBy) ? "" : row.cutBy === name ? _("cut") : "✓"),
     (row) => (previousLimits.includes(row.cutBy) ? _("{limit} has cut it already", { limit: LIMITS[row.cutBy] }) : explain(row))];
+  const logitChange = ({ id, logit }) => { const change = logit - unchangedLogits[id]; return `${+change.toFixed(2) > 0 ? "+" : ""}${formatLogit(change)}`; };
   const isGreedy = temperature === 0, t = formatGeneral(temperature), p = formatGeneral(top_p), k = formatCount(top_k), minP = formatGeneral(min_p), penalty = formatGeneral(repetition_penalty);
   return [
-    ["logit", _("logit"), _("The model’s score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
+    unchangedLogits && ["logit_before", _("logit\nbefore"), _("The token’s logit without the changes."), ({ id }) => formatLogit(unchangedLogits[id]), ({ id }) => _("logit {logit}: without the changes", { logit: formatLogit(unchangedLogits[id]) })],
+    ["logit", unchangedLogits ? _("logit\nnow") : _("logit"), _("The model’s score for the token: the larger, the likelier."), ({ logit }) => formatLogit(logit), ({ logit }) => _("logit {logit}: as the model gave it", { logit: formatLogit(logit) })],
+    unchangedLogits && ["logit_change", _("Δ\nlogit"), _("What the changes did to the token’s logit: now − before."), logitChange,
+      (row) => `${formatLogit(row.logit)} − ${bracketLogit(unchangedLogits[row.id])} = ${logitChange(row)}`],
     unchangedProbabilities && ["before", _("unchanged"), _("What the model gives the token without the changes, before temperature and filters."), ({ id }) => formatNumber(unchangedProbabilities[id]),
       ({ id, plain }) => _("without the changes {before}, with them {after}: {points} percentage points", { before: formatNumber(unchangedProbabilities[id]), after: formatNumber(plain), points: formatContribution(100 * (plain - unchangedProbabilities[id])) })],
     ["model", unchangedProbabilities ? _("changed") : _("model"), _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."), ({ plain }) => formatNumber(plain), ({ logit, plain }) => _("e^{logit} / Σ e^logits = {probability}", { logit: bracketLogit(logit), probability: formatNumber(plain) })],
@@ -95,7 +99,7 @@ function stageColumns(table, unchangedProbabilities, { temperature, top_k, top_p
 /** Return the table of the next token, and its bar of probability (NextTokenTable.pack).
  * @param {Prediction} prediction @param {string[]} vocabulary @param {string} find @param {ArrayLike<number> | null} unchanged logits without interventions @param {string} guess */
 export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
-  const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, before, settings);
+  const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, unchanged, before, settings);
   const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
   const guessMatch = guess && matchGuess(prediction, vocabulary, guess), shownIds = new Set([...fixedIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])]);
   const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !shownIds.has(id)).slice(0, Math.max(0, NUM_ROWS - shownIds.size));

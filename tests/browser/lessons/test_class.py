@@ -110,6 +110,8 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
         expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
+        leave = student.page.get_by_role("button", name="Leave")
+        expect(leave).to_have_attribute("title", "Leave the class")  # no second one
     counts = panel(teacher).locator(".bars .count")
     expect(counts).to_have_text(["0", "0", "0", "0"])
     column(first.page).locator("button.option").nth(2).click()
@@ -131,7 +133,11 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
     expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
     beside_question = column(teacher.page).locator(".class-replies")
-    expect(beside_question).to_have_text("2 of 2 have replied.")  # how many, and not yet what
+    expect(beside_question).to_have_text("2 of 2 have replied.Show the replies")  # how many, and not yet what
+    beside_question.get_by_role("button").click()
+    expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
+    expect(beside_question.locator(".is-right")).to_have_count(0)
+    expect(beside_question.get_by_role("button", name="Hide the replies")).to_be_focused()
     expect(column(teacher.page).locator("button.option")).to_have_count(4)  # the teacher's page has no answer, either
     expect(panel(teacher).locator(".is-right")).to_have_count(0)
     assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]

@@ -46,14 +46,18 @@ def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
     assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
 
 
-def test_the_sentence_names_the_head_whose_ablation_changes_most(trace):
+def test_the_sentence_names_the_head_whose_ablation_changes_most_and_what_its_mean_does(lms, trace, style):
     selection = Selection(query=9).clamp_to_trace(trace)
     token_id = int(ranking_without_interventions(trace, 9)[0])
     effects = ablation_effects(trace, 9, token_id)
     layer, head = np.unravel_index(np.abs(effects.heads).argmax(), effects.heads.shape)
     after = format_percent(2 ** (effects.before + effects.heads[layer, head]))
     words = experiments.VIEW.sentence(trace, selection)
-    assert words.startswith(f"Without layer {layer} head {head}, ") and f" → {after}. " in words
+    mean = capture(lms[style], trace.token_ids, parse_interventions(f"blocks.{layer}.attn.z.{head}*mean"))
+    mean_text = (
+        f" → {after}. With the head’s mean instead: {format_percent(2 ** log2_probability(mean, 9, token_id))}. "
+    )
+    assert words.startswith(f"Without layer {layer} head {head}, ") and mean_text in words
 
 
 def test_a_head_that_the_run_silences_is_marked_in_its_row_and_column(rope_trace):
@@ -179,3 +183,13 @@ def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, 
         assert numbers == pytest.approx(
             [2**before, 2**after, 2 ** (after - before), after - before], rel=0.01, abs=1e-4
         )
+    logits = [run["logits"][9] for run in (trace, ablated)]
+    rival = ranking_without_interventions(trace, 9)[0]
+    for contrast, values in (
+        (0, [row[token_id] for row in logits]),
+        (1, [row[token_id] - row[rival] for row in logits]),
+    ):
+        text = experiments.VIEW.formula(replace(ablated, baseline=trace), selection.replace(rival=contrast))
+        numbers = re.search(r": (\S+) → (\S+), Δ (\S+)$", text, re.MULTILINE).groups()
+        expected = [*values, values[1] - values[0]]
+        assert [float(number.replace("−", "-")) for number in numbers] == pytest.approx(expected, rel=1e-3, abs=1e-4)

@@ -31,7 +31,7 @@ def test_the_sentence_says_from_which_depth_on_the_last_token_is_first(trace):
         text = lens_sentence(trace, Selection(query=query))
         layer, *sublayer = names[start].split()
         words = f"the {' '.join(sublayer)} of layer {layer} on." if len(sublayer) == 1 else "from layer "
-        assert f"{quote_token(trace.vocabulary[first[-1]])} is first " in text
+        assert f"the likeliest is {quote_token(trace.vocabulary[first[-1]])}, " in text
         assert (words if start else "at every depth.") in text, names[start]
 
 

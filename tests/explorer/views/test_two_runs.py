@@ -23,6 +23,7 @@ from explorer.views.two_run_figures import (
     draw_two_runs,
     head_table_difference,
     likeliest_tokens_sentence,
+    replaced_word_sentence,
     selection_in_other_run,
     unaligned_tokens_note,
 )
@@ -302,11 +303,20 @@ def test_where_the_likeliest_tokens_differ_a_difference_of_lenses_is_of_the_expl
     assert panel.select_for_difference(same, *draw_args(same)) == draw_args(same)  # the likeliest are the same
 
 
-def test_the_likeliest_token_of_each_run_is_told():
+def test_the_likeliest_token_of_each_run_and_the_one_replaced_word_are_told():
     comparison = make_comparison("rope", "edited")
     sentence = likeliest_tokens_sentence(comparison, Selection(query=8))
     for run_of_two, position in ((comparison.trace, 8), (comparison.other, comparison.alignment.nearest_aligned(8))):
         assert quote_token(run_of_two.vocabulary[run_of_two["logits"][position].argmax()]) in sentence
+    fox, owl, moon = (tokenizer().encode(f" {word}")[0] for word in ("fox", "owl", "moon"))
+    texts = [
+        capture(models()["rope"], (moon, *ids), tokenizer=tokenizer()) for ids in ((fox, fox), (owl, owl), (owl, fox))
+    ]
+    words = [quote_token(texts[i].tokens[1]) for i in (0, 1)]
+    for other in texts[1:]:
+        sentence = replaced_word_sentence(Comparison.from_traces(texts[0], other))
+        assert sentence == f"B has {words[1]} where A has {words[0]}."
+    assert not replaced_word_sentence(comparison) and not replaced_word_sentence(make_comparison("rope", "length"))
 
 
 @pytest.mark.parametrize("kind", ["edited", "length"])

@@ -6,7 +6,7 @@ import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_co
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInWidth, figureOnStage, gridInSize, hasLegend } from "./figure_fit.js";
+import { figureInWidth, figureOnStage, gridInSize, hasLegend, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
@@ -187,10 +187,10 @@ export function figure(element) {
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const column = isOnStage && meta.of_tokens?.includes("x") ? stateInRun(targetRun()).query : null;
     const sizedFigure = meta.grid ? gridInSize({ data, layout }, meta.grid, width, height) : { data, layout };
-    const drawnFigure = image ? withHeatmapImage(image, layout) : { ...sizedFigure, images: [] };
-    settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting] } : null;
+    const drawnFigure = image ? withHeatmapImage(image, layout) : { ...(meta.top_k ? withTopK(sizedFigure, meta.top_k, state.top_k) : sizedFigure), images: [] };
+    settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting], top_k: state.top_k } : null;
     const movable = { shapes: settingLine ? [...(shapes ?? []), verticalLine(settingLine)] : shapes, images: drawnFigure.images };
-    const drawKey = [image ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
+    const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
       const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column }) : drawnFigure, width);
@@ -306,7 +306,7 @@ export function figure(element) {
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
   onThemeChange(element, draw);
-  onState(element, () => { if (settingLine && state[settingLine.setting] !== settingLine.at) draw(); });
+  onState(element, () => { if (settingLine && (state[settingLine.setting] !== settingLine.at || state.top_k !== settingLine.top_k)) draw(); });
   onFigureContent(element, plot, (content) => {
     value = content;
     if (value && !drawnKey.length) markLegend({ data: JSON.parse(value[0]), layout: JSON.parse(value[1]) }); // before Plotly is loaded
@@ -360,7 +360,8 @@ export function headGrid(element) {
       return [name, ...Array.from({ length: value.heads }, (nothing, head) => headButton(layer, head))];
     });
     buttons = layers.flatMap(([, ...heads]) => heads);
-    grid.replaceChildren(...layers.flat());
+    const axis = [_("layer"), ...Array.from({ length: value.heads }, (nothing, head) => (head ? `${head}` : _("head {head}", { head })))].map((name) => span("axis", name)); // shown when presenting
+    grid.replaceChildren(...axis, ...layers.flat());
   }
 
   function paint() {

@@ -1,5 +1,6 @@
 // @ts-check
-// Fitting a figure to its width, and to presentation mode.
+// Fitting a figure to its width, to presentation mode, and to top-k.
+import { _ } from "../../static/translations.js";
 
 // Figures narrower than on a phone, as beside a lesson's text when presenting: without a colour bar, and with the axis
 // title in several lines.
@@ -101,6 +102,25 @@ function fitHorizontally(labels, width) {
 
 function fitAxis({ tickfont, title, ...axis }, width) {
   return { ...axis, tickfont: { ...tickfont, size: MIN_FONT_SIZE }, ...(title && { title: wrapTitle(title, width) }) };
+}
+
+/**
+ * Return a figure of lines over the temperature with only the `topK` likeliest tokens kept; as it is if that is all, or more than the scores.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure each line is a token, the likeliest first
+ * @param {{ temperatures: number[], scores: number[] }} source of the points; logits of the likeliest tokens, the largest first
+ * @param {number} topK 0 for all
+ * @returns {Figure}
+ */
+export function withTopK(figure, { temperatures, scores }, topK) {
+  if (!topK || topK > scores.length) return figure;
+  const probability = (rank, temperature) => {
+    if (rank >= topK) return 0;
+    if (!temperature) return Number(rank === 0);
+    return 1 / scores.slice(0, topK).reduce((total, score) => total + Math.exp((score - scores[rank]) / temperature), 0);
+  };
+  const { data, layout } = figure, title = { ...layout.yaxis.title, text: _("probability with top-k {count}", { count: topK }) };
+  return { ...figure, data: data.map((line, rank) => ({ ...line, y: temperatures.map((temperature) => probability(rank, temperature)) })), layout: { ...layout, yaxis: { ...layout.yaxis, title } } };
 }
 
 /** Wrap an axis title. */

@@ -78,7 +78,7 @@ class NextTokenTable(HtmlWidget):
             settings: those of the prediction.
             find: text or id of tokens to show in addition, see `find_tokens`.
             other: prediction of the other run; None without one.
-            unchanged: probabilities (V,) of a changed model without the changes; None for no column of them. The
+            unchanged: logits (V,) of a changed model without the changes; None for no columns of them. The
                 token that was the likeliest is shown.
             guess_id: the token that the user guessed, which has one of the rows whatever its rank; None for none.
         """
@@ -90,7 +90,7 @@ class NextTokenTable(HtmlWidget):
         stages = stage_columns(table, settings)
         num_of_model = 2  # columns of the logit and the model's probabilities
         if unchanged is not None:
-            stages, num_of_model = unchanged_columns(stages, unchanged), 3
+            stages, num_of_model = unchanged_columns(stages, unchanged), 5
         if other:  # the sum so far has no room beside it, and the bar below says as much
             stages = [*stages[:num_of_model], other_run_column(other.plain), *stages[num_of_model:-1]]
         rows = [

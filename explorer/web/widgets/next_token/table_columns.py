@@ -10,6 +10,7 @@ from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, Sam
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
+from model.generation.sampling import sampling_distribution
 
 
 @dataclass(frozen=True)
@@ -291,21 +292,49 @@ class SecondRunPrediction:
 
 
 def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndarray) -> list[SamplingStageColumn]:
-    """Return the columns of a changed model, with one of the model's probabilities (V,) without the changes."""
+    """Return the columns of a changed model, with its logits (V,) and probabilities without the changes."""
+    probabilities = sampling_distribution(unchanged)
     before = SamplingStageColumn(
         "before",
         _("unchanged"),
         _("What the model gives the token without the changes, before temperature and filters."),
-        cell=lambda row: format_number(unchanged[row.token_id]),
+        cell=lambda row: format_number(probabilities[row.token_id]),
         arithmetic=lambda row: _(
             "without the changes {before}, with them {after}: {points} percentage points",
-            before=format_number(unchanged[row.token_id]),
+            before=format_number(probabilities[row.token_id]),
             after=format_number(row.plain),
-            points=format_points(row.plain - unchanged[row.token_id]),
+            points=format_points(row.plain - probabilities[row.token_id]),
         ),
     )
     logit, model, *rest = columns
-    return [logit, before, replace(model, title=_("changed")), *rest]
+    logits = [
+        replace(
+            logit,
+            name="logit_before",
+            title=_("logit\nbefore"),
+            description=_("The token’s logit without the changes."),
+            cell=lambda row: format_logit(unchanged[row.token_id]),
+            arithmetic=lambda row: _("logit {logit}: without the changes", logit=format_logit(unchanged[row.token_id])),
+        ),
+        replace(logit, title=_("logit\nnow")),
+        SamplingStageColumn(
+            "logit_change",
+            _("Δ\nlogit"),
+            _("What the changes did to the token’s logit: now − before."),
+            cell=lambda row: format_logit_change(row, unchanged),
+            arithmetic=lambda row: (
+                f"{format_logit(row.logit)} − {format_subtracted_logit(unchanged[row.token_id])} = "
+                f"{format_logit_change(row, unchanged)}"
+            ),
+        ),
+    ]
+    return [*logits, before, replace(model, title=_("changed")), *rest]
+
+
+def format_logit_change(row: SamplingRow, unchanged: np.ndarray) -> str:
+    """Format the change of a token's logit with its sign."""
+    change = float(row.logit) - float(unchanged[row.token_id])
+    return f"{'+' if round(change, 2) > 0 else ''}{format_logit(change)}"
 
 
 def other_run_column(plain: np.ndarray) -> SamplingStageColumn:

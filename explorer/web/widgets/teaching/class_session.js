@@ -1,6 +1,6 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies of the class.
-import { makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
+import { button, makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { shownLessonStep, onLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
@@ -317,7 +317,13 @@ export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
   const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input"));
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
-  let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0;
+  let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0, revealedStep = ""; // the step whose replies are shown before its answer
+  const stepName = () => `${room?.lesson} ${room?.step}`;
+  const revealButton = button("", () => {
+    revealedStep = revealedStep === stepName() ? "" : stepName();
+    updateLessonReplies();
+    revealButton.focus();
+  });
 
   const { show, hide } = makeDropdown(open, list, {
     fill() {
@@ -350,14 +356,16 @@ export function roomMenu(element) {
     return _("Class · {count} of {people} replied", { count: replyCount, people: Math.max(room.people, replyCount) });
   }
 
-  // Show the replies beside the question: only their number before the answer, as students may see the screen.
+  // Show the replies below the question: before the answer only their number until they are revealed, as students may see the screen.
   function updateLessonReplies() {
     const box = find(document, "#lesson .class-replies"), replies = classReplies();
     if (!box) return;
-    const data = JSON.stringify(replies);
+    const isRevealed = Boolean(replies?.judged) || revealedStep === stepName(), data = JSON.stringify([replies, isRevealed]);
     if (data === drawnOnLesson) return;
     drawnOnLesson = data;
-    box.replaceChildren(...(!replies ? [] : replies.judged ? renderCounts(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, replyCountText())]));
+    setText(revealButton, isRevealed ? _("Hide the replies") : _("Show the replies"));
+    const bars = isRevealed && replies ? renderCounts(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, replyCountText())];
+    box.replaceChildren(...(replies ? bars : []), ...(replies && !replies.judged ? [revealButton] : []));
   }
 
   // Draw the code, the link and its QR code, once per room.

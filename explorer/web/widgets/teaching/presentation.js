@@ -38,6 +38,7 @@ const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of 
 const BAR_HEIGHT = 60, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
+const BESIDE_BARS = "choosing-temperature", FIGURE_SHARE = 0.6, MIN_BESIDE_WIDTH = 900; // figure with the next token and the sliders at its right; its share of the width; pixels of the screen
 const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
@@ -130,7 +131,9 @@ function shortenCells(plot) {
 function layOut(head, deckPage, isWide = false) {
   const { page: lessonPage, figure } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
-  const area = figureArea(screen, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
+  const isBesideBars = figure === BESIDE_BARS && !lessonPage && screen.width > MIN_BESIDE_WIDTH;
+  document.body.classList.toggle("beside-bars", isBesideBars);
+  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
   const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, isWide);
   for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
@@ -232,7 +235,7 @@ function notesWindow(onKey) {
  * @property {(Node | string)[]} next
  */
 
-const IN_FIGURE = ".presented, .lesson"; // elements that handle arrow keys themselves
+const IN_FIGURE = ".presented, .lesson, #generation"; // elements that handle arrow keys themselves
 const PRESENTING = "presenting";
 const FIELDS = ["layer", "head"]; // fields of the selection that a slide names
 const FOLLOW_MS = 200; // interval of reading the prompt
@@ -271,7 +274,7 @@ export function stage(element) {
     toggleBlackout(false);
     setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
-    document.body.classList.remove(PRESENTING);
+    document.body.classList.remove(PRESENTING, "beside-bars");
     enlargeFigure("");
     delete document.body.dataset.page;
     window.dispatchEvent(new Event("resize")); // figures return to their normal size

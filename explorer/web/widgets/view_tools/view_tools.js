@@ -1,11 +1,11 @@
 // @ts-check
 // Controls of a view: fields of the selection, interventions, lists and pairs of prompts, the second run, and the
 // training step.
-import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
+import { ablatedHead, addIntervention, changeModel, chooseCheckpoint, interventions, makeMove, replacedWords, select, runPrompt, setInterventions, showRuns, showProbabilityChange } from "../../static/page_actions.js";
 import { callServer, RefusedError } from "../../static/server_connection.js";
 import { hasStaleFigures, widgetBlock, onContent } from "../../static/widget_contents.js";
 import { makeLink } from "../../static/history.js";
-import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold } from "../../static/dom.js";
+import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold, notify } from "../../static/dom.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
@@ -222,12 +222,19 @@ export function changes(element) {
   onState(element, () => { effectLink.hidden = state.view === "experiments"; });
   const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setInterventions(remainingEdits(), run), { ariaLabel: label, dataset });
 
+  /** Describe the ablation of a head in a sentence; "" for other edits. @param {string} edit @param {{ layer: string, head: string } | null} ablated */
+  function plainDescription(edit, ablated) {
+    if (ablated) return _("Layer {layer} head {head} is switched off", ablated);
+    const [, layer, head] = /^blocks\.(\d+)\.attn\.z\.(\d+)\*mean$/.exec(edit) ?? [];
+    return head ? _("Layer {layer} head {head} is replaced by its mean", { layer, head }) : "";
+  }
+
   /** List a run's edits, each with a button to undo it. @param {import("../../static/page_actions.js").Edits} target @param {[string, string][]} editList */
   function listEdits(target, editList) {
     const heads = editList.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
     /** @type {HTMLElement[]} */
     const buttons = editList.map(([edit, fullDescription], i) => {
-      const description = isPlain && heads[i] ? _("Layer {layer} head {head} is switched off", heads[i]) : fullDescription;
+      const description = (isPlain && plainDescription(edit, heads[i])) || fullDescription;
       return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description });
     });
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
@@ -244,6 +251,14 @@ export function changes(element) {
     if (control) scrollBy({ top: control.getBoundingClientRect().top - topBefore, behavior: "instant" });
   }
 
+  function announceReplacements() {
+    for (const { dataset } of findAll(box, "[data-edit]")) {
+      const before = replacedWords.get(dataset.edit);
+      if (before) notify(_("Replaced “{before}” by “{after}”. One part has one change at a time.", { before, after: dataset.words }));
+      replacedWords.delete(dataset.edit);
+    }
+  }
+
   setHidden(element, true);
   let content = { edits: [] }, depth = "";
   const updateHidden = () => setHidden(element, ![...interventions(), ...interventions("b.edits")].length || !Object.values(content).some((editList) => editList.length));
@@ -254,7 +269,7 @@ export function changes(element) {
   });
   onState(element, () => keepControlInPlace(updateHidden)); // gone as soon as the last change is
   onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
-  onContent(element, (newContent) => { content = newContent; draw(); });
+  onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
   onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
 

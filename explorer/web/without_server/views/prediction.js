@@ -84,8 +84,8 @@ async function lens(context) {
 async function sentence(context) {
   const { tokens, vocabulary, position } = context, { page, top } = await lensNumbers(context), likeliest = top.map((row) => row[position - page[0]][0]), id = likeliest.at(-1);
   const lastOther = likeliest.findLastIndex((own) => own !== id), values = { query: quoteToken(tokens[position]), token: quoteToken(vocabulary[id]), layer: lastOther >> 1 };
-  const start = lastOther < 0 ? _("After {query}, {token} is first at every depth.", values)
-    : lastOther % 2 ? _("After {query}, {token} is first from the feed-forward of layer {layer} on.", values) : _("After {query}, {token} is first from the attention of layer {layer} on.", values);
+  const start = lastOther < 0 ? _("After {query}, the likeliest is {token}, at every depth.", values)
+    : lastOther % 2 ? _("After {query}, the likeliest is {token}, from the feed-forward of layer {layer} on.", values) : _("After {query}, the likeliest is {token}, from the attention of layer {layer} on.", values);
   return `${start} ${_("Each cell is the likeliest next token at that depth (the logit lens).")}`;
 }
 

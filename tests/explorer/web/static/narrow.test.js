@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, figureOnStage, gridInSize, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInWidth, figureOnStage, gridInSize, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -23,6 +23,14 @@ test("a narrow one has no scale of colours, small letters, its title in more lin
   assert.deepEqual(layout.margin, { l: 1, r: 40 });
   assert.equal(layout.height, 9);
   assert.equal(FIGURE.layout.xaxis.tickfont.size, 11);
+});
+
+test("lines over the temperature are those of the tokens that top-k keeps", () => {
+  const figure = { data: [0, 1, 2].map((rank) => ({ name: `${rank}`, y: [0.5] })), layout: { yaxis: { title: { text: "all" } } } };
+  const topK = { temperatures: [0, 1, 2], scores: [Math.log(9), Math.log(3), 0] }, { data, layout } = withTopK(figure, topK, 2);
+  assert.deepEqual(data.map(({ y }) => y.map((share) => +share.toFixed(3))), [[1, 0.75, 0.634], [0, 0.25, 0.366], [0, 0, 0]]);
+  assert.equal(layout.yaxis.title.text, "probability with top-k 2");
+  for (const all of [0, 4]) assert.equal(withTopK(figure, topK, all), figure);
 });
 
 test("words are not cut, and short lines stay", () => {

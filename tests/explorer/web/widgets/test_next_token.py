@@ -97,16 +97,21 @@ def test_tokens_looked_for_are_shown_besides(trace, widget_value):
 def test_a_changed_model_shows_each_probability_without_the_change_and_the_token_that_was_first(trace, widget_value):
     prediction = next_token_distribution(trace, 4, seed=0)
     last = int(prediction.plain.argmin())
-    unchanged = np.full(len(trace.vocabulary), 0.25)
-    unchanged[last] = 0.5
+    unchanged = np.zeros(len(trace.vocabulary))
+    unchanged[last] = np.log(len(trace.vocabulary) - 1)
     value = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", unchanged=unchanged)
-    assert [column["name"] for column in value["columns"]][:3] == ["logit", "before", "model"]
-    assert {row["id"]: row["cells"][1] for row in value["rows"]}[last] == "0.500"
-    assert value["columns"][0] == widget_value(4)["columns"][0]
+    logits = ["logit_before", "logit", "logit_change"]
+    assert [column["name"] for column in value["columns"]][:5] == [*logits, "before", "model"]
+    assert {row["id"]: row["cells"][3] for row in value["rows"]}[last] == "0.500"
+    for row in value["rows"]:
+        before, now, change = (float(cell.replace("−", "-")) for cell in row["cells"][:3])
+        assert now == pytest.approx(trace["logits"][4, row["id"]], abs=0.005)
+        assert before == pytest.approx(unchanged[row["id"]], abs=0.005)
+        assert change == pytest.approx(now - before, abs=0.016) and ("+" in row["cells"][2]) == (change > 0)
     other = SecondRunPrediction(prediction, trace.vocabulary, prediction.plain, prediction.sampled, "a", 4)
     with_other = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", other=other, unchanged=unchanged)
     names = [column["name"] for column in with_other["columns"]]
-    assert names == ["logit", "before", "model", "other", "scaled", "top_k", "probability"]
+    assert names == [*logits, "before", "model", "other", "scaled", "top_k", "probability"]
 
 
 def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_that_differs():
