@@ -20,8 +20,8 @@ from explorer.errors import UserError
 from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention, parse_interventions
 from explorer.run_figures import RunComparison, draw_figure, figure_names, find_view, run_html, select_with_defaults
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.apply_interventions import generate_with_interventions
 from explorer.tracing.capture import make_model_functions
+from explorer.tracing.forward_hooks import generate_with_interventions
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import register_model_functions
 from explorer.tracing.patching import activation_patching

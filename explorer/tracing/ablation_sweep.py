@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from explorer.interventions import Intervention
-from explorer.tracing.apply_interventions import InterventionSession, forward_hooks
+from explorer.tracing.forward_hooks import InterventionSession, forward_hooks
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
 from model.layers.attention import softcap

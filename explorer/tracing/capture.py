@@ -14,7 +14,8 @@ from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
 from explorer.interventions.location import HEADS, KV_HEADS, index_axis
 from explorer.tracing.ablation_sweep import ablate, estimate_macs, num_ablation_runs
-from explorer.tracing.apply_interventions import (
+from explorer.tracing.comparison import align_values, resolve_patches
+from explorer.tracing.forward_hooks import (
     InterventionSession,
     apply_interventions,
     continue_tokens,
@@ -23,7 +24,6 @@ from explorer.tracing.apply_interventions import (
     mean_stream,
     use_explicit_attention,
 )
-from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.jobs import Job
 from explorer.tracing.model_registry import (
     ModelFunctions,

@@ -11,7 +11,7 @@ from explorer.tracing.weight_matrices import Matrix
 from explorer.translations import _
 from model.config import ModelConfig
 
-MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.apply_interventions`
+MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.forward_hooks`
 Weights = Callable[[str], Matrix]
 
 

@@ -31,12 +31,12 @@ class ModelFunctions:
         ablate: (model, token ids, edits, position, token id) -> the job that computes the token's probability
             without each component (see `explorer.tracing.ablation_sweep`).
         logit_and_log_probability: (model, token ids, edits, position, token id) -> its logit and ln p (see
-            `explorer.tracing.apply_interventions`).
+            `explorer.tracing.forward_hooks`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
             computes the contribution of each token (see `explorer.tracing.token_attribution`).
-        mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.apply_interventions`.
+        mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.forward_hooks`.
         continue_tokens: (model, token ids, edits, count, settings) -> ids of generated tokens (see
-            `explorer.tracing.apply_interventions`).
+            `explorer.tracing.forward_hooks`).
         recompute_block: (model, token ids, edits, stored values of the pass, layer, names) -> the values of the
             layer (see `explorer.tracing.capture`).
         recompute_logits: (model, token ids, edits, input of the unembedding at some positions, the first of those)
@@ -150,7 +150,7 @@ def cached_logit_and_log_probability(
     position: int,
     token_id: int,
 ) -> np.ndarray:
-    """Return the result of `explorer.tracing.apply_interventions.logit_and_log_probability`, cached.
+    """Return the result of `explorer.tracing.forward_hooks.logit_and_log_probability`, cached.
 
     Raises:
         ModelUnloadedError: the model has been unloaded.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from explorer.interventions import Intervention, make_intervention
-from explorer.tracing.apply_interventions import (
+from explorer.tracing.forward_hooks import (
     apply_interventions,
     forward_hooks,
     needs_only_last_logits,

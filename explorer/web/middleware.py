@@ -249,7 +249,7 @@ class SecurityMiddleware:
         """Return a receive function for the request's body after checking it.
 
         Raises:
-            BodyError: the body is invalid for its route.
+            InvalidBodyError: the body is invalid for its route.
             RequestTooLargeError: the body is too large.
         """
         body, bounded_receive = b"", limit_body_size(receive, self.most_bytes)

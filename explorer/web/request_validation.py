@@ -416,7 +416,7 @@ class RequestBodyValidator:
         """Return the body to pass on, with U+FFFD in place of lone surrogates.
 
         Raises:
-            BodyError: the body is rejected.
+            InvalidBodyError: the body is rejected.
         """
         routes = ((pattern.fullmatch(path), types, check) for pattern, types, check in self._checks)
         route, types, check = next((one for one in routes if one[0]), (None, None, None))
@@ -458,7 +458,7 @@ class RequestBodyValidator:
         """Return the argument types of a public endpoint.
 
         Raises:
-            BodyError: there is none of this name.
+            InvalidBodyError: there is none of this name.
         """
         endpoints = (fn for fn in self.blocks.fns.values() if fn.api_name == name and fn.api_visibility == "public")
         if (function := next(endpoints, None)) is None:

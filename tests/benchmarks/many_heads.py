@@ -15,8 +15,8 @@ import torch
 
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.state.selection import Selection
-from explorer.tracing.apply_interventions import forward_hooks
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import forward_hooks
 from explorer.views import VIEW_BY_NAME
 from explorer.web.browser_api.page_contents import figure_payload
 from model.config import ModelConfig

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.errors import UserError
-from explorer.tracing.apply_interventions import forward_hooks
+from explorer.tracing.forward_hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps, run_to_completion
 from explorer.tracing.patching.experiment import (
     BY_POSITION,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.state.token_alignment import Partners
-from explorer.tracing.apply_interventions import forward_hooks
+from explorer.tracing.forward_hooks import forward_hooks
 from explorer.tracing.patching.experiment import DIRECTIONS, normalise_changes
 from explorer.tracing.token_ids import check_ids, check_tokens
 from explorer.translations import _

@@ -15,7 +15,7 @@ from explorer.state.continuation_tree import add_or_extend_branch
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
 from explorer.state.page_state import PageState, replace_continuation
 from explorer.state.run_request import MAX_TOKENS
-from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
+from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder

@@ -261,7 +261,7 @@ export function explainTerms(forms, meanings) {
     pointerPosition = position;
     if (figureAt(event) || (event.target instanceof Element && event.target.closest(".term"))) explain(event);
   });
-  for (const type of ["click", "change", "toggle"]) document.addEventListener(type, scheduleUpdate, true); // which may reveal other texts
+  for (const type of ["click", "change"]) document.addEventListener(type, scheduleUpdate); // which may reveal other texts
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") showTerm(null); });
   document.addEventListener("keydown", (event) => { if (event.key.toLowerCase() === "t" && !isKeyForFocus(event)) goToTerm(event.shiftKey); });
   document.addEventListener("scroll", placeTooltip, { capture: true, passive: true });

@@ -6,7 +6,7 @@ import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { interventionsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
-import { callWorker, UserError } from "./model.js";
+import { callWorker, UserError } from "./worker_client.js";
 import { rankedIds } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 

@@ -8,7 +8,7 @@ import { describeIntervention } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations/calculations.js";
 import { derivePoint } from "./derivations/points.js";
-import { callWorker } from "./model.js";
+import { callWorker } from "./worker_client.js";
 import { describeChangeEffect, makePrediction, packGuess, packTable, rankedIds, summariseDistribution } from "./next_token.js";
 import { formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";

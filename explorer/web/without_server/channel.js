@@ -3,7 +3,7 @@
 // answers the same requests.
 import { applyAction, NEEDS_PYTHON } from "./actions.js";
 import { stateContents, deriveText, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
-import { callWorker, UserError } from "./model.js";
+import { callWorker, UserError } from "./worker_client.js";
 import { samplingStages } from "../static/in_browser/sampling.js";
 
 /** The model refused a request; the message says why. */

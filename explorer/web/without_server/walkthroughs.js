@@ -2,7 +2,7 @@
 // Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
 import { argmax, largest, vectorNorm, range, rowsOf } from "./figures.js";
-import { UserError } from "./model.js";
+import { UserError } from "./worker_client.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";

@@ -17,8 +17,8 @@ from explorer.analysis.prediction_reasons import (
 from explorer.explain.notation import quote_token
 from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
 from explorer.state.selection import Selection
-from explorer.tracing.apply_interventions import apply_interventions
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import apply_interventions
 from explorer.tracing.model_library import ModelLibrary
 from explorer.views.overview.whole_model import whole_model_sentence
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from explorer.interventions import parse_interventions
-from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import generate
 
 CAPTURES, GENERATIONS, WORKERS = 24, 8, 6

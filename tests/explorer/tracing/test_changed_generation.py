@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.interventions import parse_interventions
-from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import NextLogitsWithCache, NextLogitsWithoutCache, generate
 from tests import sample_models
 from tests.devices import on_each_device

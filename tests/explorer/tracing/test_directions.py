@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, parse_interventions
-from explorer.tracing.apply_interventions import mean_stream
 from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction_unit_vector
+from explorer.tracing.forward_hooks import mean_stream
 from tests.explorer.tracing.changes_by_hand import neuron_output, residual_update
 
 

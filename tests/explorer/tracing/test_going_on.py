@@ -4,8 +4,8 @@ import pytest
 
 from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.tracing.apply_interventions import continue_tokens, generate_with_interventions
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import continue_tokens, generate_with_interventions
 from model.generation import generate
 
 IDS = tuple(range(40, 48))

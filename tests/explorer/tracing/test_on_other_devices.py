@@ -11,8 +11,8 @@ from explorer.explain.captured import check_captured_value
 from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
 from explorer.tracing.ablation_sweep import ablate
-from explorer.tracing.apply_interventions import logit_and_log_probability, mean_stream
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import logit_and_log_probability, mean_stream
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.token_attribution import token_contributions
 from model.checkpoint import load_checkpoint, save_checkpoint

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from explorer.errors import UserError
 from explorer.interventions import parse_interventions
-from explorer.tracing.apply_interventions import logit_and_log_probability
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import logit_and_log_probability
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from explorer import capture
 from explorer.errors import UserError
 from explorer.explain.captured import check_captured_value
-from explorer.tracing.apply_interventions import apply_interventions, generate_with_interventions
 from explorer.tracing.comparison import resolve_patches
+from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import generate
 
 from .put_by_hand import CLEAN, CORRUPTED, make_patches

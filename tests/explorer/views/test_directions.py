@@ -13,8 +13,8 @@ from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.selection import Selection
-from explorer.tracing.apply_interventions import continue_tokens
 from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import continue_tokens
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
 from explorer.views.intervention_controls import available_controls
 from explorer.views.selection_dropdowns import make_selection_dropdowns

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from explorer.explain.clicked_point import ClickedPoint as Clicked
 from explorer.interventions import Intervention, make_intervention
-from explorer.tracing.apply_interventions import apply_interventions
+from explorer.tracing.forward_hooks import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
 from tests.rendered_figures import contains_number

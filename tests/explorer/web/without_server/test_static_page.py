@@ -428,7 +428,7 @@ def test_a_student_goes_through_it(opener, sites, path):
 
 # Resolved once all that the page and its worker fetched is kept for a visit without a network
 KEEP = """async () => {
-  const { callWorker } = await import(new URL("../../explorer/web/without_server/model.js", document.baseURI));
+  const { callWorker } = await import(new URL("../../explorer/web/without_server/worker_client.js", document.baseURI));
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   for (;;) {
     const fetched = performance.getEntriesByType("resource").map(({ name }) => name);
