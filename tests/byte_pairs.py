@@ -1,7 +1,7 @@
 """Reference implementation of byte-pair merges."""
 
 
-def merge(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
+def merge_pair(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
     """Return the word with every occurrence of the pair, from the left, joined into one token."""
     merged = []
     for token in word:

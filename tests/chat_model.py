@@ -10,7 +10,7 @@ from model.tokenizer import END_OF_TEXT, Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 
-START, END = "<|im_start|>", "<|im_end|>"  # of a turn; a text ends with another token
+START, END = "<|im_start|>", "<|im_end|>"  # delimit a turn; texts end with another token
 TEMPLATE = f"""{{%- if messages[0].role == 'assistant' %}}{{{{ raise_exception('a user begins') }}}}{{% endif %}}
 {{%- for m in messages %}}{START}{{{{ m.role }}}}
 {{{{ m.content | trim }}}}{END}

@@ -1,4 +1,4 @@
-"""A model as a course's students write it, in plain PyTorch."""
+"""A model in plain PyTorch, as students of a course would write it."""
 
 import math
 

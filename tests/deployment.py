@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.benchmarks.served import free_port
+from tests.benchmarks.app_server import free_port
 
 ROOT = Path(__file__).parents[1]
 NGINX_CONF = ROOT / "docs" / "deploy" / "nginx.conf"
@@ -21,7 +21,7 @@ REDIS_OPTIONS = ("--save", "", "--maxmemory", "256mb", "--maxmemory-policy", "vo
 
 
 class RedisServer:
-    """Redis, always at the same port; the test is skipped where it is not installed.
+    """Redis at a fixed port; skips the test if Redis is not installed.
 
     Args:
         folder: where it runs.
@@ -52,7 +52,7 @@ class RedisServer:
 
 
 class AppProcess:
-    """A process of the app at a port of its own."""
+    """A process of the app at its own port."""
 
     def __init__(self, *command: str | Path):
         self.port = free_port()
@@ -61,7 +61,7 @@ class AppProcess:
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment)
 
     def wait_until_served(self):
-        """Set `app_id`, by which Gradio tells processes apart, once the process answers."""
+        """Wait until the process answers, and set `app_id`, Gradio's identifier of the process."""
         end = time.monotonic() + START_S
         while True:
             try:
@@ -92,7 +92,7 @@ class Deployment:
 
 @contextmanager
 def deploy(folder: Path, *command: str | Path) -> Iterator[Deployment]:
-    """Run Redis, two processes of the app behind nginx; the test is skipped where one of them is not installed.
+    """Run Redis, nginx and two processes of the app; skip the test if one of the programs is not installed.
 
     Args:
         folder: for what they write.
@@ -109,7 +109,7 @@ def deploy(folder: Path, *command: str | Path) -> Iterator[Deployment]:
         for process in processes:
             process.wait_until_served()
         port = free_port()
-        (folder / "nginx.conf").write_text(configuration(folder, port, processes), "utf-8")
+        (folder / "nginx.conf").write_text(make_nginx_config(folder, port, processes), "utf-8")
         options = ["-p", folder, "-c", folder / "nginx.conf", "-e", "stderr"]
         directives = f"daemon off; pid {folder}/pid; error_log stderr crit;"
         server = subprocess.Popen([nginx, *options, "-g", directives])
@@ -122,8 +122,8 @@ def deploy(folder: Path, *command: str | Path) -> Iterator[Deployment]:
         yield Deployment(address, processes, redis.address)
 
 
-def configuration(folder: Path, port: int, processes: list[AppProcess]) -> str:
-    """Return the guide's nginx.conf for a port and processes of this machine, which writes to a folder only."""
+def make_nginx_config(folder: Path, port: int, processes: list[AppProcess]) -> str:
+    """Return the guide's nginx.conf with local ports and processes, writing only to `folder`."""
     text = NGINX_CONF.read_text("utf-8")
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     paths = "".join(f"{kind}_temp_path {folder}/{kind}; " for kind in kinds)

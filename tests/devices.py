@@ -5,7 +5,7 @@ import torch
 
 _GPUS = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
 HAS_GPU = any(_GPUS.values())
-if not HAS_GPU:  # of a GPU's tensors PyTorch finds no gradients once another device was added to it
+if not HAS_GPU:  # PyTorch finds no gradients of GPU tensors once another device is added
     from tests import simulated_device
 
 _NAMES = [name for name, is_available in _GPUS.items() if is_available]

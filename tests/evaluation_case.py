@@ -19,12 +19,12 @@ from model.transformer_lm import TransformerLM
 from tests.panels import subject
 from tests.rendered_figures import Point, RenderedFigure, RenderedMap, contains_number, render_panel
 
-PRE_NORM = ("rope", "gpt", "grouped")  # kinds of small models whose last stream goes through a final norm
+PRE_NORM = ("rope", "gpt", "grouped")  # styles with a final norm after the last block
 
 
 @dataclass(frozen=True)
 class Case:
-    """Run and a selection in it. No two numbers of the selection are the same, so that none can stand for another."""
+    """Run and a selection in it. All numbers of the selection differ, so that mix-ups are detected."""
 
     trace: Trace
     lm: TransformerLM
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def target_and_contrast(self) -> tuple[int, int]:
-        """Target and contrast token ids: those of the selected ranks."""
+        """Target and contrast token ids at the selected ranks."""
         order = np.argsort(-self.trace["logits"][self.selection.query], kind="stable")
         return int(order[self.selection.target - 1]), int(order[self.selection.rival - 1])
 

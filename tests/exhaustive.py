@@ -1,4 +1,4 @@
-"""Marks for parametrised tests: which cases are in the core suite, and which run only with the exhaustive one."""
+"""Parameters of tests: cases of the core suite, and cases that only the exhaustive suite runs."""
 
 from collections.abc import Sequence
 from itertools import combinations, product
@@ -16,27 +16,27 @@ def exhaustive(value: Any) -> Any:
 
 
 def first_in_core(values: Sequence[Any]) -> list:
-    """Return parameters of which the first is in the core suite and all others are exhaustive."""
+    """Return parameters: the first is in the core suite, all others are exhaustive."""
     return [*values[:1], *map(exhaustive, values[1:])]
 
 
 def every_nth_in_core(n: int, values: Sequence[Any]) -> list:
-    """Return parameters of which every nth is in the core suite and all others are exhaustive."""
+    """Return parameters: every nth is in the core suite, all others are exhaustive."""
     return [exhaustive(value) if i % n else value for i, value in enumerate(values)]
 
 
-def side_by_side(*axes: Sequence[Any]) -> list[tuple]:
-    """Return the first values of all axes together, then the second, and so on; shorter axes start over."""
+def zip_cycled(*axes: Sequence[Any]) -> list[tuple]:
+    """Zip the axes to the length of the longest one; shorter axes start over."""
     return [tuple(axis[i % len(axis)] for axis in axes) for i in range(max(map(len, axes)))]
 
 
-def in_turn(*axes: Sequence[Any]) -> list:
+def pairwise_params(*axes: Sequence[Any]) -> list:
     """Return parameters of a test over the product of some axes.
 
     The core suite has every value of each axis, side by side. Exhaustive are others, until every value met every value
     of every other axis.
     """
-    core = side_by_side(*(range(len(axis)) for axis in axes))
+    core = zip_cycled(*(range(len(axis)) for axis in axes))
     met = set().union(*map(_pairs, core))
     others = list(product(*(range(len(axis)) for axis in axes)))
     cases = dict.fromkeys(core, ())

@@ -14,7 +14,7 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 
-# pytest listens to every logger that passes nothing on to the root, six times a test; torch has dozens of them.
+# pytest attaches handlers to every non-propagating logger, six times a test; torch has dozens of them.
 for logger in logging.root.manager.loggerDict.values():
     if isinstance(logger, logging.Logger):
         logger.propagate = True
@@ -54,9 +54,9 @@ def tiny_checkpoint(checkpoints_folder, tiny_lm, tiny_tokenizer) -> Path:
 
 @pytest.fixture
 def user_views(tmp_path, monkeypatch) -> Iterator[Callable]:
-    """Function that adds a file of this name and source as a view of the user's own, until the test ends.
+    """Function that adds a user view from a file name and source, until the test ends.
 
-    It returns the view that the page has then.
+    It returns the added view.
     """
     from explorer import views
     from explorer.state import selection

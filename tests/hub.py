@@ -1,4 +1,4 @@
-"""Hugging Face hub on this machine, so that no test uses the network."""
+"""Stub of the Hugging Face Hub, so that no test uses the network."""
 
 import hashlib
 import json

@@ -1,11 +1,11 @@
-"""Dataflow of each kind of block, written down apart from the code that is tested."""
+"""Dataflow of each kind of block, independent of the tested code."""
 
 import numpy as np
 
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
-# placement of norms -> for each sum of a block: (sum, what it is added to, what is added, what is passed on)
+# norm placement -> for each residual sum of a block: (sum, stream before, added taps, tap that is passed on)
 SUMS = {
     "pre": [
         ("resid_mid", "resid_pre", ["attn.out"], "resid_mid"),
@@ -26,7 +26,7 @@ SUMS = {
     "parallel": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
     "shared": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
 }
-# placement of norms -> each norm and its input
+# norm placement -> each norm and its input
 NORMS = {
     "pre": {"attn_norm": "resid_pre", "ffn_norm": "resid_mid"},
     "post": {"attn_norm": "resid_mid", "ffn_norm": "resid_post"},
@@ -40,7 +40,7 @@ NORMS = {
         "ffn_out_norm": "ffn.out",
     },
 }
-# and what attention and feed-forward read
+# norm placement -> inputs of attention and feed-forward
 READS = {
     "pre": ("attn_norm", "ffn_norm"),
     "post": ("resid_pre", "attn_norm"),
@@ -49,14 +49,14 @@ READS = {
     "output": ("resid_pre", "resid_mid"),
     "sandwich": ("attn_norm", "ffn_norm"),
 }
-# and through which norms what either gives out is added, if through any
+# norm placement -> norms of the sublayers' outputs, if any
 OUTPUT_NORMS = {"output": ("attn_norm", "ffn_norm"), "sandwich": ("attn_out_norm", "ffn_out_norm")}
 STAGES = dict.fromkeys(("attn.out", "attn_norm", "attn_out_norm"), "attention")
 STAGES |= dict.fromkeys(("ffn.out", "ffn_norm", "ffn_out_norm"), "feed-forward")
 
 
 def residual_sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
-    """Return all residual sums of a model: (sum, what it is added to, what is added, what is passed on)."""
+    """Return all residual sums of a model: (sum, stream before, added taps, tap that is passed on)."""
     return [
         (f"{block}.{name}", f"{block}.{before}", [f"{block}.{out}" for out in added], f"{block}.{after}")
         for block in blocks(config)
@@ -65,7 +65,7 @@ def residual_sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
 
 
 def block_norms(config: ModelConfig) -> dict[str, str]:
-    """Return all norms of a model but the final one -> what each normalises."""
+    """Return the input tap of each norm except the final one, by the norm's tap."""
     block_norm_inputs = NORMS[config.norm_placement].items()
     return {f"{block}.{norm}": f"{block}.{read}" for block in blocks(config) for norm, read in block_norm_inputs}
 
@@ -76,7 +76,7 @@ def output_norm(config: ModelConfig, sublayer: str) -> str | None:
 
 
 def residual_contributions(trace: Trace, layer: int, sublayer: str, vectors: np.ndarray, position: int) -> np.ndarray:
-    """Return what vectors (N, D) of a sublayer's output add to the stream, with its norm's divisor as in the run."""
+    """Return the stream updates (N, D) by vectors of a sublayer's output, with its norm's divisor in the run."""
     norm, block = output_norm(trace.config, sublayer), f"blocks.{layer}"
     if norm is None:
         return vectors

@@ -14,10 +14,10 @@ from explorer.views.view import Panel, View
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
-JOB_PANELS = {  # panels computed on request, as they take longer than a click
+JOB_PANELS = {  # panels computed by jobs, on request
     *(f"patching-{name}_{way}" for name in ("positions", "heads") for way in ("denoise", "noise")),
     *("patching-agreement", "patching-agreement_positions", "patching-paths", "patching-neurons"),
-    "prediction-by_token",  # integrated gradients, and what hiding a token does
+    "prediction-by_token",  # integrated gradients and knock-out
     "directions-examples",
 }
 

@@ -1,4 +1,4 @@
-"""Course model with weights that belong to no module of their own: attention has plain tensors, maps name theirs W."""
+"""Course model with raw parameters: attention holds plain tensors, and linear maps name their weight W."""
 
 import math
 
@@ -12,7 +12,7 @@ NAMES = {f"layers.*.attn.w{name}": f"blocks.*.attn.{name}_proj" for name in "qkv
 
 
 def multiply_and_sum(x, weight):
-    """Return a matrix product that is computed without any of PyTorch's functions for products."""
+    """Return a matrix product without PyTorch's functions for products."""
     return (x.unsqueeze(-2) * weight).sum(-1)
 
 

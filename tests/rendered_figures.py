@@ -1,4 +1,4 @@
-"""Figures as the browser shows them: each point's hover text, and what a click on it selects."""
+"""Figures as the browser shows them: hover texts of points, and selections by click."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from explorer.views.overview.map_parts import ModelMap
 from explorer.views.view import Panel
 from explorer.web.widgets.figure import PlotlyFigureWidget
 from explorer.web.widgets.model_map import ModelMapWidget
-from tests.rendered_parts import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
+from tests.plotly_points import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
 
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
 
@@ -110,7 +110,7 @@ class RenderedFigure:
         return list(dict.fromkeys([*axis.get("categoryarray", ()), *categories])).index(value)
 
     def _tick_label(self, value: Any, letter: str, trace: Mapping[str, Any]) -> Any:
-        """Return a coordinate as hover texts of bars and dots have it: the axis's tick label, if there is one."""
+        """Return a coordinate as in hover texts of bars and dots: the axis's tick label, if there is one."""
         axis = self.axis(letter, trace)
         ticks = dict(zip(axis.get("tickvals", ()), axis.get("ticktext", ()), strict=True))
         return ticks.get(value, value)
@@ -141,7 +141,7 @@ class RenderedMap:
             | {"written": text if kind in kinds_with_text else ""}
             for kind, boxes, hover_text, selects, value, text in packed["parts"]
         ]
-        self.selects: dict[str, str] = {}  # each part says itself what a click on it selects
+        self.selects: dict[str, str] = {}  # each element has its own click selection
 
     def points(self) -> list[Point]:
         kinds = list(dict.fromkeys(component["kind"] for component in self.parts))

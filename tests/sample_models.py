@@ -27,10 +27,10 @@ SENTENCES = [
 TEXT = "Once upon a time there was <b>a fox</b> &amp; the moon.\n\tשלום 🌙 é"  # all kinds of characters
 
 DATA = Path(__file__).parent / "data"
-STORIES = DATA / "stories260K" / "stories260K.bin"  # a real one, made elsewhere
+STORIES = DATA / "stories260K" / "stories260K.bin"  # a pretrained model of another project
 
 TIED = {"tie_embeddings": True, "scale_embeddings": True}
-SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
+LINEAR_SCALING = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
 YARN = RopeScaling(kind="yarn", factor=4, high_frequency_factor=8, original_context_length=64, attention_factor=1.2)
 # Tests of every kind of model run once for each of these; a new kind is a new line.
 STYLES = {
@@ -40,7 +40,7 @@ STYLES = {
     "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
     "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
     | {"embedding_multiplier": 3.0, "rotary_layers": (False, True)}
-    | SLOWED,
+    | LINEAR_SCALING,
     "parallel": {"norm": "layernorm", "norm_placement": "parallel", "ffn": "gelu", "bias": True}
     | {"rotary_dim": 4, "rope_layout": "half_split", "rope_scaling": YARN},
     "local": {"position": "learned", "norm": "layernorm", "ffn": "gelu_tanh", "bias": True, "unbiased_qkv": True}
@@ -62,7 +62,7 @@ POSITION_INTERVENTIONS = {
 }
 
 
-# Changes all along the stream, of the whole of its values and of one dimension, that any model allows.
+# Interventions along the stream that any model allows, on whole values and on one dimension.
 STREAM_INTERVENTIONS = "~".join(
     (
         "embed.1*scale*2",
@@ -80,7 +80,7 @@ STREAM_INTERVENTIONS = "~".join(
     )
 )
 
-# Changes of every kind that any model allows, all along the stream and inside its sublayers.
+# Interventions of every kind that any model allows, along the stream and inside its sublayers.
 ALL_KINDS_INTERVENTIONS = "~".join(
     (
         "embed@2-*add*unembed.17-3*0.4",
@@ -110,7 +110,7 @@ def tokenizer() -> Tokenizer:
 
 
 def config() -> ModelConfig:
-    """Return a config in which every size differs from every other, so that no two axes can be confused."""
+    """Return a config whose sizes all differ, so that no two axes can be confused."""
     return ModelConfig.llama_style(
         vocab_size=tokenizer().vocab_size, context_length=32, d_model=24, num_layers=2, num_heads=3, d_ff=40
     )
@@ -126,7 +126,7 @@ def models() -> dict[str, TransformerLM]:
         for parameter in lm.parameters():
             if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
                 torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
-    for style, history in TRAINED.items():
+    for style, history in TRAINING_HISTORIES.items():
         set_training_history(lms[style], history, partial(_capture_at_step, lms[style].config))
     return {style: lm.requires_grad_(False) for style, lm in lms.items()}
 
@@ -149,14 +149,14 @@ SCORES = {
 
 
 def training_history(checkpoint: str, steps: Iterable[int] = STEPS, **record: list[float]) -> TrainingHistory:
-    """Return the history of a model with checkpoints at some steps, or of one whose name has no step."""
+    """Return a model's history, with checkpoints at `steps` if its name contains a step."""
     model, slash, _step = checkpoint.partition("/")
     checkpoints = {step: f"{model}/step-{step:06d}" for step in steps} if slash else {}
     return TrainingHistory(checkpoint, checkpoints, {name: np.array(values, float) for name, values in record.items()})
 
 
 # Styles with a training history: checkpoints with or without a record of losses, or a record alone.
-TRAINED = {
+TRAINING_HISTORIES = {
     "rope": training_history("rope/step-000008", **RECORD, **SCORES),
     "gpt": training_history("gpt/step-000064", **RECORD, **SCORES),
     "none": training_history("none/step-000000"),
@@ -189,26 +189,26 @@ def capture_style(style: str, length: int = 12) -> Trace:
 
 @cache
 def capture_edited_style(style: str, length: int = 12) -> Trace:
-    """Return that run with interventions on the positions and a head, and the run of `capture_style` as baseline."""
+    """Return the run of `capture_style` with interventions on positions and a head; `baseline` is without."""
     position = models()[style].config.position
     return _capture_edited(style, length, f"{POSITION_INTERVENTIONS[position]}~blocks.1.attn.z.1*zero")
 
 
 @cache
 def capture_stream_edited_style(style: str, length: int = 12) -> Trace:
-    """Return that run with interventions all along the stream, and the run of `capture_style` as baseline."""
+    """Return the run of `capture_style` with interventions along the stream; `baseline` is without."""
     return _capture_edited(style, length, STREAM_INTERVENTIONS)
 
 
 @cache
 def capture_all_kinds_edited_style(style: str, length: int = 12) -> Trace:
-    """Return that run with interventions of every kind, and the run of `capture_style` as baseline."""
+    """Return the run of `capture_style` with interventions of every kind; `baseline` is without."""
     other = "rmsnorm" if models()[style].config.norm == "layernorm" else "layernorm"
     return _capture_edited(style, length, ALL_KINDS_INTERVENTIONS.format(other=other))
 
 
 def applicable_interventions(lm: TransformerLM, text: str) -> list[Intervention]:
-    """Return the interventions that the model has the values for: some kinds of blocks have fewer."""
+    """Return the interventions whose taps the model has: some kinds of blocks have fewer."""
 
     def is_applicable(intervention: Intervention) -> bool:
         with suppress(UserError):

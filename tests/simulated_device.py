@@ -20,11 +20,11 @@ _MOVE = ("_to_copy", "copy_", "_copy_from", "detach", "alias")
 
 
 class DeviceTensor(torch.Tensor):
-    """Tensor that reports the simulated device; its numbers are in a CPU tensor."""
+    """Tensor that reports the simulated device and stores its numbers in a CPU tensor."""
 
     @staticmethod
     def __new__(cls, data: torch.Tensor, requires_grad: bool = False):
-        if data.is_meta:  # accelerate makes parameters of the class that it found
+        if data.is_meta:  # accelerate creates parameters of the existing class
             return torch.nn.Parameter(data, requires_grad)
         numbers = data.numbers if isinstance(data, DeviceTensor) else data
         if numbers.dtype == torch.float64:
@@ -37,7 +37,7 @@ class DeviceTensor(torch.Tensor):
     def __repr__(self) -> str:
         return f"{self.numbers!r} on {NAME}"
 
-    def __tensor_flatten__(self):  # that it has this tells a module to swap a converted parameter as a whole
+    def __tensor_flatten__(self):  # its presence makes modules swap converted parameters as a whole
         return ["numbers"], None
 
     @staticmethod
@@ -112,7 +112,7 @@ class _Backend(_DummyBackendModule):
 
 
 _setup_privateuseone_for_python_backend(NAME, _Backend())
-_kernels = [torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")]  # act while they live
+_kernels = [torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")]  # active while referenced
 _kernels[0].fallback(lambda operation, *args, **kwargs: _compute(operation, args, kwargs), "PrivateUse1")
 for _name in (*_CREATE, *_MOVE):
     _packet, _, _overload = _name.partition(".")

@@ -1,4 +1,4 @@
-"""Model in named steps, each of which can have a bug: left out, its sign flipped, applied twice, and so on."""
+"""Model in named steps, each of which can have a bug, such as omission, a flipped sign or repetition."""
 
 import math
 from dataclasses import dataclass
@@ -149,7 +149,7 @@ class Attention(BuggyModule):
         self.others: tuple[Attention, ...] = ()  # of all layers
 
     def map(self, name: str):
-        """Return the linear map of a name, or another in its place, with the bug."""
+        """Return a linear map by name, with the bug if it has one."""
         if self.has(name, "of another layer"):
             return getattr(self.others[(self.layer + 1) % len(self.others)], name)
         if self.has(name) and self.bug.kind.endswith("'s weight"):
@@ -519,7 +519,7 @@ def catalogue(config: ModelConfig) -> list[Bug]:
     plant("o_proj", "blocks.*.attn.z", "after the residual")
     plant("projections", "blocks.*.attn.k", "k and v swapped")
     if not grouped:
-        plant("projections", "blocks.*.attn.scores", "q and k swapped")  # the scores are those of the other order
+        plant("projections", "blocks.*.attn.scores", "q and k swapped")  # gives transposed scores
     plant("split", "blocks.*.attn.q", "without transposing", "interleaved")
     if rope:
         rope_kinds = LEFT_OUT, FLIPPED, "minus the angle", TWICE, "from position 1", "another base"
@@ -548,7 +548,7 @@ def catalogue(config: ModelConfig) -> list[Bug]:
     plant("ffn residual", "blocks.*.ffn_norm", "before the map")
     if gated:
         plant("gate_proj", "blocks.*.ffn.gate_pre", FLIPPED, "of another layer", "up_proj's weight")
-        plant("up_proj", "blocks.*.ffn.hidden", "gate_proj's weight")  # what it is multiplied by is the gate itself
+        plant("up_proj", "blocks.*.ffn.hidden", "gate_proj's weight")  # the gate is multiplied by its own input
         plant("activation", "blocks.*.ffn.gate", "of up")
         plant("activation", "blocks.*.ffn.hidden", "of the product")
         plant("product", "blocks.*.ffn.hidden", LEFT_OUT, "gate left out", FLIPPED, TWICE, "added")

@@ -18,10 +18,10 @@ import pytest
 from huggingface_hub import SpaceCardData
 
 from explorer.cli_options import is_public, parse_arguments
-from tests.benchmarks.served import free_port
+from tests.benchmarks.app_server import free_port
 
 ROOT = Path(__file__).parent.parent
-# Of Python's own audit events, what a read-only file system and a machine without a network would refuse.
+# Refuse the audit events that a read-only file system or a machine without network would refuse.
 CONFINED = """
 import os, sys, tempfile
 WRITES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
@@ -50,7 +50,7 @@ def confined_env(tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(CONFINED, "utf-8")
     (tmp_path / "tmp").mkdir()
-    (tmp_path / "tmp").chmod(0o777)  # as /tmp is for everybody
+    (tmp_path / "tmp").chmod(0o777)  # like /tmp
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO_", "HF_", "SPACE_"))}
     return inherited | {
         "PYTHONPATH": str(tmp_path / "site"),
@@ -61,7 +61,7 @@ def confined_env(tmp_path):
     }
 
 
-def as_the_images_user() -> list[str]:
+def image_user_command() -> list[str]:
     """Return the start of a command that runs as the user of a Space and of the image.
 
     The user owns nothing here and may read everything, as an image's files can be read.
@@ -86,24 +86,24 @@ def as_the_images_user() -> list[str]:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("port_is_in", "starting"),
-    [("GRADIO_SERVER_PORT", list), ("PORT", as_the_images_user)],
-    ids=["by whoever tests", "by the image's user"],
+    [("GRADIO_SERVER_PORT", list), ("PORT", image_user_command)],
+    ids=["current user", "image user"],
 )
-def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined_env, port_is_in, starting):
+def test_app_serves_read_only_and_without_network(confined_env, port_is_in, starting):
     assert_serves(confined_env, port_is_in, [*starting(), sys.executable, "app.py"])
 
 
 @pytest.mark.exhaustive
-def test_a_space_serves_with_what_its_requirements_install(confined_env, tmp_path):
-    """In a new environment, as the Hub makes it, but for its index of PyTorch's builds; as the Space's user."""
-    start, python = as_the_images_user(), tmp_path / "environment" / "bin" / "python"
+def test_space_serves_with_its_requirements(confined_env, tmp_path):
+    """In a new environment like the Hub's, except for its PyTorch index; as the Space's user."""
+    start, python = image_user_command(), tmp_path / "environment" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "environment"], check=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", ROOT / "requirements.txt"], check=True)
     assert_serves(confined_env, "PORT", [*start, str(python), "app.py"])
 
 
 def assert_serves(confined_env: dict[str, str], port_is_in: str, command: list[str]):
-    """Check that a command starts the app where it is confined, and that it answers."""
+    """Assert that a command starts the app in the confined environment, and that the app answers."""
     port = str(free_port())
     environment = confined_env | {port_is_in: port, "SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
     environment["GRADIO_SERVER_NAME"] = "0.0.0.0"
@@ -136,8 +136,8 @@ def assert_serves(confined_env: dict[str, str], port_is_in: str, command: list[s
         server.wait(timeout=60)
 
 
-def test_the_images_user_may_read_all_and_write_nothing_here():
-    command = [*as_the_images_user(), sys.executable, "-c"]
+def test_image_user_reads_all_and_writes_nothing():
+    command = [*image_user_command(), sys.executable, "-c"]
 
     def status(python: str) -> str:
         return subprocess.run([*command, python], capture_output=True, text=True, cwd=ROOT).stderr
@@ -146,7 +146,7 @@ def test_the_images_user_may_read_all_and_write_nothing_here():
     assert "Permission denied" in status("open('new', 'w')")
 
 
-def test_what_confines_it_does(confined_env, tmp_path):
+def test_confinement_works(confined_env, tmp_path):
     def status(command: str) -> str:
         python_command = [sys.executable, "-c", command]
         run = subprocess.run(python_command, env=confined_env, capture_output=True, text=True, cwd=tmp_path)
@@ -158,8 +158,8 @@ def test_what_confines_it_does(confined_env, tmp_path):
     assert status(f"open({confined_env['TMPDIR'] + '/new'!r}, 'w')") == ""
 
 
-def test_the_hub_knows_all_that_the_front_matter_says():
-    """Keys are those of the hub's client, and others that it documents (Spaces: configuration reference)."""
+def test_hub_knows_front_matter_keys():
+    """Allowed keys are those of the Hub's client and of its documentation (Spaces configuration reference)."""
     front_matter = (ROOT / "README.md").read_text("utf-8").split("---\n")[1]
     keys = re.findall(r"^(\w+):", front_matter, re.MULTILINE)
     client_keys = {name for name in vars(SpaceCardData(title="")) if not name.startswith("_")}
@@ -178,7 +178,7 @@ def instructions() -> list[tuple[str, str]]:
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
+def test_dockerfile_is_valid():
     dockerfile_lines = instructions()
     assert [name for name, _value in dockerfile_lines] == [
         *("FROM", "WORKDIR", "COPY", "RUN", "COPY", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
@@ -194,7 +194,7 @@ def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
 
 
 @pytest.mark.exhaustive
-def test_the_image_is_started_and_answers():
+def test_image_starts_and_answers():
     engine = shutil.which("docker") or shutil.which("podman")
     if not engine or subprocess.run([engine, "image", "inspect", "explorer"], capture_output=True).returncode:
         pytest.skip("needs the image: docker build -t explorer .")
@@ -216,14 +216,14 @@ def test_the_image_is_started_and_answers():
         subprocess.run([engine, "kill", container], check=True, capture_output=True)
 
 
-def test_what_an_image_needs_is_not_left_out_of_it():
+def test_dockerignore_keeps_needed_files():
     ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
     needed = {"app.py", "explorer", "model", "checkpoints", "requirements.txt", "LICENSE", "README.md"}
     assert not needed & set(ignored) and all((ROOT / name).exists() for name in needed)
 
 
 @pytest.mark.exhaustive
-def test_the_image_asks_after_its_own_health(tmp_path):
+def test_image_healthcheck_works(tmp_path):
     (check,) = (value for name, value in instructions() if name == "HEALTHCHECK")
     command = json.loads(check[check.index("[") :])
     (tmp_path / "health").write_text("{}", "utf-8")
@@ -240,8 +240,8 @@ def test_the_image_asks_after_its_own_health(tmp_path):
     assert subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode != 0
 
 
-def test_a_space_installs_the_cpus_build_first_and_the_image_what_it_may_be_asked_for():
-    """Nothing of the first file may stand in the second: whoever has a GPU, or a mirror, reads that alone."""
+def test_space_and_image_install_their_requirements():
+    """The files share no line: users with a GPU or a mirror install only the second."""
     first = (ROOT / "pre-requirements.txt").read_text("utf-8").splitlines()
     assert [line for line in first if not line.startswith("#")] == [
         "--index-url https://download.pytorch.org/whl/cpu",

@@ -1,4 +1,4 @@
-"""The guide to serving many people, docs/deploy.md: its files, and a class whose process is killed."""
+"""The guide to serving many users, docs/deploy.md: its files, and a class whose process is killed."""
 
 import asyncio
 import json
@@ -16,25 +16,25 @@ from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.web.key_value_stores import open_store
 from model import load_checkpoint
-from tests.benchmarks.visitor import merge_outputs
+from tests.benchmarks.simulated_user import merge_outputs
 from tests.deployment import NGINX_CONF, REDIS_OPTIONS, ROOT, AppProcess, Deployment, deploy
 
 yaml = pytest.importorskip("yaml")
 COMPOSE, GUIDE = NGINX_CONF.with_name("compose.yaml"), ROOT / "docs" / "deploy.md"
 PROMPT = "Once upon a time there was a little fox who lived near the lake and slept"
 QUESTION = {"lesson": "tokens-and-merges", "step": 4}
-WRITING = {"temperature": 2.0, "top_k": 0, "seed": 1, "max_new_tokens": 400}  # at random, as stories end sooner
-VISITORS_EACH, LOAD_S = 3, 4.0  # of each process; seconds after the kill
+WRITING = {"temperature": 2.0, "top_k": 0, "seed": 1, "max_new_tokens": 400}  # random text, as stories end sooner
+VISITORS_EACH, LOAD_S = 3, 4.0  # users per process; seconds after the kill
 
 
-def test_compose_starts_the_image_with_flags_that_the_app_knows():
+def test_compose_uses_valid_flags():
     services = yaml.safe_load(COMPOSE.read_text("utf-8"))["services"]
     web, app, redis = services["web"], services["explorer"], services["redis"]
     assert (COMPOSE.parent / app["build"]).resolve() == ROOT
     options = parse_arguments(app["command"])
     assert is_public(options) and options.store == "redis://redis" and options.allowed_hosts
     assert app["deploy"]["replicas"] > 1 and app["read_only"] and "/tmp" in app["tmpfs"] and "ports" not in app
-    assert app["environment"] == {"FORWARDED_ALLOW_IPS": "*"}  # of uvicorn, which serves the app
+    assert app["environment"] == {"FORWARDED_ALLOW_IPS": "*"}  # read by uvicorn
     (port,) = re.findall(r"^EXPOSE (\d+)$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
     text = NGINX_CONF.read_text("utf-8")
     assert f"server explorer:{port} " in text
@@ -45,7 +45,7 @@ def test_compose_starts_the_image_with_flags_that_the_app_knows():
     assert tuple(redis["command"]) == REDIS_OPTIONS
 
 
-def test_the_guides_kubernetes_objects_keep_a_visitor_at_one_of_several_processes():
+def test_kubernetes_objects_keep_users_at_one_process():
     (block,) = re.findall(r"```yaml\n(.+?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     objects = {document["kind"]: document["spec"] for document in yaml.safe_load_all(block)}
     service, deployment = objects["Service"], objects["Deployment"]
@@ -73,7 +73,7 @@ def state() -> dict[str, Any]:
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | WRITING
 
 
-class Visitor:
+class SimulatedUser:
     """A browser's requests and its cookies, without the browser.
 
     Attributes:
@@ -82,9 +82,9 @@ class Visitor:
 
     def __init__(self, address: str):
         self.client = httpx.AsyncClient(base_url=address, timeout=60)
-        self.answered_at: list[float] = []  # by `time.monotonic`, of clicks
+        self.answered_at: list[float] = []  # `time.monotonic` of each answered click
 
-    async def arrive(self) -> "Visitor":
+    async def arrive(self) -> "SimulatedUser":
         page = (await self.client.get("/")).raise_for_status()
         config = json.JSONDecoder().raw_decode(page.text.partition("window.gradio_config = ")[2])[0]
         self.process = config["app_id"]
@@ -100,7 +100,7 @@ class Visitor:
         return answer.json()
 
     async def click(self, state: dict[str, Any], **selection: Any) -> list[dict[str, Any]]:
-        """Return the lines of the answer to a click: the one place that says how the page asks Python."""
+        """Send a click as the page does, and return the lines of the answer."""
         body = {"about": "view", "state": state | selection | {"version": ""}}
         answer = await self.client.post("explorer/answer", json=body)
         assert answer.status_code == 200, (answer.status_code, answer.text[:200])
@@ -112,14 +112,14 @@ class Visitor:
             number += 1
             try:
                 answer = await self.click(state, view=tabs[number % 4], query=2 + number % 9, key=1)
-            except httpx.RemoteProtocolError:  # cut by the kill: asked again, as the page does
+            except httpx.RemoteProtocolError:  # the process was killed: try again, as the page does
                 answer = await self.click(state, view=tabs[number % 4], query=2 + number % 9, key=1)
             assert answer[0]["contents"]
             self.answered_at.append(time.monotonic())
             await asyncio.sleep(0.05)
 
     async def generate(self, state: dict[str, Any], session: str) -> AsyncIterator[tuple[list[int], bool]]:
-        """Yield the generated ids so far, and whether that is all; ends without if the process does."""
+        """Yield the generated ids so far, and whether generation is complete; end early if the process ends."""
         event = {"fn_index": self.events["page_generate"], "data": [state], "session_hash": session}
         await self.post("gradio_api/queue/join", **event)
         outputs: list[Any] = []
@@ -137,7 +137,7 @@ class Visitor:
             return
 
     async def follow(self, who: dict[str, str], updates: list[dict[str, Any]]):
-        """Wait in a room, and add its answers to `updates`."""
+        """Follow a room, and append its responses to `updates`."""
         tag = ""
         while True:
             update = await self.post("rooms/next", **who, seen=tag)
@@ -146,11 +146,11 @@ class Visitor:
                 updates.append(update)
 
 
-async def arrive_at_both(deployment: Deployment) -> dict[str, list[Visitor]]:
-    """Return visitors of each process, by its name."""
+async def connect_to_both_processes(deployment: Deployment) -> dict[str, list[SimulatedUser]]:
+    """Return users of each process, by its `app_id`."""
     visitors = defaultdict(list)
     for _number in range(60):
-        visitor = await Visitor(deployment.address).arrive()
+        visitor = await SimulatedUser(deployment.address).arrive()
         visitors[visitor.process].append(visitor)
         if len(visitors) == 2 and min(map(len, visitors.values())) >= VISITORS_EACH:
             break
@@ -160,7 +160,7 @@ async def arrive_at_both(deployment: Deployment) -> dict[str, list[Visitor]]:
     return visitors
 
 
-async def until(condition: Callable[[], bool], tasks: Sequence[asyncio.Task]):
+async def wait_for_condition(condition: Callable[[], bool], tasks: Sequence[asyncio.Task]):
     """Wait for a condition, or raise the error of a task."""
     end = time.monotonic() + 60
     while not condition():
@@ -172,7 +172,7 @@ async def until(condition: Callable[[], bool], tasks: Sequence[asyncio.Task]):
 
 
 @pytest.mark.exhaustive
-def test_the_app_is_told_whom_it_serves_and_by_which_name(deployment):
+def test_app_gets_client_address_and_host(deployment):
     address = deployment.address
     assert httpx.get(f"{address}/health", headers={"Host": "evil.example"}).status_code == 400
     page = httpx.get(f"{address}/", headers={"Host": "lab.example:8080"})
@@ -189,7 +189,7 @@ def test_the_app_is_told_whom_it_serves_and_by_which_name(deployment):
     def make_client(number: int) -> httpx.Client:
         return httpx.Client(base_url=address, transport=httpx.HTTPTransport(local_address=f"127.0.0.{number}"))
 
-    with make_client(2) as somebody:  # without the page, thus without a cookie
+    with make_client(2) as somebody:  # without the page, and therefore without a cookie
         assert [guess_room(somebody, number) for number in range(31)] == [404] * 30 + [429]
         process = current_process(somebody)
     for number in range(3, 60):
@@ -201,23 +201,23 @@ def test_the_app_is_told_whom_it_serves_and_by_which_name(deployment):
 
 
 @pytest.mark.exhaustive
-def test_a_process_that_is_killed_takes_along_only_what_it_was_writing(deployment, state):
-    asyncio.run(asyncio.wait_for(kill_one_under_load(deployment, state), 300))
+def test_killed_process_loses_only_its_generation(deployment, state):
+    asyncio.run(asyncio.wait_for(kill_process_under_load(deployment, state), 300))
 
 
-async def kill_one_under_load(deployment: Deployment, state: dict[str, Any]):
-    visitors = await arrive_at_both(deployment)
+async def kill_process_under_load(deployment: Deployment, state: dict[str, Any]):
+    visitors = await connect_to_both_processes(deployment)
     dying: AppProcess = deployment.processes[0]
     staying_id = deployment.processes[1].app_id
     stranded, settled = visitors[dying.app_id], visitors[staying_id]
-    # An answer of the dying process, which the other finds in Redis: it is replaced there by one that nobody computes.
+    # Replace a shared answer of the dying process in Redis, to see that the other process reads it there.
     store, rare = open_store(deployment.store, "answers"), {"view": "attention", "query": 12, "key": 11}
     before = set(store.keys())
     assert (await stranded[0].click(state, **rare))[0]["contents"]
     shared_keys = set(store.keys()) - before
     for shared_key in shared_keys:
         store.put(shared_key, b'{"from": "redis"}', 600)
-    # A room, whose teacher and one of whose students are with the dying process.
+    # A room: its teacher and one of its two students are connected to the dying process.
     teacher, students = stranded[0], (stranded[1], settled[1])
     key = await teacher.post("rooms/open")
     led = state | QUESTION
@@ -229,37 +229,39 @@ async def kill_one_under_load(deployment: Deployment, state: dict[str, Any]):
         asyncio.create_task(student.follow(name, updates))
         for student, name, updates in zip(students, names, seen[1:], strict=True)
     ]
-    await until(lambda: all(seen) and seen[0][-1]["people"] == 2, following)
+    await wait_for_condition(lambda: all(seen) and seen[0][-1]["people"] == 2, following)
     for student, name in zip(students, names, strict=True):
         await student.post("rooms/reply", **name, **QUESTION, reply="1")
-    await until(lambda: seen[0][-1]["counts"] == {"1": 2}, following)
+    await wait_for_condition(lambda: seen[0][-1]["counts"] == {"1": 2}, following)
 
     ended = asyncio.Event()
     load = [asyncio.create_task(visitor.click_until(ended, state)) for visitor in stranded + settled]
     written = {staying_id: [], dying.app_id: []}
 
-    async def write(visitor: Visitor, session: str):
+    async def write(visitor: SimulatedUser, session: str):
         async for generated, is_all in visitor.generate(state, session):
             written[visitor.process].append((generated, is_all))
 
-    await until(lambda: all(visitor.answered_at for visitor in stranded), load)
+    await wait_for_condition(lambda: all(visitor.answered_at for visitor in stranded), load)
     writing = []
     for process, generated in written.items():  # the dying process has just begun when it is killed
         writing.append(asyncio.create_task(write(visitors[process][0], f"writer-{process}")))
-        await until(lambda generated=generated: generated, load + writing)
+        await wait_for_condition(lambda generated=generated: generated, load + writing)
     killed_at = time.monotonic()
     dying.kill()
     await asyncio.gather(*writing)
     (lost, was_all), (whole, is_all) = written[dying.app_id][-1], written[staying_id][-1]
     assert not was_all and is_all and whole[: len(lost)] == lost != whole
-    # Writing is begun anew from what the page has.
+    # Generation continues from the text that the page has.
     *_parts, (going_on, is_all) = [part async for part in stranded[0].generate(state | {"generated": lost}, "anew")]
     assert is_all and going_on[: len(lost)] == lost and len(going_on) >= len(whole)
-    # The room goes on with its members and their replies, and follows its teacher.
+    # The room keeps its members and replies, and still follows its teacher.
     await teacher.post("rooms/lead", **key, leads=True, state=led | {"query": 9}, **QUESTION)
-    await until(lambda: all(updates[-1]["state"]["query"] == 9 for updates in seen[1:]), following)
+    await wait_for_condition(lambda: all(updates[-1]["state"]["query"] == 9 for updates in seen[1:]), following)
     await students[0].post("rooms/reply", **names[0], **QUESTION, reply="2")
-    await until(lambda: seen[0][-1]["people"] == 2 and seen[0][-1]["counts"] == {"1": 1, "2": 1}, following)
+    await wait_for_condition(
+        lambda: seen[0][-1]["people"] == 2 and seen[0][-1]["counts"] == {"1": 1, "2": 1}, following
+    )
     assert {"from": "redis"} in await stranded[0].click(state, **rare)
 
     await asyncio.sleep(max(0.0, killed_at + LOAD_S - time.monotonic()))

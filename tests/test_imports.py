@@ -16,12 +16,12 @@ def lint(folder: Path) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", LINT, "--no-cache"], cwd=folder, capture_output=True, text=True)
 
 
-def test_the_contracts_hold():
+def test_import_contracts_hold():
     result = lint(ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-VIOLATIONS = [  # `explain` may import what is in `tracing`, but not what needs torch there
+VIOLATIONS = [  # `explain` may import from `tracing` only modules without torch
     ("model/planted_a.py", "from explorer.tracing.trace import Trace"),
     ("model/planted_b.py", "import gradio"),
     ("explorer/translations/planted_c.py", "from explorer.state.run_request import RunRequest"),
@@ -44,7 +44,7 @@ CIRCLE = ("explorer/state/token_alignment.py", "from explorer.state.run_request 
 
 
 @pytest.mark.exhaustive
-def test_planted_violations_are_all_found(tmp_path):
+def test_planted_violations_are_found(tmp_path):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -60,7 +60,7 @@ def test_planted_violations_are_all_found(tmp_path):
 
 
 def import_text(path: str, line: str) -> str:
-    """Return an import as the contracts report it: without what of another package is imported."""
+    """Return an import as the contracts report it: of other packages, only the package's name."""
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     if not (target := re.search(r"(?:from|import) (\S+)", line)):
         return module

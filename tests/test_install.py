@@ -16,13 +16,13 @@ import httpx
 import pytest
 
 import explorer
-from tests.benchmarks.served import free_port
+from tests.benchmarks.app_server import free_port
 
 ROOT = Path(__file__).parent.parent
 MAX_WHEEL_BYTES = 15_000_000
 SOURCES = ("explorer", "model", "checkpoints", "setup.py", "pyproject.toml", "requirements.txt", "README.md", "LICENSE")
-UNUSED = {".po", ".ts"}  # of translators and of the type checker
-USE = """
+UNUSED_SUFFIXES = {".po", ".ts"}  # sources of translators and of the type checker
+USAGE_SCRIPT = """
 import explorer, model
 run = explorer.load("llama-fables").run("Once upon a time")
 assert run.figure("attention").to_plotly_json()["data"] and run.tokens[0] == "Once"
@@ -30,12 +30,12 @@ lm, tokenizer = model.load_checkpoint("llama-fables-gpt")
 print(explorer.__version__, *model.list_checkpoints())
 """
 
-pytestmark = pytest.mark.exhaustive  # half a minute of CPU time for each worker that takes a part
+pytestmark = pytest.mark.exhaustive  # half a minute of CPU time per worker
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("source")  # a build writes into the folder that it is of
+    folder = tmp_path_factory.mktemp("source")  # a build writes into its source folder
     for name in SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
@@ -49,7 +49,7 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory) -> Path:
-    """A fresh environment with the wheel, which finds all other packages in the present one."""
+    """A fresh environment with the wheel, which finds other packages in the current environment."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
     packages = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
@@ -60,7 +60,7 @@ def environment(wheel, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def elsewhere(tmp_path, monkeypatch) -> Path:
+def empty_folder(tmp_path, monkeypatch) -> Path:
     """An empty folder to work in, without any path to the repository."""
     for name in ("PYTHONPATH", "PYTHONHOME"):
         monkeypatch.delenv(name, raising=False)
@@ -68,28 +68,28 @@ def elsewhere(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_the_wheel_is_small_and_has_all_that_is_used(wheel):
+def test_wheel_is_small_and_complete(wheel):
     assert wheel.stat().st_size <= MAX_WHEEL_BYTES
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = {
         path.relative_to(ROOT).as_posix()
         for folder in ("explorer", "model")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix not in {".pyc", ".pyi", ".pot", *UNUSED}
+        if path.is_file() and path.suffix not in {".pyc", ".pyi", ".pot", *UNUSED_SUFFIXES}
     }
     assert sources - names == set()
     assert {name.split("/")[0] for name in names} == {"explorer", "model", wheel.name.split("-py3")[0] + ".dist-info"}
     assert not [name for name in names if "snapshots" in name]
 
 
-def test_installed_it_is_used_from_an_empty_folder(environment, elsewhere):
-    result = subprocess.run([environment / "python", "-c", USE], capture_output=True, text=True)
+def test_installed_package_works_from_an_empty_folder(environment, empty_folder):
+    result = subprocess.run([environment / "python", "-c", USAGE_SCRIPT], capture_output=True, text=True)
     assert result.stdout.split() == [explorer.__version__, "llama-fables", "llama-fables-gpt"], result.stderr
     version = subprocess.run([environment / "transformerlm-explorer", "--version"], capture_output=True, text=True)
     assert version.stdout.strip() == f"transformerlm-explorer {explorer.__version__}"
 
 
-def test_the_command_serves_the_bundled_model(environment, elsewhere):
+def test_command_serves_bundled_model(environment, empty_folder):
     port = free_port()
     command = [environment / "transformerlm-explorer", "--port", str(port)]
     server = subprocess.Popen(
@@ -112,10 +112,10 @@ def test_the_command_serves_the_bundled_model(environment, elsewhere):
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=60)
-    assert list(elsewhere.iterdir()) == []
+    assert list(empty_folder.iterdir()) == []
 
 
-def test_importing_it_loads_nothing(environment, elsewhere):
+def test_import_loads_no_dependencies(environment, empty_folder):
     began = time.monotonic()
     code = "import sys, explorer; print(*{'torch', 'numpy', 'gradio', 'plotly'} & set(sys.modules), len(dir(explorer)))"
     result = subprocess.run([environment / "python", "-c", code], capture_output=True, text=True)

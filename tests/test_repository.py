@@ -1,4 +1,4 @@
-"""Files that the repository may contain."""
+"""Files of the repository: sizes, no pickles, names in comments."""
 
 import hashlib
 import re
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LARGEST = 10_000_000  # bytes; the Hugging Face Hub refuses larger files in plain git
+MAX_FILE_BYTES = 10_000_000  # the Hugging Face Hub refuses larger files in plain git
 PICKLE_SUFFIXES = {".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"}
-# Files of other programs' own formats, as these published them.
+# Published files of other projects, in their formats.
 PUBLISHED = {
     "tests/data/stories260K/stories260K.bin": "b0a507e7ad0f626624f17112325e66691f9076d622e1d3274d103d00299f2696",
     "tests/data/stories260K/tok512.bin": "037cb335abb25d1fa9e8ecae30ed2a3a8ace9302862ebcdc05d51a6bbb10c312",
@@ -46,7 +46,7 @@ def may_be_pickled(path: Path) -> bool:
 
 def test_every_tracked_file_is_small():
     large = {str(path.relative_to(ROOT)): path.stat().st_size for path in tracked_files()}
-    assert {name: size for name, size in large.items() if size > LARGEST} == {}
+    assert {name: size for name, size in large.items() if size > MAX_FILE_BYTES} == {}
 
 
 def test_no_tracked_file_is_a_pickle():
@@ -64,11 +64,11 @@ def test_pickles_are_recognised_by_name_and_by_content(tmp_path, name):
     assert may_be_pickled(tmp_path / name)
 
 
-def test_safetensors_are_no_pickles(tiny_checkpoint):
+def test_safetensors_are_not_pickles(tiny_checkpoint):
     assert [path.name for path in tiny_checkpoint.iterdir() if may_be_pickled(path)] == []
 
 
-def test_comments_name_files_that_there_are():
+def test_comments_name_existing_files():
     paths = [path.relative_to(ROOT).as_posix() for path in tracked_files()]
     files = [path for path in paths if path.startswith("explorer/") and path.endswith((".js", ".css"))]
     named = [
@@ -81,9 +81,9 @@ def test_comments_name_files_that_there_are():
     assert [(file, name) for file, name in named if not any(f"/{path}".endswith(f"/{name}") for path in paths)] == []
 
 
-def test_the_folders_of_tests_are_those_of_what_they_test():
+def test_test_folders_mirror_source():
     folders = {path.parent.relative_to(ROOT).as_posix() for path in tracked_files()}
     mirrors = {folder for folder in folders if folder.startswith(("tests/explorer/", "tests/model/"))}
     assert {folder for folder in mirrors if folder.removeprefix("tests/") not in folders} == {
-        "tests/explorer/web/rooms",  # of room_*.py
+        "tests/explorer/web/rooms",  # tests of room_*.py
     }

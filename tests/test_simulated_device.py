@@ -27,13 +27,13 @@ from tests.simulated_device import NAME
     ],
 )
 @pytest.mark.parametrize("inference", [False, True])
-def test_what_a_gpu_refuses_it_refuses(compute, inference):
+def test_refuses_mixed_devices_and_float64(compute, inference):
     with torch.inference_mode(inference), pytest.raises((RuntimeError, TypeError), match=f"on {NAME}|{NAME} has|numpy"):
         compute(torch.ones(3).to(NAME))
 
 
 @pytest.mark.parametrize("inference", [False, True])
-def test_what_a_gpu_allows_it_computes(inference):
+def test_allows_cpu_scalars_and_indices(inference):
     with torch.inference_mode(inference):
         on_device = torch.tensor([1.0, 2.0, 3.0], device=NAME)
         assert on_device.device.type == NAME and not on_device.is_cpu
@@ -43,14 +43,14 @@ def test_what_a_gpu_allows_it_computes(inference):
         assert on_device.cpu().numpy().tolist() == [5, 0, 0]
 
 
-def test_what_comes_to_the_cpu_is_a_copy():
+def test_transfer_to_cpu_copies():
     on_device = torch.zeros(2, device=NAME)
     on_cpu = on_device.cpu()
     on_device += 1
     assert on_cpu.tolist() == [0, 0] and on_device.tolist() == [1, 1]
 
 
-def test_gradients_are_those_of_the_cpu():
+def test_gradients_agree_with_cpu():
     torch.manual_seed(0)
     on_cpu = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1))
     device_model, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)).to(NAME), torch.randn(5, 3)

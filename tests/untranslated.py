@@ -13,7 +13,7 @@ WORD = re.compile(r"[(“‘]*[^\W\d_]{2,}(?:['’-][^\W\d_]+)*[)”’,.;:?!…
 TAG = re.compile(r"<[/!a-z][^>]*>")
 READ_ALOUD = re.compile(
     r'(?:aria-label|aria-description|alt|placeholder|title)="([^"]*)"'
-)  # attributes that people read
+)  # attributes that users read
 
 
 def find_unmarked(source: str) -> list[str]:
@@ -82,7 +82,7 @@ def _iter_hidden(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node
-        if isinstance(node, ast.JoinedStr):  # what stands between its fields is no text of its own
+        if isinstance(node, ast.JoinedStr):  # text between its fields is not a text by itself
             yield from (part for part in node.values if isinstance(part, ast.Constant))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from node.args[: MARKS.get(node.func.id, 0)]

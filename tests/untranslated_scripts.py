@@ -9,7 +9,7 @@ from babel.messages.jslexer import Token, tokenize, unquote_string
 from tests.untranslated import MARKS, fields, is_prose
 
 TEMPLATE_VALUE = re.compile(r"\${[^{}]*}")  # a value in a template literal
-# What visitors do not read: selectors, names of classes, words of other programs.
+# Functions whose arguments users do not read: selectors and names of classes.
 NON_TEXT_FUNCTIONS = {"closest", "find", "findAll", "matches", "matchMedia", "span"}
 OPEN, CLOSED = "([{", ")]}"
 
@@ -51,14 +51,14 @@ def find_misused_marks(source: str) -> list[str]:
             arguments = split_arguments(tokens[i + 2 : closing_index(tokens, i + 1)])
             count = MARKS[token.value]
             messages = [argument[0] for argument in arguments[:count] if [t.type for t in argument] == ["string"]]
-            is_same = len({message.value for message in messages}) < count  # a noun that never changes
+            is_same = len({message.value for message in messages}) < count  # equal singular and plural
             if len(messages) < count or is_same or not has_matching_fields(token.value, messages, arguments[count:]):
                 misuses.append(" ".join(t.value for argument in arguments for t in argument))
     return misuses
 
 
 def has_matching_fields(mark: str, messages: list[Token], other_arguments: list[list[Token]]) -> bool:
-    """Return whether the fields of the messages are the names of the values, as far as those are known here."""
+    """Return whether the fields of the messages are the names of the values; unknown names count as matching."""
     values = other_arguments[1:] if mark == "ngettext" else other_arguments
     names = {"count"} if mark == "ngettext" else set()
     if values:

@@ -1,4 +1,4 @@
-"""Correct models with weight names that no table has, each with options for one or two bugs."""
+"""Correct models with unknown weight names, each with options for one or two bugs."""
 
 import math
 
@@ -17,7 +17,7 @@ def random_parameter(*shape):
 
 
 class FusedModel(nn.Module):
-    """Model with one map for queries, keys and values, layers without a forward, and PyTorch's fused attention."""
+    """Model with one projection for q, k and v, layers without `forward`, and PyTorch's fused attention."""
 
     def __init__(self, order="qkv", causal=True, gate=F.silu):
         super().__init__()
@@ -62,7 +62,7 @@ FLAT = {f"w{name}.*": f"blocks.*.attn.{name}_proj" for name in "qkvo"} | {
 
 
 class FlatModel(nn.Module):
-    """Model without submodules: lists of parameters, and functions."""
+    """Model without submodules: parameter lists and functions."""
 
     def __init__(self, eps=1e-5, divisor=ROOT, diagonal=1, gate="w1", other="w3"):
         super().__init__()
@@ -108,7 +108,7 @@ class TransposedLinear(nn.Module):
         return x @ self.weight
 
 
-def transposed_model():
+def make_transposed_model():
     """Return the course's model with all linear maps' weights transposed."""
     model = course_model()
     for module in [*model.modules()]:
@@ -181,7 +181,7 @@ class GainlessNorm(nn.Module):
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5)
 
 
-def without_gains():
+def make_gainless_model():
     """Return the course's model with norms that have no gains."""
     model = course_model()
     for layer in model.layers:

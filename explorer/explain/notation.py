@@ -47,7 +47,7 @@ ORDINALS = (
 )
 
 
-def quote_word_at(tokens: Sequence[str], position: int) -> str:
+def quote_word_in_text(tokens: Sequence[str], position: int) -> str:
     """Return the token at a position as a quoted word, and which of them it is if the text repeats it."""
     words = [quote_word(token) for token in tokens]
     word, index = words[position], words[:position].count(words[position])

@@ -19,7 +19,7 @@ from explorer.explain.notation import (
     join_names,
     quote_token,
     quote_word,
-    quote_word_at,
+    quote_word_in_text,
 )
 from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
 from explorer.tracing.trace import Trace
@@ -106,7 +106,7 @@ def explain_prediction_in_story(
                 "The most helpful look back: layer {layer} head {head} at {key}.",
                 layer=component.layer,
                 head=component.head,
-                key=quote_word_at(trace.tokens, reason.key),
+                key=quote_word_in_text(trace.tokens, reason.key),
             )
         yield ExplanationSentence(text)
         if trace.edits:  # what is switched off already stands there

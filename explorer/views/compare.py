@@ -65,6 +65,7 @@ from explorer.views.style import (
 from explorer.views.two_run_figures import (
     NoDifferenceError,
     likeliest_tokens_sentence,
+    replaced_word_sentence,
     selection_in_other_run,
 )
 from explorer.views.verification import verify_comparison
@@ -174,7 +175,7 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
     if len({(run.config.num_layers, run.config.num_heads) for run in comparison.runs}) > 1:
         return sentence
     distances = head_distances(comparison)
-    if not np.nan_to_num(distances).any():
+    if not np.nan_to_num(distances).any() or replaced_word_sentence(comparison):  # which stands before
         return sentence
     layer, head = most_different_head(distances)
     difference = _(

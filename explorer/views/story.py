@@ -18,7 +18,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_percent, quote_word, quote_word_at
+from explorer.explain.notation import format_percent, quote_word, quote_word_in_text
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -62,7 +62,7 @@ def least_expected_text(trace: Trace) -> str:
     lowest_index = int(probabilities.argmin())
     return _(
         "It expected {token} least, with a chance of {share}.",
-        token=quote_word_at(trace.tokens, lowest_index + 1),
+        token=quote_word_in_text(trace.tokens, lowest_index + 1),
         share=format_percent(float(probabilities[lowest_index])),
     )
 
@@ -169,7 +169,7 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
     ]
     phrases = []
     for i in top_positions:
-        token, share = quote_word_at(trace.tokens, i), format_percent(float(weights[i]))
+        token, share = quote_word_in_text(trace.tokens, i), format_percent(float(weights[i]))
         if i == top_positions[0]:
             phrase = _("at itself, {token} ({share})") if i == query else _("at {token} ({share})")
         else:
@@ -201,7 +201,7 @@ def describe_top_head(trace: Trace, selection: Selection) -> str:
             "The most helpful look back: layer {layer} head {head} at {key}.",
             layer=layer,
             head=head,
-            key=quote_word_at(trace.tokens, key),
+            key=quote_word_in_text(trace.tokens, key),
         )
     return f"{guess_text} {look_text}\n{strongest_attention_text(trace, selection.query)}"
 
@@ -296,26 +296,26 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     axis = share_axis(shares, _("the model’s own chance"))
     texts = [f"{token} {format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
     sides = ["inside" if share > LONG_BAR * axis["range"][1] else "outside" for share in shares.tolist()]
-    final = np.flatnonzero(ids == ids[-1]).tolist()
+    final = (ids == ids[-1]).tolist()
 
-    def draw_bars(depths: Sequence[int], colour: str) -> go.Bar:
+    def draw_bars(has_bar: Sequence[bool], colour: str) -> go.Bar:
         return go.Bar(
-            y=[names[i] for i in depths],
-            x=shares[depths],
+            y=names,
+            x=np.where(has_bar, shares, np.nan),
             orientation="h",
             marker={"color": colour},
-            text=["" if colour == QUIET and i in final else texts[i] for i in depths],
-            textposition=[sides[i] for i in depths],
+            text=[text if is_drawn else "" for text, is_drawn in zip(texts, has_bar, strict=True)],
+            textposition=sides,
             textangle=0,
             constraintext="none",
             textfont={"family": MONO, "size": 13 if len(names) <= MAX_ROOMY_LAYERS else 10},
             cliponaxis=False,
-            hovertext=[tokens[i] for i in depths],
+            hovertext=tokens,
             hovertemplate="%{y}<br>%{hovertext} %{x:.2%}<extra></extra>",
         )
 
     return figure(
-        [draw_bars(range(len(names)), QUIET), draw_bars(final, SELECTED)],
+        [draw_bars([not is_final for is_final in final], QUIET), draw_bars(final, SELECTED)],
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
             first=quote_word(trace.vocabulary[ids[0]]),

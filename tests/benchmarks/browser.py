@@ -7,15 +7,15 @@ import time
 from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import FULL
-from tests.benchmarks.served import serve_app
-from tests.browser.chromium import FLAGS, executable
+from tests.benchmarks.app_server import serve_app
+from tests.browser.chromium import FLAGS, find_executable
 from tests.browser.person import LOAD_MODULES, WITH_MODULES
 
 PATTERN = "#attention-pattern .plot"
 WORDS = ("Once", "upon", "a", "time", "there", "was", "a", "fox", "who", "lived", "near", "the", "lake", "and", "slept")
 
-# Resolves with the milliseconds from the event to the frame after the last drawing of what must be drawn: the element
-# `drawn`, or else every figure then in sight.
+# Resolves with the milliseconds from the event to the frame after the last expected drawing: of the element
+# `drawn`, or of every figure in sight.
 UNTIL_PAINTED = """([event, drawn]) => new Promise((resolve, reject) => {
   const figures = () => [...document.querySelectorAll(".plot, .distribution")];
   const count = (plot) => +(plot.dataset.draws || 0), before = new Map();
@@ -58,7 +58,7 @@ def main():
     with serve_app() as (url, _process):
         print(f"python app.py -> first page served: {time.monotonic() - started:.1f} s")
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.goto(f"{url}?view=attention")
             page.wait_for_selector("#attention-pattern .plot[data-draws]")
@@ -89,7 +89,7 @@ def main():
                 time_prompts(page, 1, tokens)
                 page.wait_for_timeout(2000)
                 titles = [view.title for view in FULL if page.get_by_role("tab", name=view.title, exact=True).count()]
-                for title in titles:  # some ask for a second run, or for the steps of a training
+                for title in titles:  # some tabs need a second run or training steps
                     print_times(f"{tokens} tokens: tab {title}", time_tab_switches(page, title, options.rounds // 4))
             browser.close()
 
@@ -110,7 +110,7 @@ def time_clicks(page: Page, rounds: int, num_tokens: int, selector: str) -> list
     for round_index in range(rounds):
         chip = page.locator(f"#strip [data-position='{(round_index * 7) % (num_tokens // 2)}']")
         waits.append(time_until_painted(page, "click", selector, chip.click))
-        page.wait_for_timeout(300)  # what is drawn out of sight
+        page.wait_for_timeout(300)  # figures out of sight are drawn meanwhile
     return waits
 
 
@@ -148,11 +148,11 @@ def time_sliders(page: Page, rounds: int) -> list[float]:
 def time_training_steps(page: Page, url: str, rounds: int, num_tokens: int) -> list[float]:
     """Return milliseconds from a key on the slider of training steps to the figure.
 
-    Each round of keys has another text, so that no step of it was captured before.
+    Each round of keys has another text, so that no step's run is cached.
     """
     page.goto(f"{url}?view=attention&checkpoint=llama-fables-snapshots/step-000064")
     page.wait_for_selector("#series input")
-    page.wait_for_timeout(4000)  # the other steps are loaded
+    page.wait_for_timeout(4000)  # the other steps are loaded meanwhile
     waits = []
     for round_index in range(rounds):
         if round_index % 5 == 0:
@@ -166,7 +166,7 @@ def time_training_steps(page: Page, url: str, rounds: int, num_tokens: int) -> l
 
 
 def measure_frame_rate(page: Page, seed: int) -> float:
-    """Return the rate of frames per second that show a new number of tokens, from the first new one to the last."""
+    """Return the frames per second that show new tokens, between the first and the last of them."""
     page.get_by_role("button", name="Run").click()
     page.wait_for_function("!document.querySelector('#strip .generated')")
     page.evaluate(f"({LOAD_MODULES})()")

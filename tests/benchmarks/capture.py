@@ -1,4 +1,4 @@
-"""Time of `capture` beside that of a forward pass without hooks: `python -m tests.benchmarks.capture`."""
+"""Time of `capture` relative to a forward pass without hooks: `python -m tests.benchmarks.capture`."""
 
 import argparse
 
@@ -7,10 +7,10 @@ import torch
 from explorer.tracing.capture import capture, trace_num_bytes
 from explorer.tracing.model_library import MAX_TRACE_BYTES
 from model.transformer_lm import TransformerLM
-from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
+from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference_model
 from tests.benchmarks.timing import alternate
 
-FEW_ROUNDS = 5  # rounds of what takes seconds
+FEW_ROUNDS = 5  # rounds of measurements that take seconds
 
 
 def main():
@@ -19,7 +19,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     rounds, device = options.rounds, options.device
-    for name, lm in (("d_model 256", reference().to(device)), ("bundled", bundled_model().to(device))):
+    for name, lm in (("d_model 256", reference_model().to(device)), ("bundled", bundled_model().to(device))):
         for num_tokens in (64, 256):
             print(f"{name}, {num_tokens} tokens: {compare_times(lm, num_tokens, rounds)}")
     lm = gpt2_small().to(device)

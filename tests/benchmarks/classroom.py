@@ -1,4 +1,4 @@
-"""Waiting times of many people: `python -m tests.benchmarks.classroom --people 30 --seconds 60`, on Linux.
+"""Waiting times of many users: `python -m tests.benchmarks.classroom --people 30 --seconds 60`, on Linux.
 
 The simulated people share the machine's cores with the server, which is a process of its own. Its memory is
 printed every minute, or more often in a run of a few. Fairness is the slowest person's waiting time over the median
@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from tests.benchmarks.app_server import serve_app
 from tests.benchmarks.memory import resident_mb
-from tests.benchmarks.served import serve_app
-from tests.benchmarks.visitor import Measurements, SimulatedUser
+from tests.benchmarks.simulated_user import Measurements, SimulatedUser
 
 SHARED_PROMPT = "Once upon a time there was a little fox who lived near the lake and slept"
 
@@ -46,11 +46,11 @@ async def run_classroom(
     """Run simulated users for some seconds.
 
     Args:
-        server: its process, whose memory is printed now and then; None: unknown.
+        server: id of its process, whose memory is printed regularly; None: unknown.
     """
     measurements, until = Measurements(), time.monotonic() + seconds
     before = cpu_seconds(server) if server else 0.0
-    watching = asyncio.create_task(watch(server, seconds)) if server else None
+    watching = asyncio.create_task(print_memory_usage(server, seconds)) if server else None
     staying = [
         SimulatedUser(number, address, measurements, SHARED_PROMPT if share_prompt else None).stay(until)
         for number in range(people)
@@ -64,8 +64,8 @@ async def run_classroom(
     return measurements
 
 
-async def watch(server: int, seconds: float):
-    """Print the memory of a server and of the processes that it started, and how it grew since the first minute."""
+async def print_memory_usage(server: int, seconds: float):
+    """Print the memory of a server and its child processes regularly, and its growth since the first minute."""
     began, every, after_a_minute = time.monotonic(), min(60, max(5, seconds / 12)), 0
     while True:
         passed, megabytes = time.monotonic() - began, sum(map(resident_mb, process_tree(server)))
@@ -83,7 +83,7 @@ def process_tree(process: int) -> list[int]:
 
 
 def cpu_seconds(server: int) -> float:
-    """Return the CPU seconds of a server and the processes that it started."""
+    """Return the CPU seconds of a server and its child processes."""
     stats = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in process_tree(server)]
     return sum(int(process[11]) + int(process[12]) for process in stats) / os.sysconf("SC_CLK_TCK")
 
@@ -115,8 +115,8 @@ def slowest_person_ratio(seconds_by_person: Mapping[str, Mapping[int, Sequence[f
     """Return the slowest person's relative waiting time over the median person's.
 
     Args:
-        seconds_by_person: kind of request -> person -> seconds. One kind alone would say little, as each person
-            often has few requests of it.
+        seconds_by_person: kind of request -> person -> seconds. One kind would not be enough, as each person
+            often has few requests of one kind.
     """
     times = defaultdict(list)
     for waits in seconds_by_person.values():

@@ -1,7 +1,7 @@
 """First page load, in headless Chromium on the bundled model: `python -m tests.benchmarks.cold_load`.
 
-Each time a new browser, with an empty cache, opens the page of an app that has served it before. On a telephone's
-screen, not with a telephone's processor or connection.
+Each time, a new browser with an empty cache opens the page of a running app. With a telephone's
+screen, but not a telephone's processor or connection.
 """
 
 import argparse
@@ -10,13 +10,13 @@ import statistics
 
 from playwright.sync_api import Playwright, sync_playwright
 
-from tests.benchmarks.served import serve_app
-from tests.browser.chromium import FLAGS, executable
+from tests.benchmarks.app_server import serve_app
+from tests.browser.chromium import FLAGS, find_executable
 
 SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
-# page -> what its address asks for, and its first figure
+# page -> query of its URL, and selector of its first figure
 PAGES = {"Simple": ("", "#overview-whole [data-draws]"), "Full": ("?view=overview", "#overview-whole [data-draws]")}
-# A promise of the milliseconds from the navigation to the second frame after the figure is there.
+# A promise of the milliseconds from the navigation to the second frame after the figure is visible.
 UNTIL_PAINTED = """window.painted = new Promise((resolve) => {
   const next = requestAnimationFrame;
   (function look() {
@@ -42,8 +42,8 @@ def main():
 
 
 def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -> tuple[float, int, int]:
-    """Return the milliseconds until a figure is painted, and the answers' total bytes and count by then."""
-    browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+    """Return the milliseconds until a figure is painted, and the bytes and number of responses until then."""
+    browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
     page = browser.new_page(viewport=size)
     received = []
     network = page.context.new_cdp_session(page)

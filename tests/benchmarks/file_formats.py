@@ -25,7 +25,7 @@ from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint
 from tests.hugging_face import transformers
 from tests.model.pretrained.conftest import byte_level
 from tests.model.pretrained.gguf_files import write_gguf
-from tests.model.pretrained.kinds import KINDS, NO_IDS
+from tests.model.pretrained.model_kinds import KINDS, NO_IDS
 from tests.model.pretrained.test_gguf import MODELS
 
 FAMILIES = (
@@ -45,7 +45,7 @@ IDS = torch.arange(3, 22)[None]
 
 @dataclass(frozen=True)
 class Case:
-    """A file to open, and the logits that it should have, (1, T, V); None where no reference exists."""
+    """A file to open, and its expected logits (1, T, V); None without a reference."""
 
     family: str
     format: str
@@ -71,7 +71,7 @@ def iter_folders(folder: Path) -> Iterator[Case]:
     for family in FAMILIES:
         for dtype in (torch.float32, torch.bfloat16) if family in ("Llama 2", "GPT-2", "Gemma 2") else (torch.float32,):
             model, path = random_model(*KINDS[family]), folder / f"{family} {dtype}"
-            for parameter in model.parameters():  # not the tables of the rotation
+            for parameter in model.parameters():  # without the RoPE tables
                 parameter.data = parameter.data.to(dtype)
             model.save_pretrained(path)
             byte_level().save(str(path / "tokenizer.json"))

@@ -11,8 +11,8 @@ import statistics
 from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import FULL
-from tests.benchmarks.served import serve_app
-from tests.browser.chromium import FLAGS, executable
+from tests.benchmarks.app_server import serve_app
+from tests.browser.chromium import FLAGS, find_executable
 
 SIZES = {"1440": (1440, 900), "1366": (1366, 768), "390": (390, 844)}
 MAX_TABS = 80
@@ -79,7 +79,7 @@ LOOKS = """() => {
 
 
 def open_page(page: Page, address: str, query: str):
-    """Open a page and wait until everything that follows is drawn."""
+    """Open a page and wait until it is completely drawn."""
     page.goto(f"{address}?{query}")
     page.wait_for_function("window.explorer?.state.checkpoint")
     page.evaluate("window.explorer.settled()")
@@ -97,7 +97,7 @@ def count_tabs(page: Page) -> int:
 
 def main():
     with serve_app() as (address, _process), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
         print("size  view          top  end  controls  words  Tab  sliders in sight  layout shift")
         for size, (width, height) in SIZES.items():
             for view in FULL:
@@ -122,7 +122,7 @@ def main():
             page.evaluate("window.explorer.settled()")
             page.wait_for_timeout(500)
             print(f"to {depth}: layout shift {page.evaluate('window.shift') - before:.3f}")
-        page.hover("#temperature input")  # has the scores fetched
+        page.hover("#temperature input")  # fetches the logits
         page.wait_for_timeout(1000)
         times = [page.evaluate(MOVE_SLIDER, 0.5 + 0.05 * i) for i in range(20)]
         moved, painted = (statistics.median(column) for column in zip(*times, strict=True))

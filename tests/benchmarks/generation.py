@@ -1,4 +1,4 @@
-"""Tokens a second of `generate` and of Hugging Face's, same weights: `python -m tests.benchmarks.generation`.
+"""Tokens per second of `generate` and of Hugging Face's, same weights: `python -m tests.benchmarks.generation`.
 
 Each samples 64 tokens after a prompt of 16, by the same settings. The matrix products alone, one row times every weight
 matrix, are what no implementation can do without. Then what a token costs at the beginning and at the end of the
@@ -12,13 +12,13 @@ import time
 import torch
 
 from model import TransformerLM, generate
-from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference
+from tests.benchmarks.models import bundled_model, gpt2_small, random_prompt, reference_model
 from tests.benchmarks.timing import alternate
 from tests.hugging_face import as_gpt2, as_llama
 
 PROMPT_TOKENS, NEW_TOKENS = 16, 64
 SETTINGS = {"temperature": 0.8, "top_k": 40}
-MODELS = {"d256": reference, "bundled": bundled_model, "gpt2": gpt2_small}
+MODELS = {"d256": reference_model, "bundled": bundled_model, "gpt2": gpt2_small}
 AVERAGED_TOKENS = 32  # tokens whose costs are averaged
 
 
@@ -28,7 +28,7 @@ def make_contestants(lm: TransformerLM) -> dict:
     tied = lm.config.tie_embeddings
     matrices = [w for name, w in lm.state_dict().items() if w.dim() == 2 and (tied or name != "token_embedding.weight")]
     if tied:
-        matrices.pop(0)  # the table is listed under both of its names
+        matrices.pop(0)  # the table is listed under two names
     rows = {size: torch.randn(size, device=lm.device) for size in (lm.config.d_model, lm.config.d_ff)}
 
     def sample():
@@ -64,9 +64,9 @@ def make_contestants(lm: TransformerLM) -> dict:
 
 
 def token_costs(lm: TransformerLM, rounds: int) -> list[float]:
-    """Median seconds of a token after a prompt of 16 and at the end of the context, over `SOME` tokens each.
+    """Return median seconds per token, over `AVERAGED_TOKENS` after the prompt and at the end of the context.
 
-    The first two steps are left out: they read the prompt and prepare the decoder.
+    The first two steps are excluded: they process the prompt and prepare the decoder.
     """
     ids = random_prompt(lm, PROMPT_TOKENS)[0].tolist()
     seconds = []
@@ -93,7 +93,7 @@ def main():
         for contestant, took in seconds.items():
             times, matrix_share = seconds["Hugging Face"] / took, seconds["matrix products alone"] / took
             print(f"  {contestant:36s} {NEW_TOKENS / took:6.0f} {times:6.2f} {matrix_share:6.0%}")
-        if name == "gpt2":  # whose context takes minutes to fill
+        if name == "gpt2":  # filling its context takes minutes
             continue
         first, last = token_costs(lm, rounds)
         print(f"  first and last tokens of the context, ms: {1e3 * first:.2f}, {1e3 * last:.2f}, x {last / first:.2f}")

@@ -36,7 +36,7 @@ CONFIG = {
 
 
 def write_checkpoint(folder: Path):
-    """Write weights in one file per layer, so that few are in memory at once, and a tokenizer of bytes."""
+    """Write weights in one file per layer, to need little memory at once, and a byte tokenizer."""
 
     def random(*shape: int) -> torch.Tensor:
         return (torch.randn(*shape) / shape[-1] ** 0.5).bfloat16()
@@ -79,13 +79,13 @@ def write_byte_tokenizer(folder: Path):
 
 
 def resident_gb() -> float:
-    """Resident memory of this process in GB."""
+    """Return the resident memory of this process in GB."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024 / 1e9
 
 
 def measure(folder: str, num_tokens: int, device: str):
-    """Open, capture and draw in this process; print the time of each step, and the peak memory so far."""
+    """Open, capture and draw in this process; print time and peak memory of each step."""
     from explorer.state.selection import Selection
     from explorer.tracing.jobs import ResultNotReadyError
     from explorer.tracing.model_library import ModelLibrary, model_num_bytes

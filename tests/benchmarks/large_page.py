@@ -15,18 +15,18 @@ import torch
 from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import FULL
+from tests.benchmarks.app_server import serve_app
 from tests.benchmarks.browser import print_times, time_clicks
 from tests.benchmarks.large import write_byte_tokenizer
-from tests.benchmarks.served import serve_app
-from tests.browser.chromium import FLAGS, executable
+from tests.browser.chromium import FLAGS, find_executable
 from tests.hugging_face import transformers
 
-LONG = 1024
+LONG_PROMPT_TOKENS = 1024
 FULL_TABS = [view.name for view in FULL]
-TABS = *FULL_TABS[: FULL_TABS.index("experiments")], "directions"  # those that show one run as it is
-# True once the model was compared with the other implementation, which takes both cores until then.
+TABS = *FULL_TABS[: FULL_TABS.index("experiments")], "directions"  # tabs for one run without interventions
+# True after the self-check of the model, which uses both cores until then.
 IS_COMPARED = "() => /agrees|differs/.test(document.querySelector('#open-model')?.textContent)"
-# Notes when the bytes of the first answer with the pattern are there, before they are read as JSON.
+# Records when the first response with the pattern has arrived, before it is parsed as JSON.
 FIRST_BYTES = """() => {
   const fetched = window.fetch;
   window.fetch = async (...asked) => {
@@ -40,7 +40,7 @@ FIRST_BYTES = """() => {
     return response;
   };
 }"""
-# Resolves with the milliseconds from then to the second frame after the pattern is drawn.
+# Resolves with the milliseconds from that time to the second frame after the pattern is drawn.
 PAINTED_AFTER_BYTES = """(drawn) => new Promise((resolve) => {
   const plot = document.querySelector(drawn), before = +plot.dataset.draws;
   const observer = new MutationObserver(() => {
@@ -53,7 +53,7 @@ PAINTED_AFTER_BYTES = """(drawn) => new Promise((resolve) => {
 
 
 def write_model(folder: Path):
-    """Write the model as transformers saves one, and a tokenizer of bytes."""
+    """Write the model in the format of transformers, and a byte tokenizer."""
     torch.manual_seed(0)
     config = transformers.GPT2Config(bos_token_id=None, eos_token_id=None)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
@@ -82,7 +82,7 @@ def measure_tabs(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[
 
 
 def measure_pattern(page: Page, url: str, rounds: int):
-    text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:LONG]
+    text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:LONG_PROMPT_TOKENS]
     page.goto(f"{url}?view=attention&text={text.replace(' ', '+')}&window=0")
     page.wait_for_selector("#attention-pattern .plot[data-draws]", timeout=60000)
     page.wait_for_timeout(5000)
@@ -95,7 +95,7 @@ def measure_pattern(page: Page, url: str, rounds: int):
         waits.append(page.evaluate("window.painted"))
         page.wait_for_timeout(1500)
     cells = page.evaluate("document.querySelector('#attention-pattern .plot').outerHTML.length")
-    print_times(f"one head's pattern at {LONG} tokens, bytes -> painted", waits)
+    print_times(f"one head's pattern at {LONG_PROMPT_TOKENS} tokens, bytes -> painted", waits)
     print(json.dumps({"median": statistics.median(waits), "element": cells}))
 
 
@@ -112,7 +112,7 @@ def main():
         if not (folder / "tokenizer.json").exists():
             write_model(folder)
         with serve_app([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             wait_until_compared(page, url)
             measure_tabs(page, url, options.rounds, 256, options.tabs)

@@ -1,6 +1,6 @@
 """Analyses of all heads, with 32 layers of 32 heads and 1,024 tokens: `python -m tests.benchmarks.many_heads`.
 
-Narrow layers with random weights, so that attention takes nearly all of the time; in seconds, beside a pass of the
+Narrow layers with random weights, so that attention takes nearly all of the time; in seconds, next to a pass of the
 model with fused kernels, and one that forms every pattern, as figures of all heads must.
 """
 
@@ -22,8 +22,8 @@ from explorer.web.browser_api.page_contents import figure_payload
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
-PANELS = ("heads", "pattern", "scores")  # of the Attention tab: a sheet of all heads, one whole, and what they do
-MAX_TRACE_BYTES = 20 << 20  # cached of the run: no pattern is among them
+PANELS = ("heads", "pattern", "scores")  # of the Attention tab: all heads, one whole pattern, head scores
+MAX_TRACE_BYTES = 20 << 20  # too few to cache any pattern
 
 
 def main():

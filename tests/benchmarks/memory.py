@@ -8,8 +8,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.benchmarks.app_server import serve_app
 from tests.benchmarks.browser import WORDS
-from tests.benchmarks.served import serve_app
 
 
 def main():
@@ -46,7 +46,7 @@ def explore(url: str, text: str):
 
 
 def random_prompt(number: int, num_words: int) -> str:
-    """Return a random prompt, seeded by its number, of at most a third more or fewer words."""
+    """Return a random prompt, seeded by its number, of about `num_words` words (± a third)."""
     rng = random.Random(number)
     return " ".join(rng.choices(WORDS, k=rng.randint(num_words * 2 // 3, num_words * 4 // 3)))
 

@@ -5,7 +5,7 @@ import torch
 from model import CheckpointError, ModelConfig, TransformerLM, load_checkpoint
 
 
-def reference() -> TransformerLM:
+def reference_model() -> TransformerLM:
     """Return a model of six layers, d_model 256 and 8 heads, with random weights."""
     return random_model(d_model=256, num_heads=8, d_ff=704)
 

@@ -1,4 +1,4 @@
-"""Plant bugs in the code, one at a time, and run the tests that should catch each (mutation testing by chosen bugs).
+"""Mutation testing with chosen bugs: plant each in the code, and run the tests that should catch it.
 
 `python -m tests.benchmarks.planted_bugs [WORD …]` prints a line per bug, and how many no test caught. It works on a
 copy of the repository. A bug is found by its text alone, so renamed files and moved lines do not matter; a text that
@@ -94,12 +94,12 @@ BUGS = {
             "pieces = (*pieces[:index], merged, *pieces[index + 1 :])",
         ),
     ],
-    "model/test_counting.py": [
+    "model/test_parameter_and_flop_counts.py": [
         ("norm_placement] * L + (c.norm_placement", "norm_placement] * L - (c.norm_placement"),
         ("sum(min(window, num_positions) for window in windows)", "sum(windows)"),
         ("return 2 * config.num_layers * config.kv_heads *", "return 2 * config.num_layers * config.num_heads *"),
     ],
-    # Numbers worked out of a run
+    # Analyses of a run
     "explorer/analysis/test_attention.py": [
         (
             "return patterns[head] * projected_value_norms(trace, layer, head)",
@@ -181,15 +181,15 @@ BUGS = {
             "[None if index is None else index + b for index in segment]",
         ),
     ],
-    "explorer/state/test_branches.py": [
+    "explorer/state/test_continuation_tree.py": [
         ("        branches = branches[1:]", "        branches = branches[:-1]"),
         ("if branch.path[: len(path)] != path)", "if branch.path != path)"),
     ],
-    "explorer/interventions/test_text.py explorer/interventions/test_places.py": [
+    "explorer/interventions/test_text.py explorer/interventions/test_validation.py": [
         ("first <= merged[-1][1] + 1", "first <= merged[-1][1] + 2"),
         ("(last is None or position <= last)", "(last is None or position < last)"),
     ],
-    "explorer/tracing/test_interventions.py explorer/tracing/test_changed_generation.py": [
+    "explorer/tracing/test_interventions.py explorer/tracing/test_generation_with_interventions.py": [
         ("return x - (x @ unit)[..., None] * unit", "return x + (x @ unit)[..., None] * unit"),
         ("axis = 1 if output.ndim == 4 else -1", "axis = -1"),
         ("positions = range(self.start, self.start + output.shape[-2])", "positions = range(output.shape[-2])"),
@@ -210,7 +210,7 @@ BUGS = {
     "explorer/tracing/test_trace.py": [
         ("return pattern in self.values or pattern in self._tap_patterns", "return pattern in self.values"),
     ],
-    "explorer/tracing/test_lru.py": [
+    "explorer/tracing/test_lru_cache.py": [
         ("popitem(last=False)\n                self.total", "popitem(last=True)\n                self.total"),
         ("self.total -= self.size(oldest)", "self.total -= 0"),
     ],
@@ -263,7 +263,7 @@ BUGS = {
         ('"zmin": min(trace_a["zmin"], trace_b["zmin"])', '"zmin": trace_a["zmin"]'),
     ],
     # The page, in Python
-    "explorer/web/browser_api/test_kept_answers.py": [
+    "explorer/web/browser_api/test_answer_cache.py": [
         (
             "settings, current_locale(), self.model_identities(page_state)",
             "settings, self.model_identities(page_state)",
@@ -284,7 +284,7 @@ BUGS = {
         ("times[len(times) - int(limit)] + self", "times[-1] + self"),
         ('("visitor", client.name or client.address)', '("visitor", "")'),
     ],
-    "explorer/web/test_security.py explorer/web/test_gate.py": [
+    "explorer/web/test_security.py explorer/web/test_security_middleware.py": [
         ("name.endswith(pattern[1:]))", "name.endswith(pattern[2:]))"),
         ('"object-src": "\'none\'"', '"object-src": "\'self\'"'),
         ('"frame-ancestors": "\'self\' https', '"frame-ancestors": "* https'),
@@ -302,7 +302,7 @@ BUGS = {
         ("(candidate.key > candidate.query ? { ...candidate, key: candidate.query } : candidate)", "candidate"),
         ('replace(/\\/step-\\d{1,9}$/, "")', 'replace(/\\/step-\\d{1,2}$/, "")'),
     ],
-    "explorer/web/test_scripts.py -k partners": [
+    "explorer/web/test_scripts.py -k token_alignment": [
         ("if (positions[i] !== null) return positions[i];\n", "return positions[i];\n"),
         ("nearestPartner(alignment.back, mapped[name])", "nearestPartner(alignment.partners, mapped[name])"),
     ],
@@ -332,10 +332,10 @@ BUGS = {
             'return [{ kind: "head", layer: heads[1], index: heads[0] }]',
         ),
     ],
-    "explorer/web/test_scripts.py -k pace": [
+    "explorer/web/test_scripts.py -k token_player": [
         ("if (isBusy()) return wait(BUSY_RETRY_MS);", ""),
     ],
-    "explorer/web/test_scripts.py -k writing": [
+    "explorer/web/test_scripts.py -k shown_tokens": [
         ("if (change.turn < state.turn) return false;", ""),
         ("change.generated.length - steps.length + count)", "change.generated.length - steps.length + count + 1)"),
     ],
@@ -359,14 +359,14 @@ BUGS = {
             "(isLog ? Math.max(0, 1 - Math.log10(Math.abs(probability)) / DECADES)",
         ),
     ],
-    "browser/test_drawn_figures.py": [
+    "browser/test_plotly_figures.py": [
         ("if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;", "if (!cellText) return;"),
         ("const cellText = trace.text[row]?.[column];", "const cellText = trace.text[column]?.[row];"),
     ],
     "browser/test_languages.py": [
         ('link.searchParams.delete("lang"); // recipients', "// recipients"),
     ],
-    "browser/test_drawn_tokens.py browser/test_tokens.py browser/test_selection.py": [
+    "browser/test_token_drawing.py browser/test_tokens.py browser/test_selection.py": [
         ('chip.classList.toggle("key", position === key);', 'chip.classList.toggle("key", position === query);'),
         ("chip.ariaSelected = String(chip === selected);", "chip.ariaSelected = String(chip !== selected);"),
         (
@@ -374,22 +374,22 @@ BUGS = {
             'chip.style.setProperty("--share", String(Math.abs(shares[i + 1] ?? 0)));',
         ),
     ],
-    "browser/test_lines.py": [
+    "browser/test_attention_lines.py": [
         ("{ [SIDES[+(acrossShare > 0.5)]]: token }", "{ [SIDES[+(acrossShare < 0.5)]]: token }"),
     ],
-    "browser/test_drawn_map.py": [
+    "browser/test_map_drawing.py": [
         ("drawShape(node, kind, box, share);", "drawShape(node, kind, box, 1 - share);"),
         ("y: y + (i - (lines.length - 1) / 2) * LINE_HEIGHT", "y: y - (i - (lines.length - 1) / 2) * LINE_HEIGHT"),
     ],
     "browser/test_history.py browser/test_url.py": [
         ("history.pushState(...historyEntry());", "history.replaceState(...historyEntry());"),
     ],
-    "browser/test_whole_model.py -k every_curve": [
+    "browser/test_whole_model.py -k curve_widths": [
         ("+((maxWidth * norm) / maxNorm).toFixed(2))", "+((maxWidth * maxNorm) / norm).toFixed(2))"),
         ('"data-head": `${l}.${h}`, "data-key": key,', '"data-head": `${h}.${l}`, "data-key": key,'),
         ('sign: value < 0 ? "takes" : "adds", opacity', 'sign: value < 0 ? "adds" : "takes", opacity'),
     ],
-    "browser/test_whole_model.py -k parts_open": [
+    "browser/test_whole_model.py -k levels_open": [
         ('{ open: "" } : { open: "block", layer: l }),', '{ open: "" } : { open: "block", layer: l - 1 }),'),
         ("{ query: tokenText(position), key: isFold", "{ query: tokenText(query), key: isFold"),
         ("if (level) crumbs.push(", "if (level && level !== 'block') crumbs.push("),
@@ -422,7 +422,7 @@ BUGS = {
             "DEEPER_VIEWS[storyView]?.includes(view)) ?? STORY_TABS[1]",
         ),
     ],
-    "browser/test_evidence.py": [
+    "browser/test_badges_and_derivations.py": [
         ("words.hidden ||= !isCurrent();", "words.hidden ||= isCurrent();"),
     ],
     "browser/test_settings.py": [
@@ -449,7 +449,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="only tell which texts are stale")
     args = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    sys.dont_write_bytecode = False  # each run would compile again all that it imports
+    sys.dont_write_bytecode = False  # otherwise each run would compile its imports again
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_repository(args.root.resolve(), Path(folder))
         files = {path: path.read_text("utf-8") for path in iter_code(copy)}
@@ -457,7 +457,7 @@ def main():
         if not args.check:
             preload()
         for tests, bugs in BUGS.items():
-            is_failing = None  # without a bug
+            is_failing = None  # whether the tests fail without a bug
             for text, bug in bugs:
                 places = [path for path, source in files.items() if text in source]
                 name = f"{places[0].relative_to(copy) if places else '?'}: {text.strip()!r}"
@@ -480,7 +480,7 @@ def main():
 
 
 def copy_repository(root: Path, folder: Path) -> Path:
-    """Copy all files that Git knows or would add, and return the copy."""
+    """Copy all files that Git tracks or would add, and return the folder of the copy."""
     listing = subprocess.check_output(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=root, text=True)
     for name in filter(None, listing.split("\0")):
         if (root / name).is_file():
@@ -491,7 +491,7 @@ def copy_repository(root: Path, folder: Path) -> Path:
 
 @contextmanager
 def plant(path: Path, source: str) -> Iterator[None]:
-    """Change a file in the block; afterwards it also has its old time, by which its bytecode is known."""
+    """Change a file within the block; then restore its content, and its time so that its bytecode stays valid."""
     before, times = path.read_bytes(), path.stat()
     path.write_text(source, "utf-8")
     yield
@@ -504,7 +504,7 @@ def iter_code(root: Path) -> Iterator[Path]:
 
 
 def preload():
-    """Import the libraries, which every forked run of tests then has."""
+    """Import the libraries, so that every forked test run has them."""
     for name in PRELOADED:
         __import__(name)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", *CODE)]:
@@ -536,7 +536,7 @@ def run_tests(root: Path, tests: str) -> tuple[bool, float]:
 
 
 def find_tests(root: Path, tests: str) -> list[str]:
-    """Return pytest's arguments; a test file that moved is found by its name, "" stands for one that is not there."""
+    """Return pytest's arguments; a moved test file is found by its name, and a missing one is ""."""
 
     def locate(name: str) -> str:
         path = root / "tests" / name

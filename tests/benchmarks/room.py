@@ -16,16 +16,16 @@ from typing import Any
 
 import httpx
 
+from tests.benchmarks.app_server import serve_app
 from tests.benchmarks.classroom import SHARED_PROMPT, cpu_seconds, print_report
-from tests.benchmarks.served import serve_app
-from tests.benchmarks.visitor import REQUEST_TIMEOUT_S, Measurements, SimulatedUser
+from tests.benchmarks.simulated_user import REQUEST_TIMEOUT_S, Measurements, SimulatedUser
 
 MOVE_INTERVAL_S, MOVES_PER_TEXT = 5.0, 6
 QUESTION_STEP = {"lesson": "tokens-and-merges", "step": 4}
 TABS = "attention", "residual", "tokens", "overview", "prediction"
 
 
-class Person(SimulatedUser):
+class RoomMember(SimulatedUser):
     async def __aenter__(self):
         self.client = httpx.AsyncClient(timeout=REQUEST_TIMEOUT_S, follow_redirects=True)
         await self.load_page()
@@ -43,8 +43,8 @@ class RoomClass:
 
     def __init__(self, address: str, people: int, measurements: Measurements):
         self.address, self.measurements, self.moved_at = address, measurements, 0.0
-        self.teacher, self.chance = Person(-1, address, measurements, SHARED_PROMPT), random.Random(0)
-        self.students = [Person(number, address, measurements, SHARED_PROMPT) for number in range(people)]
+        self.teacher, self.chance = RoomMember(-1, address, measurements, SHARED_PROMPT), random.Random(0)
+        self.students = [RoomMember(number, address, measurements, SHARED_PROMPT) for number in range(people)]
         self.number, self.sent_at, self.counted = 0, [], 0
 
     async def run(self, seconds: float):
@@ -54,7 +54,7 @@ class RoomClass:
             await self.lead()
             waiting = [asyncio.create_task(self.follow(student)) for student in self.students]
             counting = asyncio.create_task(self.count())
-            await asyncio.sleep(5 + len(self.students) / 10)  # until all have come
+            await asyncio.sleep(5 + len(self.students) / 10)  # until all have joined
             self.measurements.seconds.clear()
             self.measurements.seconds_by_person.clear()
             for move in range(1, int(seconds / MOVE_INTERVAL_S) + 1):
@@ -89,12 +89,12 @@ class RoomClass:
         await asyncio.sleep(1)
         await asyncio.gather(*(self.reply(student) for student in self.students))
 
-    async def reply(self, student: Person):
+    async def reply(self, student: RoomMember):
         await asyncio.sleep(self.chance.uniform(0, 2))
         self.sent_at.append(time.monotonic())
         await student.call_room("reply", **student.who, **QUESTION_STEP, reply=str(self.chance.randint(1, 4)))
 
-    async def follow(self, student: Person):
+    async def follow(self, student: RoomMember):
         await asyncio.sleep(self.chance.uniform(0, 3))
         async with student:
             student.who, tag = {"code": self.key["code"], "student": secrets.token_hex(16)}, ""

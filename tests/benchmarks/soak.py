@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import httpx
 
+from tests.benchmarks.app_server import serve_app
 from tests.benchmarks.classroom import print_report, process_tree
 from tests.benchmarks.memory import resident_mb
-from tests.benchmarks.served import serve_app
-from tests.benchmarks.visitor import Measurements, SimulatedUser
+from tests.benchmarks.simulated_user import Measurements, SimulatedUser
 
 STAY_S = 120.0  # seconds
 NUM_SAMPLES, BAR_CHARS = 60, 40  # lines of the curve; characters of the longest bar
@@ -34,7 +34,7 @@ def main():
 
 
 async def soak(address: str, server: int, people: int, seconds: float) -> tuple[Measurements, list[tuple[float, int]]]:
-    """Return the waiting times, and the memory in MB of the server's processes by seconds since the start."""
+    """Return the measurements, and the memory of the server's processes as (seconds since the start, MB)."""
     measurements, began, curve = Measurements(), time.monotonic(), []
 
     async def run_seat(number: int):

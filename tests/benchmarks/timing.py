@@ -1,4 +1,4 @@
-"""Fair comparisons on a machine that has other things to do."""
+"""Fair comparisons of running times on a busy machine."""
 
 import statistics
 import time
@@ -10,10 +10,10 @@ NUM_THREADS = 2
 
 
 def alternate(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each function, on two threads.
+    """Return the median seconds of each function, on two threads.
 
-    They take turns, so that whatever slows the machine slows them all; a first, unmeasured round warms them up. What
-    runs on a GPU is waited for.
+    The functions alternate, so that other load slows all of them; a first, unmeasured round warms them up. Work
+    on a GPU is awaited.
     """
     torch.set_num_threads(NUM_THREADS)
     seconds = {name: [] for name in functions}

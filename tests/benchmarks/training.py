@@ -1,4 +1,4 @@
-"""Time of a training step beside that of plain PyTorch code doing the same: `python -m tests.benchmarks.training`.
+"""Time of a training step, relative to plain PyTorch code: `python -m tests.benchmarks.training`.
 
 Batches of 16 windows of 256 tokens, AdamW, gradient clipping; the twins as bundled, with dropout 0.1 and without.
 """
@@ -33,7 +33,7 @@ def main():
 
 
 def make_step(lm: nn.Module, config: ModelConfig, options):
-    """Return a function that takes one training step, always on the same batch."""
+    """Return a function that performs one training step, always on the same batch."""
     lm.train()
     optimizer = torch.optim.AdamW(lm.parameters(), lr=1e-4, fused=True)
     ids = torch.randint(config.vocab_size, (16, config.context_length + 1), generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""Time of `capture` beside TransformerLens' `run_with_cache`: `python -m tests.benchmarks.transformer_lens`.
+"""Time of `capture`, relative to TransformerLens' `run_with_cache`: `python -m tests.benchmarks.transformer_lens`.
 
 Same weights, 64 tokens, every value that each of the two names. TransformerLens is no dependency of the project:
 install it (4.3) into an environment of its own that has torch 2.13 and what `tests/requirements.txt` lists.
@@ -14,15 +14,15 @@ from transformers import PreTrainedTokenizerFast
 
 from explorer.tracing.capture import capture
 from model import TransformerLM
-from tests.benchmarks.models import random_prompt, reference
+from tests.benchmarks.models import random_prompt, reference_model
 from tests.benchmarks.timing import alternate
 from tests.hugging_face import as_llama
 
 
-def as_bridge(lm: TransformerLM) -> TransformerBridge:
+def make_bridge(lm: TransformerLM) -> TransformerBridge:
     """Return a TransformerLens bridge that computes the same function as `lm`.
 
-    Its tokenizer is one that TransformerLens requires and the measurement never uses.
+    TransformerLens requires a tokenizer; the measurement never uses it.
     """
     word_tokenizer = Tokenizer(models.WordLevel({"<end>": 0}, unk_token="<end>"))
     tokenizer = PreTrainedTokenizerFast(
@@ -40,8 +40,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     rounds = parser.parse_args().rounds
-    lm = reference()
-    bridge, ids = as_bridge(lm), random_prompt(lm, 64)
+    lm = reference_model()
+    bridge, ids = make_bridge(lm), random_prompt(lm, 64)
 
     @torch.inference_mode()
     def run_with_cache():

@@ -18,24 +18,24 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from explorer.web.static_page import ROOT
-from tests.browser.chromium import FLAGS, executable
+from tests.browser.chromium import FLAGS, find_executable
 
 TRIES = 3
-TEXT = (".html", ".js", ".css", ".json", ".tiktoken")
-SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
-KEPT = """async () => {
+TEXT_SUFFIXES = (".html", ".js", ".css", ".json", ".tiktoken")
+IS_SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
+WAIT_UNTIL_CACHED = """async () => {
   const cache = await caches.open("transformerlm-explorer"), isPlotly = ({ url }) => url.endsWith("plotly.js");
   while (!(await cache.keys()).some(isPlotly)) await new Promise((resolve) => setTimeout(resolve, 100));
 }"""
 WATCH_TASKS = """window.tasks = [];
 new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) window.tasks.push(duration); })
   .observe({ type: "longtask", buffered: true });"""
-# The milliseconds from the address until the view is drawn, its marks aside
+# The milliseconds from navigation until the view is drawn, without its verification marks
 WATCH_DRAWN = """new MutationObserver((changes) => {
   const isView = ({ target }) => target.closest?.("#view") && !target.closest(".evidence-mark");
   if (changes.some(isView)) window.drawn = performance.now();
 }).observe(document, { subtree: true, childList: true, attributeFilter: ["data-draws"] });"""
-# The milliseconds from Run until the last figure is drawn, and until its numbers are marked, too
+# The milliseconds from Run until the last figure is drawn, and until its numbers are verified
 RUN = """async (text) => {
   document.querySelector("#prompt textarea").value = text;
   const start = performance.now();
@@ -68,7 +68,7 @@ VIEWS = ("overview", "attention", "prediction", "feed_forward")
 
 
 class CompressingFiles(SimpleHTTPRequestHandler):
-    """A static server that compresses text, and counts what it sends."""
+    """A static server that compresses text, and counts the bytes sent."""
 
     sent = 0
 
@@ -80,7 +80,7 @@ class CompressingFiles(SimpleHTTPRequestHandler):
         if self.headers.get("If-Modified-Since") == self.date_time_string(path.stat().st_mtime):
             self.send_response(304)
             return self.end_headers()
-        content, is_text = path.read_bytes(), path.suffix in TEXT
+        content, is_text = path.read_bytes(), path.suffix in TEXT_SUFFIXES
         content = gzip.compress(content, 6) if is_text else content
         type(self).sent += len(content)
         self.send_response(200)
@@ -90,7 +90,7 @@ class CompressingFiles(SimpleHTTPRequestHandler):
         if is_text:
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
-        with contextlib.suppress(BrokenPipeError):  # of a page that was closed
+        with contextlib.suppress(BrokenPipeError):  # the page was closed
             self.wfile.write(content)
 
     def log_message(self, *_args):
@@ -98,7 +98,7 @@ class CompressingFiles(SimpleHTTPRequestHandler):
 
 
 def open_page(browser: Browser, url: str) -> tuple[Page, float]:
-    """Open the page in a profile of its own; return it with the milliseconds until its first view was drawn."""
+    """Open the page in a new profile; return it with the milliseconds until its first view was drawn."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.add_init_script(WATCH_TASKS)
     page.add_init_script(WATCH_DRAWN)
@@ -107,25 +107,25 @@ def open_page(browser: Browser, url: str) -> tuple[Page, float]:
 
 def visit(page: Page, url: str) -> float:
     page.goto(url)
-    page.wait_for_function(SETTLED)
+    page.wait_for_function(IS_SETTLED)
     return page.evaluate("window.drawn")
 
 
 def long_tasks(page: Page) -> str:
-    """Return in words how long the page's own thread was held."""
+    """Describe the long tasks of the page's main thread."""
     tasks = page.evaluate("window.tasks")
     return f"{len(tasks)} tasks over 50 ms, the longest {max(tasks, default=0):.0f}"
 
 
 def page_memory(playwright: Playwright, url: str) -> float:
-    """Return the resident megabytes of a page's process, less those of a blank page's (Linux)."""
-    browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+    """Return the resident MB of a page's process, minus those of a blank page (Linux)."""
+    browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
     devtools, sizes = browser.new_browser_cdp_session(), []
     page = browser.new_page()
     for address in ("about:blank", url):
         page.goto(address)
         if address == url:
-            page.wait_for_function(SETTLED)
+            page.wait_for_function(IS_SETTLED)
         processes = devtools.send("SystemInfo.getProcessInfo")["processInfo"]
         statuses = [Path(f"/proc/{one['id']}/status").read_text() for one in processes if one["type"] == "renderer"]
         sizes.append(max(int(status.split("VmRSS:")[1].split()[0]) for status in statuses))
@@ -134,18 +134,18 @@ def page_memory(playwright: Playwright, url: str) -> float:
 
 
 def first_visit_size(playwright: Playwright, url: str) -> int:
-    """Return the bytes that a first visit fetches, until all is kept.
+    """Return the bytes that a first visit fetches, until everything is cached.
 
     In a profile on disk, as visitors have one: a private window's cache takes no file above some 6 MB, and may ask for
     the model twice, as the page and as its service worker.
     """
     CompressingFiles.sent = 0
     with tempfile.TemporaryDirectory() as profile:
-        options = {"executable_path": executable(playwright), "args": FLAGS}
+        options = {"executable_path": find_executable(playwright), "args": FLAGS}
         context = playwright.chromium.launch_persistent_context(profile, **options)
         page = context.new_page()
         visit(page, url)
-        page.evaluate(KEPT)
+        page.evaluate(WAIT_UNTIL_CACHED)
         context.close()
     return CompressingFiles.sent
 
@@ -155,11 +155,11 @@ def main():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/docs/try/?depth=numbers&view="
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=FLAGS)
         size = first_visit_size(playwright, f"{url}overview") / 1e6
         print(f"first visit: {size:.2f} MB, plotly.js for later views among them")
         page, _ms = open_page(browser, f"{url}overview")
-        page.evaluate(KEPT)
+        page.evaluate(WAIT_UNTIL_CACHED)
         firsts = [open_page(browser, f"{url}overview")[1] for _try in range(TRIES)]
         seconds = [visit(page, f"{url}overview") for _try in range(TRIES)]
         print(f"usable: {min(firsts):.0f} ms on the first visit, {min(seconds):.0f} ms on the second")

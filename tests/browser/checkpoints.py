@@ -21,7 +21,7 @@ SHAPES = {
     "long-context": {"num_layers": 1, "num_heads": 2, "context_length": 128},
 }
 
-# An address in which every tab has something to show: a step of a training, changed, and another prompt beside it.
+# URL for which every tab has content: a training step with an intervention, and a second prompt for comparison.
 FIELDS_FOR_ALL_TABS = {
     "checkpoint": "fables/step-000004",
     "prompt": "66.67.68.69",

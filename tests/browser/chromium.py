@@ -10,7 +10,7 @@ EXECUTABLE_NAMES = (
     "chromium",
     "chromium-browser",
     "google-chrome",
-)  # the first starts fastest
+)  # ordered by startup time, fastest first
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -20,11 +20,11 @@ FLAGS = (
 )
 
 
-def executable(playwright: Playwright) -> str:
+def find_executable(playwright: Playwright) -> str:
     """Return the path of the system's Chromium, or else of Playwright's own.
 
     Raises:
-        FileNotFoundError: there is neither.
+        FileNotFoundError: no browser is installed.
     """
     path = next(filter(None, map(shutil.which, EXECUTABLE_NAMES)), playwright.chromium.executable_path)
     if not Path(path).exists():

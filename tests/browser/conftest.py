@@ -1,4 +1,4 @@
-"""Fixtures: the app and a browser, started once; people with a page each, who fail the test if the page complains."""
+"""Fixtures: the app and a browser, started once; users with a page each, whose console errors fail the test."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -26,10 +26,10 @@ from .chromium import FLAGS
 from .person import Person
 
 DESK = {"width": 1440, "height": 900}
-TIMEOUT_MS = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
-ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share compiled scripts, half of the time to open one
-ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
-# Gradio's loading tracker counts on after it is gone, at every frame: a tenth of a core for each open page.
+TIMEOUT_MS = 40_000  # generous, because CI machines may be busy
+BROWSER_ARGS = (*FLAGS, "--process-per-site")  # pages share compiled scripts, which halves the time to open one
+ABORT_MESSAGES = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
+# Gradio's loading timer keeps running after it is hidden, at every frame: a tenth of a core per open page.
 SLOW_LOADING_TIMER = """{
   const draw = window.requestAnimationFrame.bind(window);
   window.requestAnimationFrame = (step) =>
@@ -73,7 +73,7 @@ def checkpoints(tmp_path_factory, tiny_tokenizer):
 
 @pytest.fixture(scope="package")
 def hub(tmp_path_factory) -> Iterator[Hub]:
-    """Hub with a model that is not on this machine, and one that needs a licence."""
+    """Hub with a model that is not downloaded yet, and one that needs a licence."""
     hub, folder = Hub(), tmp_path_factory.mktemp("hub")
     save_hugging_face(*load_checkpoint(STORIES), folder / "stories")
     hub.models = {"somebody/stories": folder / "stories", "somebody/gated": folder / "stories"}
@@ -95,7 +95,7 @@ def library(checkpoints, hub) -> ModelLibrary:
 def address(library):
     """URL of the app."""
     blocks = Page(library, "tiny").launch(prevent_thread_lock=True, quiet=True)
-    blocks._queue.sleep_when_free = 0.02  # not 0.001 s: looking for questions would take a tenth of a core all the time
+    blocks._queue.sleep_when_free = 0.02  # default 0.001 s: polling the queue would keep a tenth of a core busy
     yield blocks.local_url
     blocks.close(verbose=False)
 
@@ -115,17 +115,17 @@ def profile(playwright, address, tmp_path_factory) -> Iterator[BrowserContext]:
     open; it stays in memory as long as there is a page. Nothing else stays between tests.
     """
     context = playwright.chromium.launch_persistent_context(
-        tmp_path_factory.mktemp("profile"), executable_path=executable(playwright), args=ARGUMENTS
+        tmp_path_factory.mktemp("profile"), executable_path=find_executable(playwright), args=BROWSER_ARGS
     )
-    context.pages[0].goto(f"{address}theme.css")  # it stays to the end, and with it the process of this site's pages
+    context.pages[0].goto(f"{address}theme.css")  # stays open to the end, which keeps the site's renderer alive
     yield context
     context.close()
 
 
-def executable(playwright: Playwright) -> str:
+def find_executable(playwright: Playwright) -> str:
     """Return the path of the browser; skip the test if there is none."""
     try:
-        return chromium.executable(playwright)
+        return chromium.find_executable(playwright)
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
 
@@ -133,20 +133,20 @@ def executable(playwright: Playwright) -> str:
 @pytest.fixture
 def touchscreen(playwright) -> Iterator[BrowserContext]:
     """Browser profile of a device with a touchscreen."""
-    browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
+    browser = playwright.chromium.launch(executable_path=find_executable(playwright), args=BROWSER_ARGS)
     yield browser.new_context(has_touch=True)
     browser.close()
 
 
 @pytest.fixture
 def open_figures(request) -> str:
-    """Return which figures a page opens with: all in exhaustive tests; in others, to save time, those in sight."""
+    """Return which figures a page opens with: all in exhaustive tests, otherwise only visible ones (saves time)."""
     return "all" if request.node.get_closest_marker("exhaustive") else ""
 
 
-def new_person(profile: BrowserContext, address: str, unfolded="", viewport=DESK, **media) -> Person:
-    """Open a new blank page and return its `Person`, who records the page's complaints."""
-    profile.set_offline(False)  # which a test that failed may have left it
+def make_person(profile: BrowserContext, address: str, unfolded="", viewport=DESK, **media) -> Person:
+    """Open a new blank page and return its `Person`, who records console errors and failed requests."""
+    profile.set_offline(False)  # a failed test may have left the profile offline
     page = profile.new_page()
     page.set_viewport_size(viewport)
     page.emulate_media(**media)
@@ -175,8 +175,8 @@ def close_page(person: Person):
 
 
 @pytest.fixture(scope="package")
-def kept_page(profile, address) -> Iterator[list[Person]]:
-    """Person whose page `person` keeps open, in a list; empty if there is none."""
+def idle_pages(profile, address) -> Iterator[list[Person]]:
+    """List with the `Person` whose page is kept open for the next test; empty if no page is open."""
     people = []
     yield people
     for person in people:
@@ -184,15 +184,15 @@ def kept_page(profile, address) -> Iterator[list[Person]]:
 
 
 @pytest.fixture
-def newcomer(profile, address, open_figures) -> Iterator[Callable[..., Person]]:
+def open_new_page(profile, address, open_figures) -> Iterator[Callable[..., Person]]:
     """Function that opens a new page and returns its `Person`.
 
-    At the end of the test no page may have complained.
+    Fails at the end of the test if a page logged an error.
     """
     people = []
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
-        people.append(new_person(profile, address, open_figures, viewport, **media))
+        people.append(make_person(profile, address, open_figures, viewport, **media))
         return people[-1]
 
     yield arrive
@@ -202,27 +202,27 @@ def newcomer(profile, address, open_figures) -> Iterator[Callable[..., Person]]:
 
 
 @pytest.fixture(scope="package")
-def opening(library) -> PageStateBuilder:
+def state_builder(library) -> PageStateBuilder:
     """Factory of runs and page states from URLs."""
     return PageStateBuilder(RunService(library))
 
 
 @pytest.fixture
-def visitor(request, kept_page, profile, address, opening, open_figures) -> Iterator[Callable[..., Person]]:
-    """Function that brings a page to the state of a URL (as `Person.open` does) and returns its `Person`.
+def open_page(request, idle_pages, profile, address, state_builder, open_figures) -> Iterator[Callable[..., Person]]:
+    """Function that brings an open page to the state of a URL (as `Person.open` does) and returns its `Person`.
 
-    Reuses the page that other tests had open, which costs less than opening one. For tests that change
-    nothing but the state; others use `newcomer`. The page of a failed test is closed.
+    Reuses the page of earlier tests, which is faster than opening a new one. For tests that change
+    nothing but the state; others use `open_new_page`. The page of a failed test is closed.
     """
     visitors = []
 
     def visit(view: str = "attention", viewport=DESK, **query) -> Person:
-        person = kept_page.pop() if kept_page else new_person(profile, address).open()
+        person = idle_pages.pop() if idle_pages else make_person(profile, address).open()
         visitors.append(person)
         person.page.set_viewport_size(viewport)
         fields = {name: str(value) for name, value in query.items()}
         initial = {"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view, "unfolded": open_figures}
-        page_state = opening.state_from_query(initial | fields)
+        page_state = state_builder.state_from_query(initial | fields)
         return person.restore_state(page_state.as_dict() | GenerationSettings.parse(fields).as_dict())
 
     yield visit
@@ -232,25 +232,25 @@ def visitor(request, kept_page, profile, address, opening, open_figures) -> Iter
         else:
             person.page.unroute_all()
             person.page.evaluate("localStorage.clear()")
-            kept_page.append(person)
+            idle_pages.append(person)
     assert [complaint for person in visitors for complaint in person.complaints] == []
 
 
 @pytest.fixture
-def person(visitor) -> Person:
+def person(open_page) -> Person:
     """Person at the page in its initial state."""
-    return visitor()
+    return open_page()
 
 
 def is_complaint(message) -> bool:
     """Return whether a console message is an error or a warning of our own page.
 
-    Gradio 6.31 answers 500 if a cancelled generation ends while it is being cancelled; it is cancelled all the same.
-    When its page is left, it also logs the stream that it aborts itself. On a busy machine Chromium warns that what is
-    preloaded was not used within seconds; `test_requests` sees that it is fetched once.
+    Gradio 6.31 answers 500 if a cancelled generation ends during the cancellation; it is cancelled nevertheless.
+    It also logs the stream that it aborts itself when a page is closed. On a busy machine Chromium warns that a
+    preloaded file was not used within seconds; `test_requests` checks that it is fetched once.
     """
     from_gradio = message.location["url"].endswith("/gradio_api/cancel") or (
-        "/assets/" in message.location["url"] and message.text.strip().startswith(ABORTED)
+        "/assets/" in message.location["url"] and message.text.strip().startswith(ABORT_MESSAGES)
     )
     is_late = "was preloaded using link preload but not used within" in message.text
     return message.type in ("error", "warning") and not from_gradio and not is_late

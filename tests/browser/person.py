@@ -30,20 +30,20 @@ RESTORE_STATE = """(state) => {
   const { continuationsByModel: own } = window.modules.history; // continuations of other models
   for (const model of Object.keys(own)) delete own[model];
 }"""
-# All columns of the next token's table and all settings, for tests that are not about folding them.
+# All columns of the next token's table and all settings, for tests that do not test folding.
 OPEN_SWITCHES = """for (const part of ["stages", "more"])
   if (localStorage.getItem(`explorer-${part}`) === null) localStorage.setItem(`explorer-${part}`, "true");"""
-IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
-IN_ADDRESS = """(fields) => {
+HAS_STATE = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
+IS_IN_URL = """(fields) => {
   const query = new URLSearchParams(location.search);
   return Object.keys(fields).every((name) => query.get(name) === fields[name]);
 }"""
-DEFAULTS = {name: str(value) for name, value in url_field_defaults().items()}  # which an address does not have
-ANSWER = "**/explorer/answer"  # what the page asks Python
+DEFAULTS = {name: str(value) for name, value in url_field_defaults().items()}  # which the URL omits
+ANSWER = "**/explorer/answer"  # URL of the page's requests to Python
 AT_REST = "document.querySelector('#view')?.getAttribute('aria-busy') === 'false'"
 HAS_RUN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
-# Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
-# promise of one for its value, and that is true.
+# Loads the page's modules for expressions. They must be no async functions: `wait_for_function` takes their
+# promise for a value, which is truthy.
 LOAD_MODULES = """async function load() {
   const names = ["page", "page_actions", "widget_contents", "dom", "page_state", "history"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
@@ -51,14 +51,14 @@ LOAD_MODULES = """async function load() {
   const modules = await Promise.all(links.map(({ href }) => import(href)));
   window.modules = Object.fromEntries(names.map((name, i) => [name, modules[i]]));
 }"""
-# The value of an expression in which the modules stand by their names; false as long as the page has none.
+# Value of an expression that may use the modules by name; false until the page has loaded them.
 WITH_MODULES = """(given) => {
   if (!window.modules) return false;
   const { page, page_actions: actions, widget_contents: contents, page_state: { onState } } = window.modules;
   return (%s);
 }"""
 IS_DARK = "document.body.classList.contains('dark')"
-# Playwright itself waits for a promise without end.
+# Playwright itself waits for a promise without a timeout.
 WITH_TIMEOUT = """(given) => Promise.race([
   (%s)(given),
   new Promise((_, fail) => { setTimeout(() => fail(new Error("a promise was not kept for a minute")), 60_000); }),
@@ -66,7 +66,7 @@ WITH_TIMEOUT = """(given) => Promise.race([
 
 
 class Person:
-    """A user at a page. Every method waits for conditions in the page, never for a time to pass."""
+    """A user at a page. Every method waits for conditions in the page, never for a fixed time."""
 
     def __init__(self, page: Page, address: str, unfolded: str = ""):
         self.page, self.address, self.unfolded = page, address, unfolded
@@ -82,14 +82,14 @@ class Person:
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
         self.prediction = page.locator("#next-token .distribution")
-        self.draw = page.locator("#next-token-more")  # of the next token, and the search among all
+        self.draw = page.locator("#next-token-more")  # the random number line of the next token, and the token search
         self.picker = page.locator("#picker select")
         self.warning = page.locator("#notices .notice")
 
     def open(self, view: str = "attention", **query) -> "Person":
         """Open the page with all columns and settings of the next token, and wait for the first figures.
 
-        `view` "" opens it as a first-time user finds it.
+        `view` "" opens it as a first-time user sees it.
         """
         if view:
             query = {"view": view, "unfolded": self.unfolded} | query
@@ -100,49 +100,49 @@ class Person:
         return self
 
     def restore_state(self, state: dict[str, Any]) -> "Person":
-        """Put the page into a state, as if it had opened with it, by way of the browser's Back."""
-        self.at_rest()
+        """Put the page into a state, as if it had opened with it, through the browser's Back."""
+        self.wait_until_idle()
         if self.beginning is None:
             self.beginning = self.state
         self.page.mouse.move(0, 0)
         self.page.wait_for_function("window.modules")
         state = {**self.beginning, **state}
         self.page.evaluate(RESTORE_STATE, state)
-        self.wait_until(IS_AS, state)
-        expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
+        self.wait_until(HAS_STATE, state)
+        expect(self.wait_until_idle().page.locator(".stale:visible")).to_have_count(0)
         return self
 
-    def at_rest(self) -> "Person":
+    def wait_until_idle(self) -> "Person":
         """Wait until every answer from Python has arrived."""
         self.page.wait_for_function(AT_REST)
         return self
 
-    def all_marked(self):
-        """Wait until every glossary term on the page can be pointed at."""
+    def wait_for_terms(self):
+        """Wait until every glossary term on the page is marked."""
         expect(self.page.locator("#definition")).not_to_have_attribute("data-behind", "true")
 
     def run(self, text: str):
         """Type a prompt and press Enter; wait until the strip has its tokens."""
         before = self.evaluate("page.state.turn ?? -1")
         self.prompt.fill(text)
-        with self.redrawn(self.strip, self.prediction):
+        with self.wait_for_redraw(self.strip, self.prediction):
             self.prompt.press("Enter")
-        self.wait_until(HAS_RUN, before)  # the last redraw may be of an earlier request
+        self.wait_until(HAS_RUN, before)  # the last redraw may belong to an earlier request
 
     def generate(self, tokens: int):
-        """Press Generate; wait until `tokens` more tokens are there and the tree of continuations shows them."""
+        """Press Generate; wait until `tokens` more tokens are generated and the tree of continuations shows them."""
         self.set_length(tokens)
         with self.wait_for_new_tree():
             self.page.locator("#generate").click()
 
     @contextmanager
     def wait_for_new_tree(self):
-        """Wait, at the end of the block, until the tree was redrawn, which happens once a text is complete."""
-        with self.redrawn(self.page.locator("#branches .tree")):
+        """Wait, at the end of the block, for a new drawing of the tree, which follows a complete text."""
+        with self.wait_for_redraw(self.page.locator("#branches .tree")):
             yield
 
     def tab(self, title: str) -> None:
-        """Open a view by its tab, or from the list that has it."""
+        """Open a view by its tab or from a menu of views."""
         item = self.page.locator(".view-menu button", has_text=title)
         if not item.count():
             return self.page.get_by_role("tab", name=title).first.click()
@@ -150,13 +150,13 @@ class Person:
         item.click()
 
     def unfold(self, fold: str):
-        """Open controls that a telephone folds away; a wide screen shows them anyway."""
+        """Open controls that are folded on a phone; a wide screen shows them anyway."""
         button = self.page.locator(f"#{fold} .fold")
         if button.is_visible() and button.get_attribute("aria-expanded") == "false":
             button.click()
 
     def unfold_changes(self):
-        """Open the open tab's controls that change the model."""
+        """Open the current tab's intervention controls."""
         button = self.page.locator("[id$=-what-ifs] .fold:visible")
         if button.get_attribute("aria-expanded") == "false":
             button.click()
@@ -164,7 +164,7 @@ class Person:
             more.click()
 
     def copy(self, entry: str):
-        """Choose an entry of the menu of what can be copied."""
+        """Choose an entry of the copy menu."""
         self.page.locator("#copy summary").click()
         self.page.locator("#copy").get_by_role("button", name=entry).click()
 
@@ -178,11 +178,11 @@ class Person:
         """Open a tab, and wait until all of it is drawn."""
         self.tab(title)
         self.expect_selected(view=name)
-        expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
+        expect(self.wait_until_idle().page.locator(".stale:visible")).to_have_count(0)
 
     def chooser(self, field: str) -> Locator:
-        """Return the open tab's list that sets a field of the selection, in sight."""
-        expect(self.at_rest().page.locator("[data-field]:visible").first).to_be_visible()
+        """Return the current tab's visible list that sets a field of the selection."""
+        expect(self.wait_until_idle().page.locator("[data-field]:visible").first).to_be_visible()
         chooser = self.page.locator(f"select[data-field={field}]:visible")
         if not chooser.count() and (others := self.page.locator(".rest[aria-expanded=false]:visible")).count():
             others.click()
@@ -202,7 +202,7 @@ class Person:
         self.set_number(f"number input for {name}", value)
 
     def set_number(self, label: str, value: float | str):
-        """Type a value into a box, opening its settings first; the page's state then has it."""
+        """Type a value into a box, opening its settings first; wait until the page's state has it."""
         box = self.page.get_by_label(label)
         if not box.is_visible():
             self.page.locator("[data-shows=more]").click()
@@ -210,7 +210,7 @@ class Person:
         box.blur()
 
     def set_length(self, tokens: int):
-        """Type how many tokens Generate writes."""
+        """Type the number of tokens that Generate adds."""
         box = self.page.locator("#max_new_tokens input")
         box.fill(str(tokens))
         box.blur()
@@ -219,8 +219,8 @@ class Person:
         self.picker.select_option(checkpoint)
 
     @contextmanager
-    def redrawn(self, *drawings: Locator):
-        """Wait, at the end of the block, until each of the drawings was redrawn."""
+    def wait_for_redraw(self, *drawings: Locator):
+        """Wait, at the end of the block, until every drawing was drawn again."""
         before = [count_draws(drawing) for drawing in drawings]
         yield
         for drawing, count in zip(drawings, before, strict=True):
@@ -236,7 +236,7 @@ class Person:
         texts = {name: str(value) for name, value in fields.items()}
         expected = {name: text if text and text != DEFAULTS.get(name) else None for name, text in texts.items()}
         with suppress(TimeoutError):  # the assertion below then shows the actual values
-            self.page.wait_for_function(IN_ADDRESS, arg=expected)
+            self.page.wait_for_function(IS_IN_URL, arg=expected)
         assert {name: self.url.get(name) for name in fields} == expected
         state = self.state
         assert {name: state[name] for name in fields} == fields
@@ -279,7 +279,7 @@ def count_draws(drawing: Locator) -> int:
 
 @contextmanager
 def collect_posts(person: Person) -> Iterator[list[str]]:
-    """Collect the paths of what the page posts in the block, until all of it is answered."""
+    """Collect the paths of the POST requests that the page sends in the block, until all are answered."""
     paths: list[str] = []
 
     def note(request):
@@ -288,5 +288,5 @@ def collect_posts(person: Person) -> Iterator[list[str]]:
 
     person.page.on("request", note)
     yield paths
-    person.at_rest()
+    person.wait_until_idle()
     person.page.remove_listener("request", note)

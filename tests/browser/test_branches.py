@@ -18,7 +18,7 @@ def writer(person):
     person.run(PROMPT)
     person.generate(8)
     expect(person.branches).to_have_count(1)
-    return person.at_rest()
+    return person.wait_until_idle()
 
 
 def generated_ids(person) -> list[int]:
@@ -36,21 +36,21 @@ def saved_paths(person) -> set[tuple[int, ...]]:
 
 
 def take_new_token(person, after: int) -> int:
-    """Click the likeliest token in the table that no branch has."""
-    with person.redrawn(person.prediction):
+    """Click the most probable token in the table that no branch has."""
+    with person.wait_for_redraw(person.prediction):
         person.chips.nth(after).click()
-    person.at_rest()  # what comes of the click draws the tree anew, too
+    person.wait_until_idle()  # the click also redraws the tree
     row = person.prediction.locator("tbody tr").filter(has=person.page.locator(".take:not([hidden])")).first
     token = int(row.get_attribute("data-token"))
     row.hover()
     with person.wait_for_new_tree():
         row.locator(".take").click()
-    person.at_rest()
+    person.wait_until_idle()
     return token
 
 
 @pytest.mark.exhaustive
-def test_another_token_is_taken_and_both_branches_are_seen(writer):
+def test_alternative_token_adds_branch_and_both_are_visible(writer):
     first, prompt = generated_ids(writer), len(writer.state["prompt"])
     token = take_new_token(writer, after=prompt + 2)
     assert generated_ids(writer) == [*first[:3], token]
@@ -69,7 +69,7 @@ def test_another_token_is_taken_and_both_branches_are_seen(writer):
 
 
 @pytest.mark.exhaustive
-def test_within_the_prompt_nothing_is_lost(person):
+def test_alternative_within_prompt_loses_nothing(person):
     person.run(PROMPT)
     before = person.state["prompt"]
     token = take_new_token(person, after=1)
@@ -82,7 +82,7 @@ def test_within_the_prompt_nothing_is_lost(person):
 
 
 @pytest.mark.exhaustive
-def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
+def test_branch_is_pruned_by_click_or_key(writer):
     first, prompt = generated_ids(writer), len(writer.state["prompt"])
     for after in (prompt + 2, prompt + 1):
         take_new_token(writer, after)
@@ -116,7 +116,7 @@ def test_undo_and_regenerate(writer):
 
 
 @pytest.mark.exhaustive
-def test_every_click_undoes_a_token(writer):
+def test_every_click_undoes_one_token(writer):
     first = generated_ids(writer)
     writer.page.evaluate("for (let i = 0; i < 5; i++) document.querySelector('#undo').click()")
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(3)
@@ -128,8 +128,8 @@ def test_every_click_undoes_a_token(writer):
 
 
 @pytest.mark.exhaustive
-def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
-    person = visitor(edits="blocks.0.attn.z.1*zero", **LONG)
+def test_undoing_intervention_during_generation_stops_it(open_page):
+    person = open_page(edits="blocks.0.attn.z.1*zero", **LONG)
     person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 2")
     take_back = "document.querySelector('#changes button').click(), page.state.generated.length"
@@ -154,7 +154,7 @@ def test_greedy_beam_and_sampling_are_compared(writer):
     assert scores["beam"] >= scores["greedy"]
 
 
-def test_playing_back_goes_through_every_step(writer):
+def test_playback_goes_through_every_step(writer):
     prompt = len(writer.state["prompt"])
     expect(writer.playback).to_contain_text("The end: 8 tokens added")
     writer.playback.get_by_role("slider").fill("0")
@@ -175,8 +175,8 @@ def test_playing_back_goes_through_every_step(writer):
 
 
 @pytest.mark.exhaustive
-def test_playing_stops_where_somebody_chooses_another_token(newcomer):
-    writer = newcomer(reduced_motion="reduce").open(text=PROMPT)
+def test_playback_stops_when_user_selects_token(open_new_page):
+    writer = open_new_page(reduced_motion="reduce").open(text=PROMPT)
     writer.generate(8)
     writer.playback.get_by_role("button", name="play").click()
     expect(writer.playback).to_contain_text(re.compile("step [2-7] of 8"))
@@ -187,7 +187,7 @@ def test_playing_stops_where_somebody_chooses_another_token(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_reload_brings_the_tree_back(writer):
+def test_reload_restores_tree(writer):
     take_new_token(writer, after=len(writer.state["prompt"]) + 2)
     rows, table = writer.branches.all_inner_texts(), writer.page.locator("#branches .leaves").inner_text()
     writer.page.wait_for_url(re.compile(r"branches="))
@@ -201,18 +201,18 @@ def test_a_reload_brings_the_tree_back(writer):
     writer.page.wait_for_url(re.compile(r"^(?!.*branches=)"))
 
 
-def test_a_better_prompt_is_offered_and_run(person):
+def test_better_prompt_is_offered_and_run(person):
     person.run("The fox ")
     offer = person.page.locator("#advice button", has_text="Use this prompt")
-    with person.redrawn(person.strip, person.prediction):
+    with person.wait_for_redraw(person.strip, person.prediction):
         offer.click()
     expect(person.prompt).to_have_value("The fox")
     expect(person.strip).to_have_text("The fox")
 
 
 @pytest.mark.exhaustive
-def test_no_token_comes_after_stop(visitor):
-    person = visitor(**LONG)
+def test_stop_adds_no_more_tokens(open_page):
+    person = open_page(**LONG)
     person.page.locator("#generate").click()
     person.wait_until("page.state.generated.length > 5")
     with person.wait_for_new_tree():

@@ -27,9 +27,9 @@ def chat_model(checkpoints, tmp_path_factory):
     blocks.close(verbose=False)
 
 
-def test_turns_are_read_as_by_the_api_and_each_token_says_whose_it_is(newcomer, chat_model):
+def test_chat_turns_match_api_and_tokens_show_their_role(open_new_page, chat_model):
     folder, address = chat_model
-    person = newcomer(address).open(text="the fox", max_new_tokens=4, temperature=0)
+    person = open_new_page(address).open(text="the fox", max_new_tokens=4, temperature=0)
     form, strip = person.page.locator("#chat form"), person.strip
     person.page.get_by_role("button", name="Chat", exact=True).click()
     expect(person.prompt).to_be_hidden()
@@ -52,7 +52,7 @@ def test_turns_are_read_as_by_the_api_and_each_token_says_whose_it_is(newcomer, 
 
     person.page.locator("#generate").click()
     expect(form.locator(".reply")).to_be_visible()
-    person.at_rest()
+    person.wait_until_idle()
     form.get_by_role("button", name="Add a turn").click()
     expect(form.locator("textarea")).to_have_count(6)
     assert form.locator("textarea").nth(4).input_value() == person.page.locator("#story .generated").text_content()
@@ -67,6 +67,6 @@ def test_turns_are_read_as_by_the_api_and_each_token_says_whose_it_is(newcomer, 
     expect(form.locator("textarea").nth(1)).to_have_value(MESSAGES[1]["content"])
 
 
-def test_other_models_have_no_switch(person):
+def test_other_models_have_no_chat_switch(person):
     expect(person.page.locator("#chat-place")).to_be_hidden()
     expect(person.page.locator("#strip .roles")).to_be_hidden()

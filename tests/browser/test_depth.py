@@ -1,4 +1,4 @@
-"""The dial: how much the page tells of a view."""
+"""Depth of the page: story, numbers, formula or code."""
 
 import pytest
 from playwright.sync_api import expect
@@ -13,8 +13,8 @@ def choose_depth(person, depth: str):
     person.page.evaluate("explorer.settled()")
 
 
-def test_each_depth_tells_more_of_the_same_view(visitor):
-    person = visitor("attention")
+def test_each_depth_shows_more_of_same_view(open_page):
+    person = open_page("attention")
     page, formula, code = (
         person.page,
         person.page.locator("#attention-formula .formula"),
@@ -36,7 +36,7 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     hidden_lines = """box => (box.scrollTop - parseFloat(getComputedStyle(box).paddingTop))
       / parseFloat(getComputedStyle(box).lineHeight)"""
     num_hidden = code.evaluate(hidden_lines)
-    assert num_hidden > 1 and num_hidden == pytest.approx(round(num_hidden), abs=0.05)  # none is cut
+    assert num_hidden > 1 and num_hidden == pytest.approx(round(num_hidden), abs=0.05)  # no line is cut
     assert page.evaluate("scrollY") == 0
     choose_depth(person, "story")
     assert page.evaluate("explorer.state.view") == "looks"
@@ -46,28 +46,28 @@ def test_each_depth_tells_more_of_the_same_view(visitor):
     expect(code).not_to_be_visible()
 
 
-def test_the_depth_is_in_the_address_and_remembered(newcomer):
-    """An older address names the depth of the stream."""
-    person = newcomer().open("tokens", depth="2")
+def test_depth_is_in_url_and_remembered(open_new_page):
+    """An older URL has the depth of the residual stream in this field."""
+    person = open_new_page().open("tokens", depth="2")
     assert person.page.evaluate("[explorer.state.residual_depth, explorer.state.depth]") == [2, "numbers"]
     choose_depth(person, "code")
     expect(person.page.locator("#tokens-code")).to_contain_text("embed_tokens")
     person.page.wait_for_url("**depth=code**")
     choose_depth(person, "formula")
     person.page.wait_for_url("**depth=formula**")
-    again = newcomer().open("positions")
+    again = open_new_page().open("positions")
     assert again.page.evaluate(DEPTH) == "formula"
 
 
 @pytest.mark.parametrize("place", first_in_core(["training overview", "feed_forward guesses", "overview overview"]))
-def test_the_story_begins_at_the_step_that_is_about_the_view(visitor, place):
+def test_story_opens_at_step_about_current_view(open_page, place):
     view, step = place.split()
-    person = visitor(view)
+    person = open_page(view)
     choose_depth(person, "story")
     person.expect_selected(view=step, depth="story")
 
 
-# Of all that lies on the page, how much of it moved and how far, as browsers count it: but after a click, too.
+# Layout shift as browsers measure it (area × distance), but including shifts after a click.
 WATCH_SHIFTS = """window.shift = 0;
 window.watch = new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) window.shift += entry.value;
@@ -75,16 +75,16 @@ window.watch = new PerformanceObserver((list) => {
 window.watch.observe({ type: "layout-shift" });"""
 
 
-def test_the_figure_and_the_dial_hardly_move_when_the_depth_changes(visitor):
-    person = visitor("attention")
+def test_figure_and_depth_control_hardly_move_with_depth(open_page):
+    person = open_page("attention")
     dial, shifts = person.page.locator("#mode"), []
     box = dial.bounding_box()
     person.page.evaluate(WATCH_SHIFTS)
     for depth in ("formula", "code"):
         choose_depth(person, depth)
-        person.at_rest()
+        person.wait_until_idle()
         shifts.append(person.page.evaluate("[window.shift, window.shift = 0][0]"))
         assert dial.bounding_box() == box
         expect(person.page.locator("#attention-formula details")).to_have_attribute("open", "")
     assert max(shifts) < 0.1
-    assert min(shifts) > 0  # it is watched
+    assert min(shifts) > 0  # the observer works

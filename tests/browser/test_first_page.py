@@ -1,4 +1,4 @@
-"""The page before a first-time user has done anything."""
+"""The page before a first-time user's first action."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.exhaustive import first_in_core
 
 from .person import ANSWER
 
-# Whether what the page is built of can be seen when it is first there.
+# Whether the page's columns are visible as soon as they exist.
 RECORD_VISIBILITY = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
@@ -25,9 +25,9 @@ RECORD_VISIBILITY = """new MutationObserver(() => {
         ]
     ),
 )
-def test_a_captured_example_is_drawn_at_once(newcomer, seen):
+def test_captured_example_is_drawn_immediately(open_new_page, seen):
     view, *figures = seen
-    person = newcomer().open(view=view)
+    person = open_new_page().open(view=view)
     expect(person.strip).to_have_text(FIRST_PROMPT)
     for drawing in map(person.page.locator, figures):
         expect(drawing).to_be_visible()
@@ -36,8 +36,8 @@ def test_a_captured_example_is_drawn_at_once(newcomer, seen):
     expect(person.picker).to_have_value("tiny")
 
 
-def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
-    person, held = newcomer(), []
+def test_early_button_press_waits_for_page(open_new_page):
+    person, held = open_new_page(), []
     person.page.route(ANSWER, lambda route: held.append(route), times=1)
     with person.page.expect_request(ANSWER):
         person.page.goto(f"{person.address}?view=overview")
@@ -45,30 +45,30 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     step.click()
     expect(step).to_be_focused()
     expect(person.strip).to_be_visible()
-    expect(person.page.locator("#strip-b")).to_be_hidden()  # where a second run's tokens would be
+    expect(person.page.locator("#strip-b")).to_be_hidden()  # second run's tokens
     held[0].continue_()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
     expect(person.story.locator(".prompt")).to_have_text(FIRST_PROMPT)
     assert not person.warning.count()
 
 
-def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcomer):
-    person, held = newcomer(), []
+def test_page_appears_once_complete_and_does_not_jump(open_new_page):
+    person, held = open_new_page(), []
     person.page.route(ANSWER, lambda route: held.append(route), times=1)
     person.page.add_init_script(RECORD_VISIBILITY)
     person.page.goto(person.address)
     guess = person.page.locator("#guess")
     expect(guess).to_be_visible()
     assert person.page.evaluate("seenAtFirst") is False
-    expect(person.page.locator("#steps")).to_be_hidden()  # as it is until the guess is made
+    expect(person.page.locator("#steps")).to_be_hidden()  # hidden until the guess is made
     before = guess.bounding_box()
     held[0].continue_()
     expect(guess.locator(".see")).to_be_visible()
     assert guess.bounding_box() == pytest.approx(before, abs=2)
 
 
-def test_figures_wait_for_the_library_that_draws_them(newcomer):
-    person, held = newcomer(), []
+def test_figures_wait_for_plotly(open_new_page):
+    person, held = open_new_page(), []
     person.page.route("**/plotly.js", lambda route: held.append(route), times=1)
     person.page.goto(f"{person.address}?view=attention", wait_until="commit")
     expect(person.prediction).to_have_attribute("data-draws", re.compile(r"\d"))

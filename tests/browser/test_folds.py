@@ -1,4 +1,4 @@
-"""Parts shown on demand: a view's further figures, columns and settings, and on a telephone rarely used controls."""
+"""Folded content: a view's further figures, columns and settings, and on a phone rarely used controls."""
 
 import json
 
@@ -12,7 +12,7 @@ from .person import ANSWER, Person, collect_posts
 
 TELEPHONE, PROJECTOR = {"width": 390, "height": 844}, {"width": 1024, "height": 768}
 LAPTOP = {"width": 1366, "height": 768}
-# How many pixels of the next token's table are cut, and the smallest gap between texts of a row.
+# Number of pixels by which the next token's table is cut, and the smallest gap between texts of a row.
 TABLE_ROOM = """() => {
   const table = document.querySelector("#next-token .table"), gaps = [];
   for (const row of table.querySelectorAll("tr")) {
@@ -27,8 +27,8 @@ TABLE_ROOM = """() => {
   }
   return [table.scrollWidth - table.clientWidth, Math.min(...gaps)];
 }"""
-# How far below the navigation a view's words, its first figure (where it has one), its controls and the bar at the
-# bottom begin.
+# Distances below the navigation of a view's sentence, its first figure (if any), its controls and the bar at
+# the bottom.
 TOPS = """(view) => {
   const box = (element) => element.getBoundingClientRect(), find = (selector) => document.querySelector(selector);
   const figures = [...document.querySelectorAll(`#${view}-tab .panels > .block`)].filter((block) => box(block).height);
@@ -39,8 +39,8 @@ TOPS = """(view) => {
 
 
 @pytest.mark.parametrize(("view", "has_figure"), [("attention", True), ("patching", False)])
-def test_a_telephone_shows_a_tabs_figure_and_sentence_before_its_controls(visitor, view, has_figure):
-    person = visitor(view, viewport=TELEPHONE).at_rest()
+def test_phone_shows_figure_and_sentence_before_controls(open_page, view, has_figure):
+    person = open_page(view, viewport=TELEPHONE).wait_until_idle()
     words, figure, controls, bar = person.page.evaluate(TOPS, view)
     if has_figure:  # its sentence is a caption
         assert 0 < figure < 80 < words
@@ -49,12 +49,12 @@ def test_a_telephone_shows_a_tabs_figure_and_sentence_before_its_controls(visito
         runs, tokens = (person.page.locator(part).bounding_box() for part in ("#runs", "#strip"))
         assert abs(runs["y"] - tokens["y"]) < 4 and runs["x"] + runs["width"] <= tokens["x"]  # in one line
     assert controls > words
-    assert bar > 200  # so much of the tab is in sight without scrolling
+    assert bar > 200  # that much of the tab is visible without scrolling
 
 
 @pytest.mark.exhaustive
-def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(visitor):
-    person = visitor(viewport=TELEPHONE)
+def test_folded_line_shows_selection_and_opens_by_keyboard(open_page):
+    person = open_page(viewport=TELEPHONE)
     line = person.page.locator("#attention-choosers .fold")
     expect(line).to_contain_text("layer 1")
     expect(person.chooser("layer")).to_have_count(0)
@@ -67,19 +67,19 @@ def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(visitor)
 
 
 @pytest.mark.exhaustive
-def test_a_line_says_how_much_is_changed(visitor):
-    person = visitor(viewport=TELEPHONE)
+def test_folded_line_counts_interventions(open_page):
+    person = open_page(viewport=TELEPHONE)
     line = person.page.locator("#attention-what-ifs .fold")
     expect(line).to_have_text("Change")
     line.click()
     person.page.locator("#attention-what-ifs input[type=checkbox]").first.check()
     expect(line).to_have_text("Changes: 1")
     box = person.page.locator("#attention-what-ifs .what-ifs").bounding_box()
-    assert box["height"] < 450  # the figure below it is near
+    assert box["height"] < 450  # the figure below stays close
 
 
-def test_all_that_the_page_has_is_a_click_away_on_a_telephone(visitor):
-    page = visitor(viewport=TELEPHONE).page
+def test_phone_reaches_every_control_with_one_click(open_page):
+    page = open_page(viewport=TELEPHONE).page
     behind = ["#model-facts", "#page-menu", "#copy", "#strip label:not(.beginning)"]
     for selector in behind:
         expect(page.locator(selector)).to_be_hidden()
@@ -88,7 +88,7 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(visitor):
         expect(page.locator(selector)).to_be_visible()
     page.locator("#model-facts summary").click()
     expect(page.locator("#facts")).to_be_in_viewport(ratio=1)
-    page.locator("#facts").click(trial=True)  # fails if something lies over it
+    page.locator("#facts").click(trial=True)  # fails if another element covers it
 
 
 FITS_WITH_16_LETTERS = """(next) => {
@@ -97,8 +97,8 @@ FITS_WITH_16_LETTERS = """(next) => {
 }"""
 
 
-def test_the_bar_at_the_bottom_says_what_step_writes_as_the_table_does(visitor):
-    page = visitor(viewport=TELEPHONE, seed=3).at_rest().page
+def test_phone_bar_shows_next_draw_like_table(open_page):
+    page = open_page(viewport=TELEPHONE, seed=3).wait_until_idle().page
     row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="next draw"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
     expect(page.locator("#brief .next")).to_have_text(f"next draw: {row.locator('.text').text_content()}")
@@ -106,22 +106,22 @@ def test_the_bar_at_the_bottom_says_what_step_writes_as_the_table_does(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_wide_screen_shows_the_lists(person):
+def test_wide_screen_shows_selection_lists(person):
     expect(person.chooser("layer")).to_be_visible()
     expect(person.page.locator("#attention-choosers .fold")).to_be_hidden()
 
 
-def open_as_found(person: Person, **query) -> Person:
-    """Open the attention view as a user finds it, with nothing unfolded."""
+def open_attention_folded(person: Person, **query) -> Person:
+    """Open the attention view as a first-time user sees it, with nothing unfolded."""
     person.page.goto(f"{person.address}?{'&'.join(f'{name}={value}' for name, value in query.items())}")
     person.wait_until("page.state.view === 'attention'")
-    return person.at_rest()
+    return person.wait_until_idle()
 
 
-def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
-    person, name = newcomer(), "attention-row"
+def test_folded_figure_is_computed_once_unfolded(open_new_page):
+    person, name = open_new_page(), "attention-row"
     with person.page.expect_response(ANSWER) as response:
-        open_as_found(person, view="attention")
+        open_attention_folded(person, view="attention")
     lines = [json.loads(line).get("contents", {}) for line in response.value.text().splitlines()]
     assert [contents[name] for contents in lines if name in contents] == [{"folded": True}]
     assert not [contents for contents in lines if f"{name}-mark" in contents]
@@ -159,8 +159,8 @@ def test_a_further_figure_is_computed_once_its_title_is_pressed(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_each_switch_is_remembered(newcomer):
-    person = open_as_found(newcomer(), view="attention")
+def test_each_switch_is_remembered(open_new_page):
+    person = open_attention_folded(open_new_page(), view="attention")
     switches = {"stages": "#next-token th.scaled", "more": "#top_p"}
 
     def expect_open(**is_open: bool):
@@ -180,13 +180,13 @@ def test_each_switch_is_remembered(newcomer):
         expect_open(**is_open)
         if any(is_open.values()):
             person.page.reload()
-            person.at_rest()
+            person.wait_until_idle()
             expect_open(**is_open)
 
 
 @pytest.mark.parametrize("size", [DESK, LAPTOP])
-def test_the_wheel_and_tab_reach_all_of_the_panel_beside_the_figures_and_its_table_is_whole(visitor, size):
-    person = visitor(viewport=size, depth="formula", top_p=0.8, min_p=0.02, repetition_penalty=1.2).at_rest()
+def test_wheel_and_tab_key_reach_whole_side_panel(open_page, size):
+    person = open_page(viewport=size, depth="formula", top_p=0.8, min_p=0.02, repetition_penalty=1.2).wait_until_idle()
     page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
     cut, gap = page.evaluate(TABLE_ROOM)
     assert cut == 0 and gap >= 0
@@ -197,24 +197,24 @@ def test_the_wheel_and_tab_reach_all_of_the_panel_beside_the_figures_and_its_tab
             page.mouse.wheel(0, 240 if end is last else -240)
             page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         expect(end).to_be_in_viewport(ratio=1)
-        assert page.locator("#generation").evaluate("(panel) => panel.scrollTop") == 0  # the page alone is scrolled
+        assert page.locator("#generation").evaluate("(panel) => panel.scrollTop") == 0  # only the page scrolls
     page.get_by_label("number input for temperature").focus()
     for _ in range(60):
         page.keyboard.press("Tab")
         expect(page.locator(":focus")).to_be_in_viewport()
         if last.evaluate("(box) => box === document.activeElement"):
             return
-    raise AssertionError("Tab does not come to the panel's last box")
+    raise AssertionError("Tab does not reach the panel's last box")
 
 
-def test_a_figure_does_not_scroll_down_within_itself(visitor):
-    person = visitor("residual").at_rest()
+def test_figure_does_not_scroll_inside_itself(open_page):
+    person = open_page("residual").wait_until_idle()
     figure = person.page.locator("#residual-lengths > .html-container")
     assert figure.evaluate("(box) => { box.scrollTop = 99; return getComputedStyle(box).overflowY; }") == "hidden"
 
 
-def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcomer):
-    person = open_as_found(newcomer(viewport=TELEPHONE), view="attention")
+def test_phone_reaches_sampling_sliders_without_scrolling(open_new_page):
+    person = open_attention_folded(open_new_page(viewport=TELEPHONE), view="attention")
     page, temperature, step = person.page, person.slider("temperature"), person.page.locator("#step")
     expect(temperature).to_be_hidden()
     page.get_by_role("button", name="Settings").click()
@@ -225,7 +225,7 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
         step,
     ):
         expect(control).to_be_in_viewport(ratio=1)
-        control.click(trial=True)  # fails if something lies over it
+        control.click(trial=True)  # fails if another element covers it
     assert page.evaluate("scrollY") == 0
     likeliest = page.locator("#likeliest li")
     expect(likeliest).to_have_count(3)
@@ -234,22 +234,22 @@ def test_a_telephone_has_the_sampling_sliders_in_reach_without_scrolling(newcome
     person.set("temperature", 0)
     person.expect_selected(temperature=0)
     expect(likeliest.first.locator(".percent")).to_have_text("100%")
-    expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # what the sliders change
+    expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # the sliders change it
     page.get_by_role("button", name="Settings").click()
     expect(temperature).to_be_hidden()
 
 
-def test_two_lists_are_in_a_line_and_the_others_a_click_away(visitor):
-    page = visitor().page
+def test_two_selection_lists_are_visible_and_others_unfold(open_page):
+    page = open_page().page
     lists = page.locator("#attention-choosers label:visible")
     expect(lists).to_have_count(2)
     page.locator("#attention-choosers .rest").click()
-    expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls) - 1)  # one stands in its figure's line
+    expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls) - 1)  # one is in its figure's line
 
 
-def test_a_title_to_unfold_stays_when_it_comes_before_nothing_was_drawn(visitor):
-    person = visitor("attention", unfolded="")
-    block = person.at_rest().page.locator("#attention-lines")
+def test_unfold_title_stays_until_figure_is_drawn(open_page):
+    person = open_page("attention", unfolded="")
+    block = person.wait_until_idle().page.locator("#attention-lines")
     expect(block.locator(".unfold")).to_be_visible()
     give = "window.modules.widget_contents.setContent('attention-lines', {})"
     person.page.evaluate("; ".join(give.format(content) for content in ("null", "{ folded: true }")))

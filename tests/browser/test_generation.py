@@ -9,9 +9,9 @@ from explorer.tracing.model_library import ModelLibrary
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_in_core
 
-LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as chance would soon end the text
+LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as sampling could end the text early
 WATCH = """strip => {
-  const seen = window.seen = []; // whoever had the page before watches on, for another list
+  const seen = window.seen = []; // an observer of an earlier test keeps its own list
   const look = () => seen.push(strip.querySelectorAll(".chip.generated").length);
   new MutationObserver(look).observe(strip, { attributeFilter: ["data-draws"] });
 }"""
@@ -20,7 +20,7 @@ VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._full
 
 
 def continuation(prompt: str, max_new_tokens: int, **settings) -> str:
-    """Return the first model's continuation of a prompt, by the library alone."""
+    """Return the first model's continuation of a prompt, computed with the library alone."""
     lm, tokenizer = ModelLibrary("cpu").model("tiny")
     settings = {"temperature": 0.8, "top_k": 40, "seed": 0} | settings
     steps = generate(lm, tokenizer.encode(prompt), max_new_tokens=max_new_tokens, **settings)
@@ -42,8 +42,8 @@ def test_step_appends_one_token_that_can_be_selected(person):
 
 
 @pytest.mark.parametrize("viewport", first_in_core([(1366, 768), (390, 844)]))
-def test_the_length_is_set_beside_generate_and_starts_nothing(newcomer, viewport):
-    person = newcomer(viewport=dict(zip(("width", "height"), viewport, strict=True))).open(view="")
+def test_max_new_tokens_is_set_without_generating(open_new_page, viewport):
+    person = open_new_page(viewport=dict(zip(("width", "height"), viewport, strict=True))).open(view="")
     person.page.locator("#guess .see").click()
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_label("tokens", exact=True).click()
@@ -54,7 +54,7 @@ def test_the_length_is_set_beside_generate_and_starts_nothing(newcomer, viewport
     expect(generated).to_have_count(3)
     expect(person.story).to_be_in_viewport(ratio=0.99)
     box = person.story.evaluate("box => [box.scrollHeight - box.scrollTop, box.clientHeight, box.clientHeight % 20]")
-    assert box == [box[1], box[1], 0]  # its end, in whole lines
+    assert box == [box[1], box[1], 0]  # scrolled to its end, in whole lines
 
 
 def test_generate_streams_token_by_token(person):
@@ -70,7 +70,7 @@ def test_generate_streams_token_by_token(person):
 
 
 @pytest.mark.exhaustive
-def test_more_than_the_context_slides_the_window(person):
+def test_text_beyond_context_slides_window(person):
     person.run("the moon " * 60)
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.last).to_contain_class("generated")
@@ -78,8 +78,8 @@ def test_more_than_the_context_slides_the_window(person):
     person.page.wait_for_function(VIEWS_FOLLOW)
 
 
-def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
-    person = visitor(**LONG)
+def test_stop_ends_long_generation_and_page_stays_usable(open_page):
+    person = open_page(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
@@ -98,8 +98,8 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
-    person = visitor(**LONG)
+def test_buttons_without_effect_are_disabled(open_page):
+    person = open_page(**LONG)
     stop, regenerate = (person.page.locator(f"#{name}") for name in ("stop", "regenerate"))
     expect(stop).to_be_disabled()
     expect(regenerate).to_be_disabled()
@@ -111,15 +111,15 @@ def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
     expect(regenerate).to_be_enabled()
     person.page.get_by_role("button", name="Compare methods").click()
     expect(stop).to_be_enabled()
-    expect(stop).to_be_disabled()  # once they are there
+    expect(stop).to_be_disabled()  # once the methods are compared
     person.run("The owl said")
     expect(stop).to_be_disabled()
     expect(regenerate).to_be_disabled()
 
 
 @pytest.mark.exhaustive
-def test_a_new_run_ends_a_generation(visitor):
-    person = visitor(**LONG)
+def test_new_run_stops_generation(open_page):
+    person = open_page(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
@@ -133,8 +133,8 @@ def test_a_new_run_ends_a_generation(visitor):
 
 
 @pytest.mark.exhaustive
-def test_two_people_never_see_each_others_text(newcomer):
-    people = {text: newcomer().open(text=text) for text in ("The fox said", "An owl asked the lake")}
+def test_two_users_never_see_each_others_text(open_new_page):
+    people = {text: open_new_page().open(text=text) for text in ("The fox said", "An owl asked the lake")}
     for seed, person in enumerate(people.values()):
         person.set_length(25)
         person.set_number("seed", seed)

@@ -1,4 +1,4 @@
-"""The table of all heads: its numbers, sorting, clicks and keys."""
+"""Table of all heads: its numbers, sorting, clicks and keys."""
 
 import numpy as np
 from playwright.sync_api import Locator, expect
@@ -7,8 +7,8 @@ from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.state.selection import Selection
 from explorer.views.attention.head_scores import all_heads_table
 
-from .painted import capture_visible_run
 from .person import Person
+from .pixels import capture_visible_run
 
 TEXTS = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
 
@@ -18,18 +18,18 @@ def format_cell(number: float, is_signed: bool) -> str:
     return text.lstrip("+−") if float(text.replace("−", "-")) == 0 else text
 
 
-def rows(person: Person) -> list[list[str]]:
+def read_rows(person: Person) -> list[list[str]]:
     return person.page.locator("#attention-table tbody tr").evaluate_all(TEXTS)
 
 
-def heading(person: Person, name: str) -> Locator:
+def find_heading(person: Person, name: str) -> Locator:
     return person.page.locator("#attention-table thead button").get_by_text(name, exact=True)
 
 
-def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
-    person = visitor(checkpoint="gpt-twin", text="the owl and the moon and", layer=1, head=2, query=4, unfolded="all")
+def test_head_table_is_sorted_selected_and_explained(open_page):
+    person = open_page(checkpoint="gpt-twin", text="the owl and the moon and", layer=1, head=2, query=4, unfolded="all")
     table = person.page.locator("#attention-table")
-    expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+    expect(person.wait_until_idle().page.locator(".stale:visible")).to_have_count(0)
     trace = capture_visible_run(person)
     columns = all_heads_table(trace, Selection(query=4).clamp_to_trace(trace)).columns
     heads = list(np.ndindex(columns[0].values.shape))
@@ -37,20 +37,20 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
         [f"{layer}.{head}", *(format_cell(one.values[layer, head], one.signed) for one in columns)]
         for layer, head in heads
     ]
-    assert rows(person) == expected
+    assert read_rows(person) == expected
     table.scroll_into_view_if_needed()
     before = person.page.evaluate("scrollY")
     table.locator("tbody tr").first.hover()
     person.page.mouse.wheel(0, -100)
-    person.wait_until("(before) => scrollY < before", before)  # the table, which is whole, leaves the wheel to the page
+    person.wait_until("(before) => scrollY < before", before)  # the table is fully visible, so the page scrolls
 
     scores = head_scores(trace, "previous_token")
     column = list(HEAD_SCORES).index("previous_token")
     for direction, sign in (("descending", -1), ("ascending", 1)):
-        heading(person, "previous token").click()
+        find_heading(person, "previous token").click()
         expect(table.locator(f"[aria-sort={direction}]")).to_have_text("previous token")
         order = sorted(heads, key=lambda head: sign * scores[head])
-        assert [row[0] for row in rows(person)] == [f"{layer}.{head}" for layer, head in order]
+        assert [row[0] for row in read_rows(person)] == [f"{layer}.{head}" for layer, head in order]
     expect(table.locator("[aria-selected=true] th")).to_have_text("1.2")
 
     layer, head = order[0]
@@ -80,4 +80,4 @@ def test_heads_are_sorted_by_any_score_chosen_and_explained(visitor):
     expect(table.locator("[tabindex='0']")).to_have_count(1)
     person.page.keyboard.press("+")
     person.expect_selected(heads="{}.{}~{}.{}".format(*order[2], *order[3]))
-    assert table.locator(".scores").evaluate("(box) => box.scrollHeight <= box.clientHeight")  # the page scrolls
+    assert table.locator(".scores").evaluate("(box) => box.scrollHeight <= box.clientHeight")  # only the page scrolls

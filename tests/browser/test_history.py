@@ -14,7 +14,7 @@ def selected_tab(person):
     return person.page.locator("#views [role=tab][aria-selected=true]")
 
 
-def test_back_goes_through_tabs_and_runs_without_a_reload(person):
+def test_back_restores_tabs_and_runs_without_reload(person):
     person.page.evaluate("window.same = true")
     first = person.strip.text_content()
     person.tab("Tokens")
@@ -44,7 +44,7 @@ def test_back_goes_through_tabs_and_runs_without_a_reload(person):
 
 
 @pytest.mark.exhaustive
-def test_back_finds_what_was_written_since(person):
+def test_back_keeps_tokens_generated_since(person):
     person.tab("Tokens")
     person.generate(4)
     person.run("The owl asked")
@@ -56,8 +56,8 @@ def test_back_finds_what_was_written_since(person):
 
 
 @pytest.mark.exhaustive
-def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(visitor):
-    person = visitor(**LONG)
+def test_back_to_another_run_stops_generation(open_page):
+    person = open_page(**LONG)
     person.choose_model("one-head")
     expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
     person.run("The owl asked")
@@ -74,7 +74,7 @@ def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(vis
 
 
 @pytest.mark.exhaustive
-def test_a_reload_keeps_the_steps(person):
+def test_reload_keeps_history(person):
     person.tab("Tokens")
     person.run("The owl asked")
     person.page.wait_for_url("**prompt=**")
@@ -87,8 +87,8 @@ def test_a_reload_keeps_the_steps(person):
 
 
 @pytest.mark.exhaustive
-def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer):
-    person = newcomer(color_scheme="light").open()
+def test_chosen_theme_survives_reload(open_new_page):
+    person = open_new_page(color_scheme="light").open()
     assert not person.page.evaluate("document.body.classList.contains('dark')")
     person.change_theme()
     person.page.reload()
@@ -102,8 +102,8 @@ def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer
 
 
 @pytest.mark.exhaustive
-def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
-    person = newcomer(color_scheme="dark").open()
+def test_theme_in_url_and_system_theme_apply(open_new_page):
+    person = open_new_page(color_scheme="dark").open()
     assert person.page.evaluate("document.body.classList.contains('dark')")
     person.change_theme()
     person.open(__theme="dark")
@@ -116,8 +116,8 @@ def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
-    person = newcomer().open("tokens", depth="code")
+def test_gradio_api_panel_keeps_view_in_url(open_new_page):
+    person = open_new_page().open("tokens", depth="code")
     state, complaints = "history.state.state.view", person.complaints
     person.page.get_by_role("button", name="Use via API").click()
     expect(person.page.locator(".api-docs")).to_be_visible()
@@ -129,36 +129,36 @@ def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
     expect(selected_tab(person)).to_have_text("Tokens")
     complaints[:] = [
         complaint for complaint in complaints if "404" not in complaint
-    ]  # it asks for what is not offered here
+    ]  # it requests an endpoint that is disabled here
 
 
-def test_undo_brings_back_the_prompt_before_with_what_was_generated(newcomer):
-    """Undo by the button and by Ctrl Z; in a box that somebody types in, the key is the browser's."""
-    person = newcomer().open()  # without a prompt before this one
+def test_undo_restores_earlier_prompt_and_its_continuation(open_new_page):
+    """Undo by the button and by Ctrl Z; in a text box Ctrl Z is the browser's."""
+    person = open_new_page().open()  # without an earlier prompt
     undo, names = person.page.locator("#undo"), ("query", "generated", "prompt")
     text = person.prompt.input_value()
     expect(undo).to_be_disabled()
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
-    before = person.at_rest().state
+    before = person.wait_until_idle().state
     person.unfold_changes()
     person.page.locator(".what-ifs label:visible input[type=checkbox]").first.check()
-    assert person.at_rest().state["edits"]
+    assert person.wait_until_idle().state["edits"]
     expect(undo).to_have_attribute("data-unit", "the change")
-    person.page.keyboard.press("Control+z")  # the change was last, so the token stays
-    after = person.at_rest().state
+    person.page.keyboard.press("Control+z")  # the intervention was last, so the token stays
+    after = person.wait_until_idle().state
     assert (after["edits"], after["generated"]) == ("", before["generated"])
     for press in (undo.click, lambda: person.page.keyboard.press("Control+z")):
         person.run("The owl asked")
         expect(person.strip).to_have_text("The owl asked")
-        person.at_rest().chips.first.focus()
+        person.wait_until_idle().chips.first.focus()
         press()
         expect(person.prompt).to_have_value(text)
-        after = person.at_rest().state
+        after = person.wait_until_idle().state
         assert [after[name] for name in names] == [before[name] for name in names]
-    person.page.go_back()  # what was undone is a step of the history
+    person.page.go_back()  # undoing is a step of the history
     expect(person.strip).to_have_text("The owl asked")
-    person.at_rest()
+    person.wait_until_idle()
     person.prompt.fill("the fox")
     person.prompt.press("Control+z")
-    assert person.at_rest().state["prompt"] != before["prompt"]
+    assert person.wait_until_idle().state["prompt"] != before["prompt"]

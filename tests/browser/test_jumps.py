@@ -12,9 +12,9 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
 
-from .drawn_map import accessible_name
+from .map_expectations import make_accessible_name
 
-# The tab that each kind of parts opens.
+# The tab that each kind of component opens.
 TABS = {"token": "tokens", "position": "positions", "rotation": "positions", "head": "attention", "o_proj": "attention"}
 TABS |= {"feed_forward": "feed_forward", "norm": "residual", "addition": "residual", "lm_head": "prediction"}
 COMPONENTS = """(map) => [...map.querySelectorAll(".part")].map((part, item) => {
@@ -22,13 +22,13 @@ COMPONENTS = """(map) => [...map.querySelectorAll(".part")].map((part, item) => 
   const number = (name) => Number(label.match(`^(?:layer \\\\d+ )?${name} (\\\\d+)`)?.[1] ?? -1);
   return { item, kind, layer: number("layer"), head: number("head") };
 })"""
-WRITTEN = """() => {
+LABELS_AND_TEXTS = """() => {
   const all = (what) => [...document.querySelectorAll(`#overview-map ${what}`)];
   const labels = all(".part").map((part) => part.getAttribute("aria-label"));
   return [labels, all(".words text").map((word) => word.textContent)];
 }"""
-# Figures last painted with other data, or out of sight; without those that are computed on request. Plotly adds
-# decoded arrays to its input, and texts of cells are not part of that input.
+# Figures painted with outdated data, or not visible; without those computed on request. Plotly adds decoded
+# arrays to its input, and texts of cells are not part of that input.
 UNPAINTED = """(figures) => Object.entries(figures).filter(([id, data]) => {
   const plot = document.querySelector(`#${id} .plot`), given = (name, value) => (name[0] === "_" ? undefined : value);
   if (document.querySelector(`#${id} .job button`)) return false;
@@ -44,18 +44,21 @@ LARGE_PATTERN = """() => Array.from(
 
 
 @pytest.mark.by_hand
-def test_every_tab_paints_what_the_map_chose(visitor):
-    person = visitor(view="overview", layer=0, head=0)
-    opening, overview = PageStateBuilder(RunService(ModelLibrary("cpu"))), person.page.locator("#overview-map .map")
-    for view in FULL:  # all have been drawn with another selection
-        visit(person, opening, view)
-    visit(person, opening, FULL[0])
+def test_every_tab_shows_component_selected_on_map(open_page):
+    person = open_page(view="overview", layer=0, head=0)
+    state_builder, overview = (
+        PageStateBuilder(RunService(ModelLibrary("cpu"))),
+        person.page.locator("#overview-map .map"),
+    )
+    for view in FULL:  # all are drawn with another selection first
+        visit_view(person, state_builder, view)
+    visit_view(person, state_builder, FULL[0])
     components = [
         component | {"view": TABS[component["kind"]]}
         for component in overview.evaluate(COMPONENTS)
         if component["kind"] in TABS
     ]
-    components = list({component["view"]: component for component in components}.values())  # the last that opens each
+    components = list({component["view"]: component for component in components}.values())  # last one of each view
     assert {component["view"] for component in components} >= {
         "tokens",
         "attention",
@@ -70,21 +73,21 @@ def test_every_tab_paints_what_the_map_chose(visitor):
         assert all(component[name] in (-1, state[name]) for name in ("layer", "head")), (component, state)
         tab = person.page.locator(f"[role=tab][data-view={component['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
-        expect_painted(person, opening)
-        visit(person, opening, FULL[1 + i % (len(FULL) - 1)])  # from a part to every tab
-        visit(person, opening, FULL[0])
+        expect_painted(person, state_builder)
+        visit_view(person, state_builder, FULL[1 + i % (len(FULL) - 1)])  # from a component to every tab
+        visit_view(person, state_builder, FULL[0])
 
 
-def visit(person, opening, view):
+def visit_view(person, state_builder, view):
     person.tab(view.title)
     person.wait_until("page.state.view === given", view.name)
-    expect_painted(person, opening)
+    expect_painted(person, state_builder)
 
 
-def expect_painted(person, opening):
+def expect_painted(person, state_builder):
     """Wait until every figure of the open tab is painted with the data of the page's state."""
     state = person.state
-    open_view = make_open_view(opening.runs, PageState.parse(state))
+    open_view = make_open_view(state_builder.runs, PageState.parse(state))
     figures = [panel for panel in open_view.panels(newly=True) if panel.kind == "figure" and open_view.has(panel)]
     figures = {f"{state['view']}-{panel.name}": figure_payload(open_view.draw(panel)) for panel in figures}
     figures = {name: figure[0] for name, figure in figures.items() if figure}
@@ -94,9 +97,11 @@ def expect_painted(person, opening):
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, figures)} are not painted as {state} says") from None
     if state["view"] == "overview":
         diagram = open_view.draw(next(panel for panel in FULL[0].panels if panel.kind == "model_map"))
-        expected_names = [accessible_name(component.hover_text, component.label) for component in diagram.parts]
-        person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=expected_names)
-        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in diagram.sheets[0].labels]
+        expected_names = [make_accessible_name(component.hover_text, component.label) for component in diagram.parts]
+        person.page.wait_for_function(
+            f"(written) => `${{({LABELS_AND_TEXTS})()[0]}}` === `${{written}}`", arg=expected_names
+        )
+        assert person.page.evaluate(LABELS_AND_TEXTS)[1] == [word.text for word in diagram.sheets[0].labels]
     if state["view"] == "attention":
         pattern = open_view.trace[f"blocks.{state['layer']}.attn.pattern"][state["head"]]
         np.testing.assert_allclose(person.page.evaluate(LARGE_PATTERN), pattern, atol=1e-6)

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 
 @pytest.mark.exhaustive
-def test_arrow_keys_walk_along_the_strip(person):
+def test_arrow_keys_move_along_tokens(person):
     last = person.chips.count() - 1
     person.chips.nth(2).click()
     for key, position in (("ArrowRight", 3), ("ArrowLeft", 2), ("Home", 0), ("ArrowLeft", 0), ("End", last)):
@@ -19,8 +19,8 @@ def test_arrow_keys_walk_along_the_strip(person):
 
 
 @pytest.mark.exhaustive
-def test_arrow_keys_walk_over_the_heads(visitor):
-    person = visitor(layer=0, head=0)
+def test_arrow_keys_move_over_heads(open_page):
+    person = open_page(layer=0, head=0)
     expect(person.grid).to_have_attribute("data-draws", re.compile(r"\d"))
     person.grid.locator("[data-layer='0'][data-head='0']").focus()
     for key, layer, head in (("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("ArrowRight", 1, 1), ("ArrowLeft", 1, 0)):
@@ -33,7 +33,7 @@ def test_arrow_keys_walk_over_the_heads(visitor):
     person.expect_selected(layer=1, head=0)
 
 
-def test_a_heatmap_works_from_the_keyboard(person):
+def test_heatmap_works_from_keyboard(person):
     person.click_cell(person.pattern, 2, 5)
     person.pattern.focus()
     for key, expected in (("ArrowLeft", (5, 1)), ("ArrowDown", (6, 1)), ("ArrowUp", (5, 1)), ("ArrowRight", (5, 2))):
@@ -43,9 +43,9 @@ def test_a_heatmap_works_from_the_keyboard(person):
     expect(person.page.locator('[data-of="attention-pattern"]')).to_contain_text("(5) → key")
 
 
-def test_the_tab_key_comes_to_the_first_figure_soon_and_at_once_by_a_link(newcomer):
-    person, stops = newcomer().open().at_rest(), 1
-    person.all_marked()
+def test_tab_key_reaches_first_figure_and_skip_link(open_new_page):
+    person, stops = open_new_page().open().wait_until_idle(), 1
+    person.wait_for_terms()
     person.page.keyboard.press("Tab")
     link = person.page.get_by_role("link", name="Skip to the figures")
     expect(link).to_be_focused()
@@ -59,7 +59,7 @@ def test_the_tab_key_comes_to_the_first_figure_soon_and_at_once_by_a_link(newcom
     expect(person.page.locator("[role=tab][aria-selected=true]:visible")).to_be_focused()
 
 
-def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):
+def test_toolbar_is_single_tab_stop_with_arrow_keys(person):
     person.page.get_by_role("button", name="Code", exact=True).focus()
     person.page.keyboard.press("ArrowRight")
     expect(person.picker).to_be_focused()
@@ -70,17 +70,17 @@ def test_a_bar_is_one_stop_in_which_the_arrow_keys_go_on(person):
     outline = person.prompt.evaluate("(box) => getComputedStyle(box).outlineStyle + getComputedStyle(box).outlineWidth")
     assert outline == "solid2px"
     person.page.keyboard.press("Shift+Tab")
-    expect(person.page.locator("#page-menu summary")).to_be_focused()  # where the keyboard was last
+    expect(person.page.locator("#page-menu summary")).to_be_focused()  # returns to the last focused button
     layer = person.chooser("layer")
     layer.focus()
     person.page.keyboard.press("ArrowRight")
     expect(person.chooser("head")).to_be_focused()
-    person.expect_selected(layer=1)  # the keys went on, and chose nothing
+    person.expect_selected(layer=1)  # the keys moved the focus and selected nothing
 
 
-def test_a_key_goes_from_term_to_term(person):
-    person.at_rest()
-    person.all_marked()
+def test_t_key_moves_between_terms(person):
+    person.wait_until_idle()
+    person.wait_for_terms()
     person.page.get_by_role("tab", name="Attention").focus()
     person.page.keyboard.press("t")
     terms = person.page.locator("#main .term:visible")  # from the tabs on

@@ -1,4 +1,4 @@
-"""While a view loads nothing that is seen moves, and `settled` waits for every figure; on a desk the first is large."""
+"""No layout shift while a view loads, `settled` waits for every figure, and the first figure is large on a desktop."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.exhaustive import every_nth_in_core
 
-# As the web's cumulative layout shift: without what moves within half a second of a click or key.
+# Cumulative Layout Shift (web vitals): without shifts within half a second of a click or key.
 WATCH_SHIFTS = """window.shift = 0;
 new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
@@ -21,14 +21,14 @@ FIRST_FIGURE = """() => {
   return plots.filter(({ height }) => height).map(({ top, height }) => [top, height])[0];
 }"""
 VIEWS = ["prediction", "residual", "positions", "experiments", "kv_cache", "training"]
-MAX_SHIFT = {1440: 0.05, 390: 0.08}  # by the page's width; Gradio's own loading sign has 0.02 of it, 0.04 if narrow
+MAX_SHIFT = {1440: 0.05, 390: 0.08}  # by page width; Gradio's loading indicator causes 0.02 of it, 0.04 if narrow
 
 CASES = [pytest.param(view, width) for view, width in product(VIEWS, MAX_SHIFT)]
 
 
 @pytest.mark.parametrize(("view", "width"), every_nth_in_core(3, CASES))
-def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, view, width):
-    page = newcomer(viewport={"width": width, "height": 900}).page
+def test_view_loads_completely_without_layout_shift(open_new_page, address, view, width):
+    page = open_new_page(viewport={"width": width, "height": 900}).page
     page.add_init_script(WATCH_SHIFTS)
     checkpoint = "&checkpoint=fables/step-000004" if view == "training" else ""  # others have no steps to show
     page.goto(f"{address}?view={view}&depth=numbers{checkpoint}")
@@ -40,5 +40,5 @@ def test_a_view_is_drawn_whole_and_stays_where_it_is(newcomer, address, view, wi
         top, height = page.evaluate(FIRST_FIGURE)
         assert top <= 230 and height >= 400
         page.set_viewport_size({"width": 1366, "height": 768})
-        page.wait_for_timeout(500)  # it is drawn anew
+        page.wait_for_timeout(500)  # time to be redrawn
         assert page.evaluate(FIRST_FIGURE)[1] >= 340

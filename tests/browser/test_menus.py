@@ -1,4 +1,4 @@
-"""The lists of views that stand beside the tabs."""
+"""Menus of views beside the tabs."""
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -8,12 +8,12 @@ from tests.exhaustive import first_in_core
 from .person import Person
 
 
-def menu(person: Person, title: str) -> Locator:
+def find_menu(person: Person, title: str) -> Locator:
     return person.page.locator(".view-menu").filter(has=person.page.locator("summary", has_text=title))
 
 
-def test_a_view_is_chosen_from_a_list_that_then_names_it(person):
-    tries, further = menu(person, "Try"), menu(person, "Further")
+def test_menu_opens_view_and_shows_its_title(person):
+    tries, further = find_menu(person, "Try"), find_menu(person, "Further")
     expect(tries.locator("[data-view]:visible")).to_have_count(0)
     tries.locator("summary").click()
     expect(further.locator("[data-view]:visible")).to_have_count(0)
@@ -31,8 +31,8 @@ def test_a_view_is_chosen_from_a_list_that_then_names_it(person):
 
 
 @pytest.mark.parametrize("title", first_in_core(["Try", "Further"]))
-def test_a_list_of_views_is_gone_through_by_the_keyboard_and_closes_by_escape(person, title):
-    summary, items = menu(person, title).locator("summary"), menu(person, title).locator("[data-view]")
+def test_menu_works_by_keyboard_and_closes_with_escape(person, title):
+    summary, items = find_menu(person, title).locator("summary"), find_menu(person, title).locator("[data-view]")
     summary.focus()
     person.page.keyboard.press("Enter")
     expect(items.last).to_be_in_viewport(ratio=1)
@@ -44,16 +44,16 @@ def test_a_list_of_views_is_gone_through_by_the_keyboard_and_closes_by_escape(pe
     assert person.state["view"] == "attention"
     person.page.keyboard.press("Enter")
     expect(items.first).to_be_visible()
-    person.chips.first.click()  # elsewhere
+    person.chips.first.click()  # outside the menu
     expect(items.first).to_be_hidden()
 
 
 @pytest.mark.parametrize("width", first_in_core([768, 390, 1440]))
-def test_lists_of_views_lie_within_the_screen_and_over_all_else(visitor, width):
-    person = visitor(viewport={"width": width, "height": 844})
+def test_menus_are_on_screen_and_on_top(open_page, width):
+    person = open_page(viewport={"width": width, "height": 844})
     for title in ("Try", "Further"):
-        menu(person, title).locator("summary").click()
-        for item in menu(person, title).locator("[data-view]").all():
+        find_menu(person, title).locator("summary").click()
+        for item in find_menu(person, title).locator("[data-view]").all():
             expect(item).to_be_in_viewport(ratio=1)
-            item.click(trial=True)  # fails if something lies over it
+            item.click(trial=True)  # fails if another element covers it
         person.page.keyboard.press("Escape")

@@ -15,7 +15,7 @@ REFUSED = {
 
 
 @pytest.mark.exhaustive
-def test_a_model_that_knows_no_positions_says_so(person):
+def test_model_without_positions_has_message(person):
     person.tab("Positions")
     figures = person.page.locator("#positions-clocks .plot, #positions-angles .plot")
     expect(figures.first).to_be_visible()
@@ -32,7 +32,7 @@ def test_a_model_that_knows_no_positions_says_so(person):
 
 
 @pytest.mark.exhaustive
-def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person):
+def test_switch_to_other_architecture_keeps_selection(person):
     generated = person.chips.and_(person.page.locator(".generated"))
     person.chooser("head").select_option("1")
     person.chips.nth(6).click()
@@ -46,7 +46,7 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
         expect(person.page.locator(f"#positions-{name} .main-svg").first).to_be_visible()
     expect(person.page.locator("#positions-clocks")).to_be_hidden()
     person.tab("Attention")
-    with person.redrawn(person.pattern):
+    with person.wait_for_redraw(person.pattern):
         person.grid.locator("[data-layer='2'][data-head='3']").click(position={"x": 5, "y": 30})
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
     expect(person.page.locator("#attention-formula")).to_contain_text("recomputed from q and k, off by")
@@ -83,7 +83,7 @@ def test_every_model_keeps_its_own_continuations(person):
     with person.wait_for_new_tree():
         person.choose_model("gpt-twin")
     person.wait_until("page.state.checkpoint === 'gpt-twin'")
-    expect(person.story).to_have_text(of_tiny[0])  # it goes along
+    expect(person.story).to_have_text(of_tiny[0])  # the text is kept
     expect(person.branches).to_have_count(1)
     with person.wait_for_new_tree():
         person.page.get_by_role("button", name="Step", exact=True).click()
@@ -102,8 +102,8 @@ def test_every_model_keeps_its_own_continuations(person):
 
 
 @pytest.mark.exhaustive
-def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(visitor):
-    person = visitor(temperature=0, max_new_tokens=512)
+def test_model_change_stops_generation_and_keeps_text(open_page):
+    person = open_page(temperature=0, max_new_tokens=512)
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.locator("#generate").click()
     expect(generated.nth(2)).to_be_attached()
@@ -116,14 +116,14 @@ def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen
     person.wait_until("page.state.generated.length === given + 1", count)
 
 
-def test_a_link_opens_the_model_it_names(newcomer):
-    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=3)
+def test_link_opens_its_model(open_new_page):
+    person = open_new_page().open(checkpoint="gpt-twin", layer=2, head=3)
     expect(person.picker).to_have_value("gpt-twin")
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
 
 
 @pytest.mark.exhaustive
-def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
+def test_failed_load_or_empty_prompt_keeps_page(person):
     def snapshot():
         state = person.state
         return person.strip.text_content(), person.story.text_content(), state | {"turn": None}
@@ -145,23 +145,23 @@ def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
 
 
 @pytest.mark.exhaustive
-def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is(newcomer, checkpoints):
-    person = newcomer().open()
+def test_new_model_is_listed_and_replaced_files_are_reported(open_new_page, checkpoints):
+    person = open_new_page().open()
     later = checkpoints / "later"
     later.symlink_to(checkpoints / "tiny")
     try:
         person.run("the fox")
         person.choose_model("later")
         person.expect_selected(checkpoint="later")
-        person.at_rest()  # what comes of an older question takes the words away again
+        person.wait_until_idle()  # an answer to an older request clears the message
         message = person.page.locator("#problem")
         expect(message).to_be_hidden()
         (checkpoints / "next").symlink_to(checkpoints / "gpt-twin")
-        (checkpoints / "next").replace(later)  # in one step: nobody may load one file of each
-        with person.redrawn(person.grid):
+        (checkpoints / "next").replace(later)  # in one step: a reader must never see one file of each
+        with person.wait_for_redraw(person.grid):
             person.chips.first.click()
         expect(message).to_have_text(FILES_CHANGED)
         expect(person.grid.locator(".head")).to_have_count(3 * 4)
-        person.at_rest()  # the figures further down are of the same files
+        person.wait_until_idle()  # the figures further down use the new files
     finally:
         later.unlink()

@@ -1,8 +1,8 @@
-"""`window.explorer`, by which other people's scripts read and drive the page."""
+"""`window.explorer`, the API with which scripts read and control the page."""
 
 
-def test_a_script_selects_and_waits_until_everything_is_painted(visitor):
-    person = visitor("attention", layer=0, head=0)
+def test_script_selects_and_waits_until_page_is_drawn(open_page):
+    person = open_page("attention", layer=0, head=0)
     draws = person.page.evaluate(
         """async () => {
           await explorer.select({ layer: 1, head: 1, query: 3, temperature: 0.5 });
@@ -16,8 +16,8 @@ def test_a_script_selects_and_waits_until_everything_is_painted(visitor):
     assert person.page.locator("#temperature input[type=number]").input_value() == "0.5"
 
 
-def test_a_script_opens_another_view(visitor):
-    person = visitor("attention")
+def test_script_opens_another_view(open_page):
+    person = open_page("attention")
     person.page.evaluate("explorer.select({ view: 'residual' })")
     person.page.wait_for_function("explorer.state.view == 'residual'")
     assert person.page.evaluate(
@@ -25,8 +25,8 @@ def test_a_script_opens_another_view(visitor):
     )
 
 
-def test_the_state_is_a_copy_and_unknown_fields_are_refused(visitor):
-    person = visitor("attention")
+def test_state_is_copy_and_unknown_fields_are_refused(open_page):
+    person = open_page("attention")
     assert person.page.evaluate("() => { explorer.state.layer = 5; return explorer.state.layer }") != 5
     message = person.page.evaluate("explorer.select({ layr: 1 }).catch((error) => error.message)")
     assert message.startswith("unknown: layr; select takes ") and "layer" in message

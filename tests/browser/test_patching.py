@@ -10,44 +10,44 @@ from explorer.tracing import jobs
 
 from .two_runs import open_more
 
-LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "clean_run": "b"}
-OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the answer is another one
+BASE_QUERY = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "clean_run": "b"}
+OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # one for each test, so that no answer is cached
 
 
 @pytest.fixture
-def other() -> str:
-    """Prompt that no test has used, not even at a second try."""
+def other_prompt() -> str:
+    """Prompt that no test has used, unique for each attempt."""
     return f"{next(OTHER_TOKENS)}.67.68"
 
 
 @pytest.fixture
-def patcher(visitor, other):
-    return visitor(view="patching", unfolded="all", **LOOK | {"b.prompt": other})
+def patcher(open_page, other_prompt):
+    return open_page(view="patching", unfolded="all", **BASE_QUERY | {"b.prompt": other_prompt})
 
 
-def heads(person):
+def find_head_map(person):
     return person.page.locator("#patching-heads_denoise")
 
 
-def compute_map(person):
-    """Wait for the maps, which begin by themselves as they take little."""
-    for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job, and all are drawn
+def wait_for_maps(person):
+    """Wait for the maps, which are computed automatically because they are small."""
+    for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job computes all four
         expect(person.page.locator(f"#patching-{name} .main-svg").first).to_be_visible()
-    expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+    expect(person.wait_until_idle().page.locator(".stale:visible")).to_have_count(0)
 
 
 def press_patch(person, panel: str, text: str):
     """Press the button beside the derivation of a clicked cell."""
-    person.at_rest().page.locator(f'[data-of="patching-{panel}"]').get_by_role("button", name=text).click()
+    person.wait_until_idle().page.locator(f'[data-of="patching-{panel}"]').get_by_role("button", name=text).click()
 
 
-def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_nothing(visitor):
-    person = visitor(view="patching", checkpoint="tiny")
+def test_prompt_pairs_are_buttons_then_menu_without_shift(open_page):
+    person = open_page(view="patching", checkpoint="tiny")
     pairs = person.page.locator("#prompt-pairs")
     expect(pairs.locator("summary")).to_be_hidden()
     pairs.get_by_role("button").nth(1).click()
     expect(person.page.locator("#strip-b .chip").first).to_be_visible()
-    for run, role in (("", "clean"), ("-b", "corrupted")):  # one's own prompt is the one that is explained
+    for run, role in (("", "clean"), ("-b", "corrupted")):  # the user's own prompt is the one that is explained
         expect(person.page.locator(f"#strip{run} .strip")).to_have_attribute("data-role", role)
     formula = person.page.locator("#patching-formula summary")
     before = [part.bounding_box() for part in (pairs.locator("summary"), formula)]
@@ -56,76 +56,79 @@ def test_the_pairs_stand_where_there_is_one_prompt_and_in_a_menu_that_moves_noth
     assert [part.bounding_box() for part in (pairs.locator("summary"), formula)] == before
 
 
-def test_a_click_on_a_cell_derives_it_and_a_button_patches_it_and_takes_it_back(patcher):
-    plot, derivation = heads(patcher).locator(".plot"), patcher.page.locator('[data-of="patching-heads_denoise"]')
-    compute_map(patcher)
+def test_clicked_cell_is_derived_patched_and_restored(patcher):
+    plot, derivation = (
+        find_head_map(patcher).locator(".plot"),
+        patcher.page.locator('[data-of="patching-heads_denoise"]'),
+    )
+    wait_for_maps(patcher)
     patcher.click_cell(plot, 1, 0)
     expect(derivation).to_contain_text("The patch takes the probability of")
     expect(patcher.page).to_have_url(re.compile(r"head=1\b"))
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
     press_patch(patcher, "heads_denoise", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.0\.attn\.z\.1\*patch"))
-    expect(derivation).to_contain_text("effect = ")  # it stays beside what came of it
-    patcher.at_rest()
+    expect(derivation).to_contain_text("effect = ")  # the derivation stays next to its effect
+    patcher.wait_until_idle()
     patcher.tab("Attention")
     expect(patcher.page.get_by_text("head 1 of layer 0 as in the other run").first).to_be_visible()
     patcher.tab("Patching")
-    patcher.at_rest()
-    expect(plot).to_be_visible()  # what was worked out is kept
+    patcher.wait_until_idle()
+    expect(plot).to_be_visible()  # results are cached
     patcher.click_cell(plot, 1, 0)
     press_patch(patcher, "heads_denoise", "Remove this patch")
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
 @pytest.mark.exhaustive
-def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
-    """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn at once."""
+def test_patching_earlier_position_keeps_query_at_answer(patcher):
+    """So the next-token panel shows whether the answer changed; also for an estimate, which is drawn immediately."""
     plot = patcher.page.locator("#patching-estimate_positions .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    patcher.evaluate("actions.select({ query: 1 })")  # from wherever somebody looks
-    patcher.at_rest()
+    patcher.evaluate("actions.select({ query: 1 })")  # starting at another position
+    patcher.wait_until_idle()
     patcher.click_cell(plot, 0, 1)
     patcher.expect_selected(query=2, key=0, layer=1)
     press_patch(patcher, "estimate_positions", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.resid_pre%400\*patch"))
     patcher.expect_selected(query=2, key=0, layer=1)
-    expect(patcher.at_rest().page.locator("#next-token-words")).to_contain_text("(position 2)")
+    expect(patcher.wait_until_idle().page.locator("#next-token-words")).to_contain_text("(position 2)")
 
 
 @pytest.mark.exhaustive
-def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(visitor, other, monkeypatch):
+def test_long_job_shows_progress_and_can_be_cancelled(open_page, other_prompt, monkeypatch):
     step, pieces = jobs._Task.step, []
     monkeypatch.setattr(jobs._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
-    patcher = visitor(view="patching", **LOOK | {"b.prompt": other})
-    begin = heads(patcher).get_by_role("button", name=re.compile("work it out"))
+    patcher = open_page(view="patching", **BASE_QUERY | {"b.prompt": other_prompt})
+    begin = find_head_map(patcher).get_by_role("button", name=re.compile("work it out"))
     bars = patcher.page.locator("#patching-heads_denoise progress, #patching-positions_noise progress")
-    expect(bars).to_have_count(2)  # one job, for which both wait
+    expect(bars).to_have_count(2)  # one job, which both figures wait for
     far = "least => document.querySelector('#patching-heads_denoise progress')?.value > least"
     patcher.page.wait_for_function(far, arg=0)
     patcher.page.wait_for_function(far, arg=bars.first.evaluate("bar => bar.value"))
-    expect(heads(patcher)).to_contain_text(re.compile(r"\d+ of \d+, about \d+ s left"))
-    heads(patcher).get_by_role("button", name="Cancel").click()
+    expect(find_head_map(patcher)).to_contain_text(re.compile(r"\d+ of \d+, about \d+ s left"))
+    find_head_map(patcher).get_by_role("button", name="Cancel").click()
     expect(bars).to_have_count(0)
     expect(begin).to_be_visible()
-    expect(heads(patcher).locator(".plot")).to_be_hidden()
+    expect(find_head_map(patcher).locator(".plot")).to_be_hidden()
     pieces.clear()
     time.sleep(1)
-    names = [task.job.key[0] for task in pieces if task.job.key[0] != "neurons"]  # which another figure waits for
-    assert len(names) <= 1  # the one that was being done
+    names = [task.job.key[0] for task in pieces if task.job.key[0] != "neurons"]  # another figure's job
+    assert len(names) <= 1  # the step in progress
 
 
 @pytest.mark.exhaustive
-def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
+def test_unequal_prompts_are_patched_at_aligned_positions(open_page, other_prompt):
     """B, the clean prompt, has one token more: a click on one of its later tokens patches at A's aligned position."""
-    person = visitor(view="patching", **LOOK | {"b.prompt": f"66.{other}"})
-    compute_map(person)
+    person = open_page(view="patching", **BASE_QUERY | {"b.prompt": f"66.{other_prompt}"})
+    wait_for_maps(person)
     plot = person.page.locator("#patching-positions_denoise .plot")
     expect(plot).to_contain_text("not patched")
     person.click_cell(plot, 3, 1)
     press_patch(person, "positions_denoise", "Patch this into A")
     expect(person.page).to_have_url(re.compile(r"key=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
-    person.at_rest()
-    plot.focus()  # the keyboard says as much: A's token is at another place in the figure
+    person.wait_until_idle()
+    plot.focus()  # the keyboard gives the same: A's token has another position in the figure
     plot.press("ArrowLeft")
     expect(person.page).to_have_url(re.compile("key=1&"))
     plot.press("Enter")
@@ -134,12 +137,12 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
 
 
 @pytest.mark.exhaustive
-def test_closing_the_other_run_takes_its_values_out(patcher):
-    compute_map(patcher)
-    patcher.click_cell(heads(patcher).locator(".plot"), 0, 1)
+def test_closing_other_run_removes_its_patches(patcher):
+    wait_for_maps(patcher)
+    patcher.click_cell(find_head_map(patcher).locator(".plot"), 0, 1)
     press_patch(patcher, "heads_denoise", "Patch this into A")
     expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.attn\.z\.0\*patch"))
-    patcher.at_rest()
+    patcher.wait_until_idle()
     open_more(patcher)
     patcher.page.locator("#runs").get_by_role("button", name=re.compile("close", re.IGNORECASE)).click()
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))

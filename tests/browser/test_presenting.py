@@ -1,14 +1,14 @@
-"""Presenting a figure, and slides."""
+"""Presentation of figures, and slides."""
 
 import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .legible import BEAMER, assert_accessible, assert_legible, at_rest
+from .legibility import BEAMER, assert_accessible, assert_legible, wait_until_idle
 from .person import collect_posts
 
-COPIED = """() => new Promise((resolve) => {
+COPIED_LINK = """() => new Promise((resolve) => {
   const clipboard = { writeText: async (text) => resolve(text) };
   Object.defineProperty(navigator, "clipboard", { value: clipboard, configurable: true });
   document.querySelector("#present .link").click();
@@ -17,7 +17,7 @@ ENLARGED_CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), scale = box.width / plot.offsetWidth;
   return [box.left + scale * (xaxis._offset + xaxis.c2p(x)), box.top + scale * (yaxis._offset + yaxis.c2p(y))];
 }"""
-# A figure on paper: the figure's image, or a copy with an image or a drawing for each canvas, as wide as the paper.
+# Whether a figure is on paper: its image, or a copy with an image or SVG for each canvas, as wide as the paper.
 DRAWN_ON_PAPER = """(figures) => figures.map((figure) => {
   const copy = figure.querySelector("div")?.shadowRoot, paper = figure.closest(".paper").getBoundingClientRect();
   const images = [...(copy ?? figure).querySelectorAll("img")], box = figure.lastElementChild.getBoundingClientRect();
@@ -26,7 +26,7 @@ DRAWN_ON_PAPER = """(figures) => figures.map((figure) => {
 })"""
 TELEPHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
-# Numbers of the presented heatmap that reach into the next one's.
+# Numbers of the presented heatmap that overlap the next number.
 OVERLAPPING_NUMBERS = """() => {
   const labels = [...document.querySelectorAll(".presented .heatmap-label text")];
   const boxes = labels.map((label) => label.getBoundingClientRect());
@@ -36,7 +36,7 @@ OVERLAPPING_NUMBERS = """() => {
 }"""
 
 
-# Pixels of the presented grid's screen that no head takes.
+# Height of the screen that the presented grid leaves empty.
 UNUSED_HEIGHT = """() => {
   const bottom = document.querySelector(".presented .grid").lastElementChild.getBoundingClientRect().bottom;
   return document.querySelector("#stage nav").getBoundingClientRect().top - bottom;
@@ -47,21 +47,21 @@ def open_slides(page: Page):
     page.locator("#header").get_by_role("button", name="Present", exact=True).click()
 
 
-def presented_panel(page: Page) -> Locator:
+def find_presented_panel(page: Page) -> Locator:
     return page.locator(".presented")
 
 
 @pytest.mark.exhaustive
-def test_a_figure_fills_the_screen_until_it_is_left(visitor):
-    person = visitor(viewport=BEAMER)
+def test_figure_fills_screen_until_escape(open_page):
+    person = open_page(viewport=BEAMER)
     page = person.page
     page.locator("#attention-row h2").click()
     person.prompt.focus()
-    page.keyboard.press("p")  # is written, and presents nothing
-    expect(presented_panel(page)).to_have_count(0)
+    page.keyboard.press("p")  # typed into the prompt, so it presents nothing
+    expect(find_presented_panel(page)).to_have_count(0)
     person.prompt.blur()
     page.keyboard.press("p")
-    expect(presented_panel(page)).to_have_id("attention-row")
+    expect(find_presented_panel(page)).to_have_id("attention-row")
     heading, at = page.locator("#stage h2"), page.locator("#stage .at")
     expect(heading).to_have_text(page.locator("#attention-row h2").inner_text())
     assert "the weights of" in heading.inner_text()
@@ -69,38 +69,38 @@ def test_a_figure_fills_the_screen_until_it_is_left(visitor):
     expect(page.locator("#views [role=tab]").first).to_be_hidden()
     assert_legible(page)
     page.keyboard.press("ArrowRight")
-    expect(presented_panel(page)).to_have_id("attention-stages")
+    expect(find_presented_panel(page)).to_have_id("attention-stages")
     assert_legible(page)
     assert page.evaluate(OVERLAPPING_NUMBERS) == []
     for name in ("attention-row", "attention-pattern"):
         page.keyboard.press("ArrowLeft")
-        expect(presented_panel(page)).to_have_id(name)
+        expect(find_presented_panel(page)).to_have_id(name)
     expect(at).to_have_text(re.compile(r"^2 / \d"))
     assert_legible(page)
     page.mouse.click(*page.locator("#attention-pattern .plot").evaluate(ENLARGED_CELL, [0, 2]))
     person.expect_selected(query=2, key=0)
-    page.keyboard.press("PageUp")  # as a presenter's remote does
-    expect(presented_panel(page)).to_have_id("attention-heads")
+    page.keyboard.press("PageUp")  # the key of a presenter's remote
+    expect(find_presented_panel(page)).to_have_id("attention-heads")
     assert_legible(page)
-    stage, grid = presented_panel(page).bounding_box(), person.grid.locator(".head").last.bounding_box()
+    stage, grid = find_presented_panel(page).bounding_box(), person.grid.locator(".head").last.bounding_box()
     assert stage["height"] * 0.95 < grid["y"] + grid["height"] - stage["y"] <= stage["height"]
     page.mouse.move(300, 300)
     expect(page.locator("#stage .pointer")).to_be_visible()
     page.keyboard.press("b")
     expect(page.locator("#stage .blackout")).to_be_visible()
-    page.keyboard.press("ArrowRight")  # the screen comes back, and nothing else happens behind it
+    page.keyboard.press("ArrowRight")  # ends the blackout and does nothing else
     expect(page.locator("#stage .blackout")).to_be_hidden()
-    expect(presented_panel(page)).to_have_id("attention-heads")
+    expect(find_presented_panel(page)).to_have_id("attention-heads")
     page.keyboard.press("Escape")
-    expect(presented_panel(page)).to_have_count(0)
+    expect(find_presented_panel(page)).to_have_count(0)
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
-def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_to_the_slides(visitor):
-    person = visitor("overview", viewport=BEAMER)
+def test_arrow_keys_change_slides_after_click_on_whole_model(open_page):
+    person = open_page("overview", viewport=BEAMER)
     page = person.page
     page.keyboard.press("p")
-    expect(presented_panel(page)).to_have_id("overview-whole")
+    expect(find_presented_panel(page)).to_have_id("overview-whole")
     assert_legible(page)
     drawing, bar = page.locator(".presented .drawing svg").bounding_box(), page.locator("#stage nav").bounding_box()
     assert 0 <= bar["y"] - drawing["y"] - drawing["height"] < 40
@@ -112,41 +112,41 @@ def test_the_whole_model_has_the_screen_and_a_click_on_it_leaves_the_arrow_keys_
     page.locator(".presented .head").first.click()
     expect(page.locator(".presented .crumb")).to_have_count(4)
     page.keyboard.press("ArrowRight")
-    expect(presented_panel(page)).to_have_id("overview-map")
+    expect(find_presented_panel(page)).to_have_id("overview-map")
     page.keyboard.press("PageUp")
-    expect(presented_panel(page)).to_have_id("overview-whole")
+    expect(find_presented_panel(page)).to_have_id("overview-whole")
     page.locator("#stage h2").focus()
     while not page.evaluate("Boolean(document.activeElement.closest('.presented'))"):
         page.keyboard.press("Shift+Tab")
-    expect(page.locator("#stage .keys")).to_have_text("Page ↓: next slide")  # the arrow keys go about in the figure
+    expect(page.locator("#stage .keys")).to_have_text("Page ↓: next slide")  # the arrow keys move within the figure
     page.keyboard.press("ArrowRight")
-    expect(presented_panel(page)).to_have_id("overview-whole")
+    expect(find_presented_panel(page)).to_have_id("overview-whole")
     expect(page.locator("#stage .back")).to_be_disabled()
     page.mouse.move(500, 300)
     expect(page.locator("#stage .pointer")).to_be_visible()
     chosen = person.state["layer"], person.state["head"], person.state["key"]
     page.keyboard.press("End")
-    expect(presented_panel(page)).to_have_id("overview-sum")
-    expect(page.locator("#stage .pointer")).to_be_hidden()  # it was about the figure before
+    expect(find_presented_panel(page)).to_have_id("overview-sum")
+    expect(page.locator("#stage .pointer")).to_be_hidden()  # it belonged to the previous figure
     expect(page.locator("#stage .next")).to_be_disabled()
     page.keyboard.press("Home")
-    expect(presented_panel(page)).to_have_id("overview-whole")
+    expect(find_presented_panel(page)).to_have_id("overview-whole")
     assert (person.state["layer"], person.state["head"], person.state["key"]) == chosen
     page.keyboard.press("Escape")
 
 
 @pytest.mark.exhaustive
-def test_a_folded_figure_is_asked_for_once_presented_and_folded_again(visitor):
-    person = visitor(unfolded="")
+def test_folded_figure_is_computed_once_presented(open_page):
+    person = open_page(unfolded="")
     page = person.page
-    page.locator("#strip .chip").nth(1).click()  # a row of tokens is no slide
+    page.locator("#strip .chip").nth(1).click()  # the row of tokens is no slide
     page.keyboard.press("p")
-    expect(presented_panel(page)).to_have_id("attention-heads")
+    expect(find_presented_panel(page)).to_have_id("attention-heads")
     expect(page.locator("#stage .at")).to_have_text(re.compile(r"^1 / \d"))
-    at_rest(page)
+    wait_until_idle(page)
     assert page.evaluate(UNUSED_HEIGHT) < 40
     page.keyboard.press("ArrowRight")
-    expect(presented_panel(page)).to_have_id("attention-pattern")
+    expect(find_presented_panel(page)).to_have_id("attention-pattern")
     with collect_posts(person) as posts:
         page.keyboard.press("ArrowRight")
         expect(page.locator("#attention-row.presented .main-svg").first).to_be_visible()
@@ -157,27 +157,27 @@ def test_a_folded_figure_is_asked_for_once_presented_and_folded_again(visitor):
     assert not person.state["unfolded"]
 
 
-def test_the_next_head_is_a_key_away_and_the_title_follows(visitor):
-    person = visitor(layer="0", head="1", viewport=BEAMER)
+def test_bracket_keys_change_head_and_title(open_page):
+    person = open_page(layer="0", head="1", viewport=BEAMER)
     page = person.page
     page.locator("#attention-row h2").click()
     page.keyboard.press("p")
     title, chosen = page.locator("#stage h2"), page.locator("#stage .chosen")
     expect(title).to_contain_text("Layer 0 head 1: ")
-    page.keyboard.press("]")  # the first of the next layer follows the last
+    page.keyboard.press("]")  # the first head of the next layer follows the last head
     expect(title).to_contain_text("Layer 1 head 0: ")
     expect(chosen).to_have_text("chosen: layer 1, head 0")
     page.get_by_role("button", name="[ head").click()
     expect(title).to_contain_text("Layer 0 head 1: ")
     page.keyboard.press("Home")
-    expect(presented_panel(page)).to_have_id("attention-heads")
+    expect(find_presented_panel(page)).to_have_id("attention-heads")
     expect(chosen).to_have_text("chosen: layer 0, head 1")
     assert_legible(page)
     page.keyboard.press("Escape")
 
 
-def test_slides_of_two_runs_name_both_prompts_below_a_title_of_one_line(visitor):
-    person = visitor(view="prediction", shown="difference", **{"b.text": "One day"})
+def test_slides_of_two_runs_name_both_prompts(open_page):
+    person = open_page(view="prediction", shown="difference", **{"b.text": "One day"})
     page = person.page
     page.keyboard.press("p")
     expect(page.locator("#stage h2")).to_contain_text("A − B of: ")
@@ -186,8 +186,8 @@ def test_slides_of_two_runs_name_both_prompts_below_a_title_of_one_line(visitor)
     page.keyboard.press("Escape")
 
 
-def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):
-    page = visitor(viewport=TELEPHONE).page
+def test_button_texts_fit_phone(open_page):
+    page = open_page(viewport=TELEPHONE).page
     page.keyboard.press("p")
     buttons = page.locator("#stage nav button:visible")
     expect(buttons).to_have_text(["←", "→", "Black (B)", "Leave (Esc)"])
@@ -196,11 +196,11 @@ def test_a_telephone_has_room_for_the_words_of_its_buttons(visitor):
         " && button.getBoundingClientRect().right <= innerWidth)"
     )
     page.keyboard.press("Escape")
-    expect(presented_panel(page)).to_have_count(0)
+    expect(find_presented_panel(page)).to_have_count(0)
 
 
-def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer):
-    person = newcomer(viewport=BEAMER).open()
+def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
+    person = open_new_page(viewport=BEAMER).open()
     page = person.page
     menu = page.locator("#present .list")
 
@@ -236,14 +236,14 @@ def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer)
     open_slides(page)
     up = menu.get_by_role("button", name="move slide 3 up")
     before = up.bounding_box()
-    up.dblclick()  # the second click is on the button of another slide by then
+    up.dblclick()  # the second click already hits another slide's button
     expect(menu.locator(".told")).to_have_text("Now slide 1.")
     assert up.bounding_box() == before
     captions = [caption.input_value() for caption in menu.locator(".caption").all()]
     assert captions == ["A third", "How it grows", HOSTILE]
     menu.get_by_role("button", name="delete slide 1").click()
     assert_accessible(page, "#present")
-    link = page.evaluate(COPIED)
+    link = page.evaluate(COPIED_LINK)
     menu.get_by_role("button", name="Print the slides").click()
     sheet = page.locator("#sheet")
     expect(sheet).to_have_attribute("data-ready", "true")
@@ -260,7 +260,7 @@ def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer)
     page.keyboard.press("p")
     heading = page.locator("#stage h2")
     expect(heading).to_have_text("How it grows")
-    expect(presented_panel(page)).to_have_id("residual-lengths")
+    expect(find_presented_panel(page)).to_have_id("residual-lengths")
     expect(page.locator("#stage .text")).to_have_text("the fox asked the owl")
     assert_legible(page)
     with page.context.expect_page() as opened:
@@ -268,15 +268,15 @@ def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer)
     notes = opened.value
     expect(notes.locator(".notes")).to_have_text("say why")
     expect(notes.locator(".next")).to_contain_text(HOSTILE)
-    notes.keyboard.press("ArrowRight")  # the second window has the same keys
+    notes.keyboard.press("ArrowRight")  # the notes window has the same keys
     expect(heading).to_have_text(HOSTILE)
-    expect(presented_panel(page)).to_have_id(re.compile("^attention-"))
+    expect(find_presented_panel(page)).to_have_id(re.compile("^attention-"))
     expect(page.locator("#stage .text")).to_have_text(first)
     expect(notes.locator("h1")).to_have_text(HOSTILE)
     page.keyboard.press("Escape")
-    expect(presented_panel(page)).to_have_count(0)
+    expect(find_presented_panel(page)).to_have_count(0)
 
-    other = newcomer()  # in another's browser the link brings them along
+    other = open_new_page()  # in another user's browser the link restores the slides
     other.page.goto("about:blank")
     person.page.evaluate("localStorage.clear()")
     other.page.goto(link)
@@ -288,12 +288,12 @@ def test_slides_are_saved_put_in_order_presented_printed_and_passed_on(newcomer)
 
 
 @pytest.mark.exhaustive
-def test_a_place_whose_model_is_not_here_is_said(person):
+def test_slide_with_missing_model_shows_problem(person):
     saved_views = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'
     person.page.evaluate("(kept) => localStorage.setItem('explorer:places', kept)", saved_views)
     before = person.state["checkpoint"]
     person.page.keyboard.press("p")
     expect(person.page.locator("#stage .problem")).to_contain_text("it asks for gone")
-    expect(presented_panel(person.page)).to_have_count(0)
+    expect(find_presented_panel(person.page)).to_have_count(0)
     person.page.keyboard.press("Escape")
     assert person.state["checkpoint"] == before

@@ -1,10 +1,10 @@
-"""Text that is asked for while the stream of the text before is being closed."""
+"""Generation requested while the previous event stream is closing."""
 
 import pytest
 from playwright.sync_api import expect
 
-# The page reads that a stream is closed a little after it was told that its next question is taken
-CLOSES_LATE = """(() => {
+# Delivers the end of an event stream shortly after the next request was accepted.
+DELAY_STREAM_CLOSE = """(() => {
   const send = window.fetch;
   let readClose = () => {};
   window.fetch = async (where, options) => {
@@ -26,9 +26,9 @@ CLOSES_LATE = """(() => {
 
 
 @pytest.mark.exhaustive
-def test_what_is_asked_while_the_stream_of_answers_is_being_closed_is_answered(newcomer):
-    person = newcomer()
-    person.page.add_init_script(CLOSES_LATE)
+def test_request_during_stream_close_is_answered(open_new_page):
+    person = open_new_page()
+    person.page.add_init_script(DELAY_STREAM_CLOSE)
     person.open(max_new_tokens=1, temperature=1)
     tokens, generate = person.chips.count(), person.page.locator("#generate")
     for more in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Requests that the page sends: one for each thing that is done, and frames only while something moves."""
+"""Requests of the page: one per action, and animation frames only while something moves."""
 
 import pytest
 from playwright.sync_api import expect
@@ -7,7 +7,7 @@ from tests.exhaustive import exhaustive
 
 from .person import ANSWER, collect_posts
 
-# Gradio's own clock, of how long something takes, goes on.
+# Gradio's own loading timer continues.
 RECORD_FRAMES = """{
   const ask = window.requestAnimationFrame.bind(window);
   window.requestAnimationFrame = (act) => {
@@ -17,21 +17,21 @@ RECORD_FRAMES = """{
 }"""
 
 
-def test_a_page_asks_once_to_open_and_for_no_frames_at_rest(newcomer):
-    person, addresses = newcomer(), []
+def test_opening_sends_one_request_and_idle_page_no_frames(open_new_page):
+    person, addresses = open_new_page(), []
     person.page.add_init_script(RECORD_FRAMES)
     person.page.on("request", lambda request: addresses.append(request.url))
     with collect_posts(person) as posts:
         person.open()
     assert posts == ["/explorer/answer"]
-    assert len([address for address in addresses if address.endswith("/plotly.js")]) == 1  # preloaded, and used
+    assert len([address for address in addresses if address.endswith("/plotly.js")]) == 1  # preloaded once, and used
     person.page.wait_for_function("performance.now() - window.askedAt > 400", polling=100)
 
 
-def test_a_run_asks_once_and_paints_the_first_heatmap(person):
-    person.at_rest()
+def test_run_sends_one_request_and_draws_first_heatmap(person):
+    person.wait_until_idle()
     with collect_posts(person) as posts:
-        with person.redrawn(person.strip, person.pattern):
+        with person.wait_for_redraw(person.strip, person.pattern):
             person.prompt.fill("The owl asked the moon")
             person.prompt.press("Enter")
         assert posts == ["/explorer/answer"]
@@ -40,15 +40,15 @@ def test_a_run_asks_once_and_paints_the_first_heatmap(person):
 
 
 @pytest.mark.parametrize("way", ["cell", "slider", "step", *map(exhaustive, ("token", "list", "tab", "undo"))])
-def test_what_is_done_once_asks_once(person, way):
+def test_action_sends_one_request(person, way):
     if way == "undo":
         person.page.get_by_role("button", name="Step", exact=True).click()
         expect(person.page.locator("#undo")).to_be_enabled()
-    person.at_rest()
+    person.wait_until_idle()
     if way == "slider":
-        with person.page.expect_response("**/next_token_scores"):  # before it is moved
+        with person.page.expect_response("**/next_token_scores"):  # before the slider moves
             person.page.locator("#temperature input").first.hover()
-    with collect_posts(person) as posts, person.redrawn(person.prediction):
+    with collect_posts(person) as posts, person.wait_for_redraw(person.prediction):
         if way == "cell":
             person.click_cell(person.pattern, x=2, y=5)
         elif way == "token":
@@ -58,15 +58,15 @@ def test_what_is_done_once_asks_once(person, way):
         elif way == "tab":
             person.tab("Residual stream")
         elif way == "slider":
-            person.set("temperature", 0.35)  # drawn at once; asked for once it rests
+            person.set("temperature", 0.35)  # drawn immediately; requested once the slider rests
         else:
-            person.page.locator(f"#{way}").press("Enter")  # a slider that comes below a pointer fetches scores
+            person.page.locator(f"#{way}").press("Enter")  # a slider that moves below the pointer fetches scores
         person.page.evaluate("explorer.settled()")
     assert posts == ["/explorer/answer"]
 
 
-def test_what_is_done_before_an_answer_comes_is_done_in_turn(person):
-    person.at_rest()
+def test_actions_before_answer_run_in_order(person):
+    person.wait_until_idle()
     held, step = [], person.page.get_by_role("button", name="Step", exact=True)
     person.page.route(ANSWER, lambda route: held.append(route), times=1)
     with person.page.expect_request(ANSWER):

@@ -1,4 +1,4 @@
-"""One selection, which can be changed from anywhere and is followed everywhere."""
+"""One selection, which can be changed anywhere and is followed everywhere."""
 
 import re
 
@@ -16,8 +16,8 @@ SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s =
 
 
 @pytest.mark.exhaustive
-def test_a_small_head_becomes_the_large_one(person):
-    with person.redrawn(person.pattern):
+def test_thumbnail_click_selects_head(person):
+    with person.wait_for_redraw(person.pattern):
         person.grid.locator("[data-layer='1'][data-head='1']").click(position={"x": 20, "y": 30})
     expect(person.chooser("layer")).to_have_value("1")
     expect(person.chooser("head")).to_have_value("1")
@@ -26,7 +26,7 @@ def test_a_small_head_becomes_the_large_one(person):
 
 
 @pytest.mark.exhaustive
-def test_another_small_head_keeps_query_and_key_and_the_chosen_one_sets_them(person):
+def test_thumbnail_of_selected_head_sets_query_and_key(person):
     before, tokens = person.state, person.chips.count()
     thumbnail = person.grid.locator("[data-layer='0'][data-head='1']")
     thumbnail.click(position={"x": 10, "y": 30})
@@ -36,8 +36,8 @@ def test_another_small_head_keeps_query_and_key_and_the_chosen_one_sets_them(per
     assert 0 <= state["key"] < state["query"] < tokens - 1
 
 
-def test_a_cell_of_the_large_pattern_sets_query_and_key(person):
-    with person.redrawn(person.pattern):
+def test_pattern_cell_sets_query_and_key(person):
+    with person.wait_for_redraw(person.pattern):
         person.click_cell(person.pattern, x=2, y=5)
     expect(person.chooser("query")).to_have_value("5")
     expect(person.chooser("key")).to_have_value("2")
@@ -47,23 +47,23 @@ def test_a_cell_of_the_large_pattern_sets_query_and_key(person):
     assert [1.5, 2.5, 4.5, 5.5] in person.pattern.evaluate(SHAPES)
 
 
-LONGEST = "({ _fullData: [{ y }] }) => [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2)"
+LONGEST_BARS = "({ _fullData: [{ y }] }) => [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2)"
 
 
 @pytest.mark.exhaustive
-def test_a_bar_of_the_querys_row_sets_the_key(person):
+def test_bar_of_query_row_sets_key(person):
     row = person.page.locator("#attention-row .plot")
-    with person.redrawn(row):
+    with person.wait_for_redraw(row):
         person.chips.nth(9).click()
-    first, second = row.evaluate(LONGEST)  # others may be no higher than a pixel
-    for key in (first, second, second):  # the chosen one, which is drawn as a bar of its own, can be clicked too
+    first, second = row.evaluate(LONGEST_BARS)  # other bars may be as low as a pixel
+    for key in (first, second, second):  # the selected one is a separate bar, which is clickable too
         weight = row.evaluate("(plot, key) => plot._fullData[0].y[key]", key)
         person.click_cell(row, x=key, y=weight / 2)
         person.expect_selected(query=9, key=key)
 
 
-def test_a_token_becomes_the_query_of_all_views(person):
-    with person.redrawn(person.pattern, person.prediction):
+def test_token_becomes_query_of_all_views(person):
+    with person.wait_for_redraw(person.pattern, person.prediction):
         person.chips.nth(3).click()
     person.expect_selected(query=3)
     expect(person.page.locator("#next-token-words")).to_contain_text("position 3")
@@ -74,23 +74,23 @@ def test_a_token_becomes_the_query_of_all_views(person):
 
 
 @pytest.mark.exhaustive
-def test_lists_choose_layer_head_and_value(visitor):
-    person = visitor(layer=0, head=0)
-    with person.redrawn(person.pattern):
+def test_lists_select_layer_head_and_tap(open_page):
+    person = open_page(layer=0, head=0)
+    with person.wait_for_redraw(person.pattern):
         person.chooser("layer").select_option("1")
         person.chooser("head").select_option("1")
     small = person.grid.locator("[data-layer='1'][data-head='1']")
     expect(small).to_have_attribute("aria-pressed", "true")
     person.tab("Activations")
     heatmap = person.page.locator("#activations-heatmap .plot")
-    with person.redrawn(heatmap):
+    with person.wait_for_redraw(heatmap):
         person.chooser("tap").select_option("blocks.1.attn.scores")
     expect(heatmap).to_have_attribute("aria-label", re.compile("blocks.1.attn.scores"))
     person.expect_selected(layer=1, head=1, tap="blocks.1.attn.scores")
 
 
-def test_tabs_draw_the_same_selection(visitor):
-    person = visitor(unfolded="all")
+def test_tabs_draw_same_selection(open_page):
+    person = open_page(unfolded="all")
     person.click_cell(person.pattern, x=1, y=6)
     person.expect_selected(query=6, key=1)
     for title, panels in (
@@ -107,8 +107,8 @@ def test_tabs_draw_the_same_selection(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_tab_out_of_sight_is_opened(visitor):
-    person = visitor("attention", viewport={"width": 390, "height": 844})
+def test_hidden_tab_can_be_opened(open_page):
+    person = open_page("attention", viewport={"width": 390, "height": 844})
     person.tab("Residual stream")
     expect(person.page.locator("#residual-lengths .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
     person.expect_selected(view="residual")
@@ -118,21 +118,21 @@ def test_a_tab_out_of_sight_is_opened(visitor):
 
 
 @pytest.mark.exhaustive
-def test_no_answer_undoes_a_later_choice(person):
+def test_late_answer_undoes_no_later_selection(person):
     for turn in range(4):
         view, layer = ("positions", "attention")[turn % 2], turn // 2 % 2
         person.evaluate(OPEN_AND_CHOOSE, [view, layer])
-        with person.redrawn(person.prediction):
+        with person.wait_for_redraw(person.prediction):
             person.set("temperature", (turn + 1) / 10)
         plot = person.page.locator(
             {"positions": "#positions-clocks .plot", "attention": "#attention-pattern .plot"}[view]
         )
-        person.at_rest()  # whatever an older answer would undo, it has undone by now
+        person.wait_until_idle()  # all older answers have arrived by now
         expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"))
 
 
 @pytest.mark.exhaustive
-def test_a_cell_of_the_activations_selects_token_and_dimension(person):
+def test_activation_cell_selects_token_and_dimension(person):
     person.tab("Activations")
     heatmap = person.page.locator("#activations-heatmap .plot")
     expect(heatmap.locator(".main-svg").first).to_be_visible()
@@ -141,18 +141,18 @@ def test_a_cell_of_the_activations_selects_token_and_dimension(person):
     expect(person.chips.nth(4)).to_have_attribute("aria-selected", "true")
 
 
-def test_examples_are_run_by_a_click(person):
+def test_example_runs_on_click(person):
     for name, text in list(EXAMPLES.items())[-2:]:
         person.page.get_by_text("Examples", exact=True).click()
-        with person.redrawn(person.strip, person.prediction):
+        with person.wait_for_redraw(person.strip, person.prediction):
             person.page.get_by_role("button", name=name, exact=True).click()
         expect(person.strip).to_have_text(text)
         expect(person.prompt).to_have_value(text)
 
 
 @pytest.mark.exhaustive
-def test_a_part_of_the_overview_opens_its_tab(visitor):
-    person = visitor(view="overview", layer=0, head=0)
+def test_map_component_opens_its_tab(open_page):
+    person = open_page(view="overview", layer=0, head=0)
     overview = person.page.locator("#overview-map .map")
     expect(overview).to_have_attribute("data-draws", re.compile(r"\d"))
     overview.get_by_role("button", name="layer 1 head 1, ").click()
@@ -163,7 +163,7 @@ def test_a_part_of_the_overview_opens_its_tab(visitor):
 
 
 @pytest.mark.exhaustive
-def test_the_strip_is_shaded_by_what_is_chosen(person):
+def test_token_shading_follows_choice(person):
     chip = person.chips.nth(2)
     expect(chip).to_have_attribute("title", re.compile("surprisal"))
     person.strip.locator("xpath=..").locator("select").select_option("rank")
@@ -174,19 +174,19 @@ def test_the_strip_is_shaded_by_what_is_chosen(person):
 
 
 @pytest.mark.exhaustive
-def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
+def test_intervention_is_shown_and_can_be_removed(person):
     person.tab("Positions")
     clocks, changes = person.page.locator("#positions-clocks .plot"), person.page.locator("#changes")
     expect(clocks).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(changes.get_by_role("button")).to_have_count(0)
     titles = person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()")
     person.unfold_changes()
-    with person.redrawn(clocks, person.prediction):
+    with person.wait_for_redraw(clocks, person.prediction):
         person.page.get_by_role("checkbox", name="rotation off").check()
     expect(changes.get_by_role("button")).to_have_text("rotation off ✕")
     expect(person.page.locator("#positions-pattern_change .plot")).to_be_visible()
     assert person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()") != titles
-    person.at_rest().page.reload()  # an answer that is cut off is told
+    person.wait_until_idle().page.reload()  # an interrupted answer would be reported
     person.unfold_changes()
     expect(person.page.get_by_role("checkbox", name="rotation off")).to_be_checked()
     changes.get_by_role("button").click()
@@ -195,7 +195,7 @@ def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
 
 
 @pytest.mark.exhaustive
-def test_several_heads_are_seen_together(person):
+def test_several_heads_are_shown_together(person):
     for layer, head in ((0, 1), (1, 0)):
         person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']").click(modifiers=["Shift"])
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 1, layer 1 head 0"))
@@ -206,7 +206,7 @@ def test_several_heads_are_seen_together(person):
 
 
 @pytest.mark.exhaustive
-def test_a_chosen_neuron_is_followed_by_every_figure(person):
+def test_every_figure_follows_selected_neuron(person):
     person.tab("Feed-forward")
     tokens = person.page.locator("#feed_forward-tokens .plot")
     expect(tokens).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -1,10 +1,10 @@
-"""Sliders of sampling: the table follows them without asking Python, and shows what Python then says."""
+"""Sampling sliders: the table follows them without a request, and then shows Python's answer."""
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-TABLE = """() => ({
+READ_TABLE = """() => ({
   scale: Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 1),
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
   drawn: [...document.querySelectorAll("#next-token tbody tr")]
@@ -24,12 +24,12 @@ BESIDE = """() => {
 }"""
 
 
-def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
+def test_temperature_curves_have_line_at_slider_value(open_new_page):
     """Without asking Python; presented, the sliders are beside them, and top-k moves them."""
-    person = newcomer().open("choosing", depth="story", temperature=0.8)
+    person = open_new_page().open("choosing", depth="story", temperature=0.8)
     line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")
-    expect_bars_in_the_colours_of_lines(person)
+    expect_bars_match_lines(person)
     held = []
     person.page.route("**/explorer/answer", lambda route: held.append(route))
     person.set("temperature", 1.3)
@@ -45,11 +45,16 @@ def test_the_curves_of_temperatures_have_a_line_at_the_sliders(newcomer):
     person.page.unroute_all(behavior="ignoreErrors")
 
 
-IN_ORDER = ("#choosing-temperature .plot", "#temperature input[type=range]", "#choosing-in-full", "#next-token table")
+ORDERED_SELECTORS = (
+    "#choosing-temperature .plot",
+    "#temperature input[type=range]",
+    "#choosing-in-full",
+    "#next-token table",
+)
 
 
-def expect_bars_in_the_colours_of_lines(person):
-    """Expect the first bars to be those of the lines, in their order; on a telephone lines, slider, bars."""
+def expect_bars_match_lines(person):
+    """Expect the first bars to have the names and colours of the lines; on a phone: lines, slider, bars."""
     page = person.page
     names, colours = page.evaluate(
         """() => {
@@ -62,60 +67,60 @@ def expect_bars_in_the_colours_of_lines(person):
           row.querySelector(".text").textContent, getComputedStyle(row.querySelector(".bars b")).backgroundColor])"""
     )
     around = "\u2068\u2069· "
-    assert [colour for _text, colour in rows[: len(names)]] == [rgb(colour) for colour in colours]
+    assert [colour for _text, colour in rows[: len(names)]] == [to_css_rgb(colour) for colour in colours]
     for (text, _colour), name in zip(rows, names, strict=False):
         assert not text.isprintable() or text.strip(around) == name.strip(around)
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator("#choosing-temperature").scroll_into_view_if_needed()
-    figure, slider, further, bars = (page.locator(selector).bounding_box() for selector in IN_ORDER)
+    figure, slider, further, bars = (page.locator(selector).bounding_box() for selector in ORDERED_SELECTORS)
     assert 0 <= slider["y"] - figure["y"] - figure["height"] < 40
     assert slider["y"] + slider["height"] < further["y"] and further["y"] + further["height"] < bars["y"]
-    page.locator("#tail [data-shows=sliders]").click()  # lifts the sliders to where they are seen with the bars
+    page.locator("#tail [data-shows=sliders]").click()  # moves the sliders next to the bars
     page.locator("#next-token").scroll_into_view_if_needed()
-    expect(page.locator(IN_ORDER[1])).to_be_in_viewport()
+    expect(page.locator(ORDERED_SELECTORS[1])).to_be_in_viewport()
     page.locator("#tail [data-shows=sliders]").click()
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
-def rgb(colour: str) -> str:
-    """Return a colour "#rrggbb" as the browser tells it."""
+def to_css_rgb(colour: str) -> str:
+    """Return a colour "#rrggbb" in the browser's notation."""
     return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
-def test_bars_follow_a_slider_without_a_request_and_are_what_python_works_out(newcomer):
+def test_bars_follow_slider_and_match_python(open_new_page):
     settings = {"temperature": 0.8, "top_k": 3, "top_p": 0.9, "min_p": 0.05, "repetition_penalty": 1.3}
-    person = newcomer().open("attention", **settings)
+    person = open_new_page().open("attention", **settings)
     page, held = person.page, []
     track, box = (page.locator(f"#top_k input[type={kind}]").bounding_box() for kind in ("range", "number"))
     assert track["x"] + track["width"] <= box["x"]
     with page.expect_response("**/next_token_scores"):
         page.locator("#top_k input").first.hover()
-    page.route("**/explorer/answer", lambda route: held.append(route))  # not sent before the browser has drawn
+    page.route("**/explorer/answer", lambda route: held.append(route))  # held back until the browser has drawn
     for setting, value in {"temperature": 1.35, "top_k": 6, "top_p": 0.55, "min_p": 0.4}.items():
-        before = page.evaluate(TABLE)
+        before = page.evaluate(READ_TABLE)
         page.locator(f"#{setting} input[type=number]").evaluate(
             "(box, value) => { box.value = value; box.dispatchEvent(new Event('input', { bubbles: true })); }", value
         )
-        page.wait_for_function(f"before => JSON.stringify(({TABLE})()) !== JSON.stringify(before)", arg=before)
-        drawn = page.evaluate(TABLE)
+        page.wait_for_function(f"before => JSON.stringify(({READ_TABLE})()) !== JSON.stringify(before)", arg=before)
+        in_browser = page.evaluate(READ_TABLE)
         while not held:  # Python is asked once the slider rests
             page.wait_for_timeout(50)
         held.pop().continue_()
         page.evaluate("explorer.settled()")
-        answered = page.evaluate(TABLE)
-        assert drawn["heads"] == answered["heads"] and answered["drawn"], setting
-        assert [token for token in answered["drawn"] if token in drawn["rows"]] == drawn["drawn"], setting
-        both = drawn["rows"].keys() & answered["rows"].keys()  # the random number may fall on another token
+        answered = page.evaluate(READ_TABLE)
+        assert in_browser["heads"] == answered["heads"] and answered["drawn"], setting
+        assert [token for token in answered["drawn"] if token in in_browser["rows"]] == in_browser["drawn"], setting
+        both = in_browser["rows"].keys() & answered["rows"].keys()  # the random number may fall on another token
         assert len(both) >= 8
         for token in both:
-            assert drawn["rows"][token]["cells"] == answered["rows"][token]["cells"], setting
-            assert drawn["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
-            model = drawn["rows"][token]["cells"][drawn["heads"].index("model") - 1]
-            assert drawn["rows"][token]["plain"] == pytest.approx(100 * drawn["scale"] * float(model), rel=1e-2), (
-                setting
-            )
+            assert in_browser["rows"][token]["cells"] == answered["rows"][token]["cells"], setting
+            assert in_browser["rows"][token]["percent"] == pytest.approx(answered["rows"][token]["percent"], abs=1e-4)
+            model = in_browser["rows"][token]["cells"][in_browser["heads"].index("model") - 1]
+            assert in_browser["rows"][token]["plain"] == pytest.approx(
+                100 * in_browser["scale"] * float(model), rel=1e-2
+            ), setting
     person.draw.get_by_label("log bars").check()
-    by_powers = page.evaluate(TABLE)
+    by_powers = page.evaluate(READ_TABLE)
     for row in by_powers["rows"].values():
         share = 1 + np.log10(float(row["cells"][by_powers["heads"].index("model") - 1])) / 6
         assert row["plain"] == pytest.approx(100 * max(0, share), abs=0.1)

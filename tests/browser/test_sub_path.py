@@ -1,4 +1,4 @@
-"""The app below a path of another app."""
+"""App mounted below a path of another app."""
 
 import socket
 import threading
@@ -13,10 +13,10 @@ from explorer.web.page import Page
 
 
 @pytest.fixture
-def app_url(checkpoints):
+def mounted_app_url(checkpoints):
     """URL of the app under /sub."""
     app = FastAPI()
-    app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers ask for it, at the root
+    app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers request it at the root
     app = Page(ModelLibrary("cpu"), "tiny").mount(app, "/sub")
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -29,10 +29,12 @@ def app_url(checkpoints):
 
 
 @pytest.mark.exhaustive
-def test_the_app_works_below_a_path(app_url, newcomer):  # in this order: the page is left before its server ends
-    person = newcomer(app_url).open()
+def test_app_works_below_path(
+    mounted_app_url, open_new_page
+):  # fixtures in this order: the page closes before its server
+    person = open_new_page(mounted_app_url).open()
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")
-    with person.redrawn(person.pattern):
+    with person.wait_for_redraw(person.pattern):
         person.chips.nth(1).click()
     person.expect_selected(query=1)

@@ -1,4 +1,4 @@
-"""Every term in a tab can be explained there, by pointer and keyboard: in sentences, labels, tables and figures."""
+"""Every term in a tab can be explained there by pointer and keyboard: in sentences, labels, tables and figures."""
 
 import re
 
@@ -17,8 +17,8 @@ NO_TERMS = (
     ".note, .readout, .told, .holder, :not(.map) + .words-here, .hoverlayer, #glossary, #definition, footer, script,"
     "style, noscript, #notices"
 )
-# The terms that are seen: name, whether in the tab, whether drawn. Where they are is kept for `AT`.
-SEEN = """async ({ forms, noTerms }) => {
+# Visible terms: name, whether in the tab, whether in an SVG. Their positions are stored for `POINT_AT`.
+VISIBLE_TERMS = """async ({ forms, noTerms }) => {
   const module = document.querySelector("link[rel=modulepreload][href$='/static/glossary_terms.js']").href;
   const find = (await import(module)).makeTermFinder(forms);
   const isSeen = { opacityProperty: true, visibilityProperty: true };
@@ -51,16 +51,16 @@ SEEN = """async ({ forms, noTerms }) => {
   }
   return seen.map(({ element, box, ...word }, at) => ({ ...word, at }));
 }"""
-# Definitions shown for the terms that the keyboard reaches, in the tab or outside of it: name -> text.
-BY_KEYBOARD = """(inTab) => Object.fromEntries(
+# Definitions shown for the terms that the keyboard reaches, in the tab or outside: name -> text.
+DEFINITIONS_BY_KEYBOARD = """(inTab) => Object.fromEntries(
   [...document.querySelectorAll(".term[tabindex], th[tabindex] .term")]
     .filter((term) => term.checkVisibility() && term.offsetWidth && Boolean(term.closest("[role=tabpanel]")) === inTab)
     .map((term) => {
       (term.closest("th[tabindex]") ?? term).focus({ preventScroll: true });
       return [term.dataset.term, document.querySelector("#definition").textContent];
     }))"""
-IS_TOLD = "(meaning) => document.querySelector('#definition:popover-open')?.textContent.startsWith(meaning)"
-AT = """(at) => {
+SHOWS_DEFINITION = "(meaning) => document.querySelector('#definition:popover-open')?.textContent.startsWith(meaning)"
+POINT_AT = """(at) => {
   const { element, box } = window.termsSeen[at];
   element.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
   const { left, top, width, height } = box();
@@ -75,27 +75,27 @@ AT = """(at) => {
         pytest.param(STORY_VIEWS, 390, id="simple on a telephone"),
     ],
 )
-def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
-    person = newcomer(viewport={"width": size, "height": 900}, reduced_motion="reduce").open(view=views[0].name)
+def test_every_visible_term_is_explained_in_its_tab(open_new_page, views, size):
+    person = open_new_page(viewport={"width": size, "height": 900}, reduced_motion="reduce").open(view=views[0].name)
     if views is FULL:
         person.page.locator("#why-token .asked").click()
     explained_names, pointed_at = set(), {False: set(), True: set()}
     for view in views:
         person.visit(view.name, view.title)
-        person.all_marked()
+        person.wait_for_terms()
         prose = person.page.locator("[role=tabpanel]:visible .prose").first
         expect(prose).to_have_attribute("data-marked", re.compile("."))
         if view.sentence is None:
-            assert prose.text_content() == view.description  # as they are without the marks
+            assert prose.text_content() == view.description  # the text is unchanged by the marks
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
-            terms = [word for word in visible_terms(person) if word["inTab"] is in_tab]
-            definitions = person.page.evaluate(BY_KEYBOARD, in_tab)
+            terms = [word for word in find_visible_terms(person) if word["inTab"] is in_tab]
+            definitions = person.page.evaluate(DEFINITIONS_BY_KEYBOARD, in_tab)
             for name, definition in definitions.items():  # others are found in the search and in Learn
                 assert definition.startswith(ENTRY_BY_NAME[name].meaning), (view.name, "by keyboard", name)
             assert definitions
-            for is_drawn in (False, True):  # by the pointer each once
+            for is_drawn in (False, True):  # each term once by the pointer
                 same_medium = [word for word in terms if word["isDrawn"] is is_drawn]
-                for name in sorted(names(same_medium) - pointed_at[is_drawn]):
+                for name in sorted(collect_names(same_medium) - pointed_at[is_drawn]):
                     occurrences = [word for word in same_medium if word["name"] == name]
                     assert any(is_explained(person, word) for word in occurrences), (
                         view.name,
@@ -104,31 +104,31 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
                         [(w["text"][:60], w["place"]) for w in occurrences],
                     )
                     pointed_at[is_drawn].add(name)
-            explained_names |= names(terms)
+            explained_names |= collect_names(terms)
     assert {"token", "attention", "probability"} <= explained_names
 
 
-def visible_terms(person) -> list[dict]:
-    return person.page.evaluate(SEEN, {"forms": entry_names_by_form(), "noTerms": NO_TERMS})
+def find_visible_terms(person) -> list[dict]:
+    return person.page.evaluate(VISIBLE_TERMS, {"forms": entry_names_by_form(), "noTerms": NO_TERMS})
 
 
-def names(terms) -> set[str]:
+def collect_names(terms) -> set[str]:
     return {word["name"] for word in terms}
 
 
 def is_explained(person, word: dict) -> bool:
-    """Return whether pointing at a word shows its definition, with nothing shown before covering it."""
+    """Return whether hovering over a term shows its definition, with no earlier popup covering it."""
     person.page.keyboard.press("Escape")
-    person.page.evaluate("document.activeElement.blur()")  # a line of words lies over others while it has the focus
+    person.page.evaluate("document.activeElement.blur()")  # a focused description covers other lines
     mark = person.page.evaluate_handle("(at) => termsSeen[at].element.closest('.evidence-mark')", word["at"])
     if mark.as_element():  # a sign whose words open under the pointer
         mark.as_element().hover(position={"x": 2, "y": 2})
-    place = None
-    while place != (place := person.page.evaluate(AT, word["at"])):  # figures above may be drawn as they come in sight
+    target = None  # figures above may be drawn as they come in sight, and move it
+    while target != (target := person.page.evaluate(POINT_AT, word["at"])):
         person.page.wait_for_timeout(150)
-    person.page.mouse.move(*place)
+    person.page.mouse.move(*target)
     try:
-        person.page.wait_for_function(IS_TOLD, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=3000)
+        person.page.wait_for_function(SHOWS_DEFINITION, arg=ENTRY_BY_NAME[word["name"]].meaning, timeout=3000)
     except PlaywrightTimeout:
         return False
     return True

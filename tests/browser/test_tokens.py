@@ -8,13 +8,13 @@ from playwright.sync_api import expect
 WIDTH = "(element) => element.getBoundingClientRect().width"
 
 
-def test_a_row_of_the_table_chooses_its_token(visitor):
-    person = visitor(unfolded="all")
+def test_table_row_selects_its_token(open_page):
+    person = open_page(unfolded="all")
     person.tab("Tokens")
     table, merges = (person.page.locator(f"#tokens-{name} .plot") for name in ("table", "merges"))
     expect(merges.locator(".main-svg").first).to_be_visible()
-    query = person.chips.count() - 4  # of many tokens those about the chosen one are shown: now the last
-    with person.redrawn(merges, table):
+    query = person.chips.count() - 4  # a long table shows the tokens near the selected one, here the last
+    with person.wait_for_redraw(merges, table):
         person.click_cell(table, x=2, y=query)
     person.expect_selected(view="tokens", query=query)
     expect(person.chips.nth(query)).to_have_attribute("aria-selected", "true")
@@ -23,11 +23,11 @@ def test_a_row_of_the_table_chooses_its_token(visitor):
 
 
 @pytest.mark.exhaustive
-def test_a_point_of_the_spread_chooses_its_token(visitor):
-    person = visitor(view="tokens", query=0)
+def test_scatter_point_selects_its_token(open_page):
+    person = open_page(view="tokens", query=0)
     spread = person.page.locator("#tokens-spread .plot")
     expect(spread.locator(".main-svg").first).to_be_visible()
-    with person.redrawn(spread):
+    with person.wait_for_redraw(spread):
         person.chooser("residual_depth").select_option("2")
     x, y = spread.evaluate("plot => [plot._fullData[0].x[7], plot._fullData[0].y[7]]")
     person.click_cell(spread, x=x, y=y)
@@ -35,8 +35,8 @@ def test_a_point_of_the_spread_chooses_its_token(visitor):
 
 
 @pytest.mark.exhaustive
-def test_positions_have_a_place_only_where_they_are_added(visitor):
-    person = visitor(view="tokens")
+def test_position_figure_is_shown_for_added_positions_only(open_page):
+    person = open_page(view="tokens")
     spread, positions = (person.page.locator(f"#tokens-{name} .plot") for name in ("spread", "positions"))
     expect(spread.locator(".main-svg").first).to_be_visible()
     expect(positions).to_be_hidden()

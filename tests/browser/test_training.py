@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from explorer.views.style import LIGHT
 
 from .checkpoints import STEPS
-from .painted import capture_visible_run, cell_colours, scale_colours
+from .pixels import capture_visible_run, cell_colours, scale_colours
 
 DOT = """(plot, step) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -18,19 +18,19 @@ DOT = """(plot, step) => {
 }"""
 
 
-def checkpoint_name(step: int) -> str:
+def make_checkpoint_name(step: int) -> str:
     return f"fables/step-{step:06d}"
 
 
 @pytest.fixture
-def trained_page(visitor):
+def trained_page(open_page):
     """Person at the model after its fourth training step."""
-    return visitor(checkpoint=checkpoint_name(4), unfolded="all")
+    return open_page(checkpoint=make_checkpoint_name(4), unfolded="all")
 
 
-def expect_at_step(person, step: int):
+def expect_step(person, step: int):
     """Wait until the model after a step is selected."""
-    person.wait_until("page.state.checkpoint === given", checkpoint_name(step))
+    person.wait_until("page.state.checkpoint === given", make_checkpoint_name(step))
 
 
 def click_dot(person, plot, step: int):
@@ -41,31 +41,31 @@ def click_dot(person, plot, step: int):
     person.page.mouse.click(*point)
 
 
-def slider(person):
+def find_slider(person):
     return person.page.get_by_label("step of its training").get_by_role("slider")
 
 
-def slider_of_b(person):
+def find_slider_b(person):
     return person.page.get_by_label("step of the training of B")
 
 
-def play(person):
+def find_play_button(person):
     return person.page.locator("#series .play")
 
 
-def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained_page):
+def test_slider_moves_between_steps_and_keeps_selection(trained_page):
     trained_page.generate(3)
     trained_page.chips.nth(2).click()
     before, steps = trained_page.state, trained_page.page.evaluate("history.length")
     assert trained_page.picker.locator("option").all_text_contents().count("fables") == 1
     expect(trained_page.picker).to_have_value("fables")
-    slider(trained_page).focus()
+    find_slider(trained_page).focus()
     for key, step in (("ArrowRight", 8), ("End", 32), ("Home", 0), ("ArrowRight", 1)):
-        with trained_page.redrawn(trained_page.pattern):
+        with trained_page.wait_for_redraw(trained_page.pattern):
             trained_page.page.keyboard.press(key)
-        trained_page.at_rest()
-        expect_at_step(trained_page, step)
-        expect(slider(trained_page)).to_have_attribute("aria-valuetext", f"step {step}")
+        trained_page.wait_until_idle()
+        expect_step(trained_page, step)
+        expect(find_slider(trained_page)).to_have_attribute("aria-valuetext", f"step {step}")
         weights = capture_visible_run(trained_page)[f"blocks.{trained_page.state['layer']}.attn.pattern"][
             trained_page.state["head"]
         ]
@@ -80,34 +80,34 @@ def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained_page):
 
 
 @pytest.mark.exhaustive
-def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_figure(trained_page):
+def test_play_visits_every_step_and_waits_for_figures(trained_page):
     trained_page.page.evaluate("""() => {
       const seen = window.seen = [];
       const look = () => seen.push(document.querySelector("#series output").textContent);
       const plot = document.querySelector("#attention-pattern .plot");
       new MutationObserver(look).observe(plot, { attributeFilter: ["data-draws"] });
     }""")
-    play(trained_page).click()
-    expect(play(trained_page)).to_have_text("Pause")
-    expect_at_step(trained_page, 32)
-    expect(play(trained_page)).to_have_text("Play")
-    trained_page.at_rest()
+    find_play_button(trained_page).click()
+    expect(find_play_button(trained_page)).to_have_text("Pause")
+    expect_step(trained_page, 32)
+    expect(find_play_button(trained_page)).to_have_text("Play")
+    trained_page.wait_until_idle()
     observed = trained_page.page.evaluate("window.seen")
     assert list(dict.fromkeys(observed)) == ["step 8", "step 16", "step 32"]
-    play(trained_page).click()  # from the beginning
+    find_play_button(trained_page).click()  # from the start
     trained_page.wait_until("window.seen.length > given", len(observed))
     trained_page.page.keyboard.press("Shift")
-    expect(play(trained_page)).to_have_text("Play")
+    expect(find_play_button(trained_page)).to_have_text("Play")
     assert trained_page.page.evaluate("window.seen")[len(observed)] == "step 0"
-    assert trained_page.state["checkpoint"] != checkpoint_name(32)
+    assert trained_page.state["checkpoint"] != make_checkpoint_name(32)
     for press in ("Enter", "Space"):
         trained_page.page.keyboard.press(press)
-        expect(play(trained_page)).to_have_text("Pause")
+        expect(find_play_button(trained_page)).to_have_text("Pause")
         trained_page.page.keyboard.press(press)
-        expect(play(trained_page)).to_have_text("Play")
+        expect(find_play_button(trained_page)).to_have_text("Play")
 
 
-def test_the_training_tab_marks_the_step_and_a_click_goes_to_another(trained_page):
+def test_training_tab_marks_step_and_click_opens_another(trained_page):
     trained_page.tab("Training")
     expect(trained_page.page.locator("#training-formula")).to_contain_text(
         "after step 4, one of 7 that it was kept at, 0 to 32"
@@ -116,36 +116,36 @@ def test_the_training_tab_marks_the_step_and_a_click_goes_to_another(trained_pag
     expect(trained_page.page.locator("#training-loss .evidence-mark")).to_have_attribute("data-state", "unchecked")
     for panel, step in (("scores", 16), ("loss", 8), ("text", 2)):
         plot = trained_page.page.locator(f"#training-{panel} .plot")
-        trained_page.at_rest()
-        with trained_page.redrawn(plot):
+        trained_page.wait_until_idle()
+        with trained_page.wait_for_redraw(plot):
             click_dot(trained_page, plot, step)
-        expect_at_step(trained_page, step)
+        expect_step(trained_page, step)
         marked = plot.evaluate("plot => plot.layout.shapes.at(-1).x0")
         assert marked == step
 
 
 @pytest.mark.exhaustive
-def test_before_and_after_a_training_step_is_one_click_away(trained_page):
+def test_neighbouring_training_step_is_compared_with_one_click(trained_page):
     trained_page.open_menu("#runs .menu").get_by_role("button", name="another training step").click()
     trained_page.expect_selected(shown="difference")
-    expect(slider_of_b(trained_page)).to_have_attribute("aria-valuetext", "step 2")
-    assert slider(trained_page).bounding_box()["y"] < slider_of_b(trained_page).bounding_box()["y"]
+    expect(find_slider_b(trained_page)).to_have_attribute("aria-valuetext", "step 2")
+    assert find_slider(trained_page).bounding_box()["y"] < find_slider_b(trained_page).bounding_box()["y"]
     steps = trained_page.page.evaluate("history.length")
-    slider_of_b(trained_page).focus()
-    with trained_page.redrawn(trained_page.pattern):
+    find_slider_b(trained_page).focus()
+    with trained_page.wait_for_redraw(trained_page.pattern):
         trained_page.page.keyboard.press("End")
-    trained_page.at_rest()
+    trained_page.wait_until_idle()
     assert (trained_page.state["checkpoint"], trained_page.state["b.checkpoint"]) == (
-        checkpoint_name(4),
-        checkpoint_name(32),
+        make_checkpoint_name(4),
+        make_checkpoint_name(32),
     )
-    with trained_page.redrawn(trained_page.pattern):
-        slider(trained_page).focus()
+    with trained_page.wait_for_redraw(trained_page.pattern):
+        find_slider(trained_page).focus()
         trained_page.page.keyboard.press("Home")
-    trained_page.at_rest()
+    trained_page.wait_until_idle()
     assert (trained_page.state["checkpoint"], trained_page.state["b.checkpoint"]) == (
-        checkpoint_name(0),
-        checkpoint_name(32),
+        make_checkpoint_name(0),
+        make_checkpoint_name(32),
     )
     assert trained_page.page.evaluate("history.length") == steps
     trained_page.tab("Compare")
@@ -153,44 +153,49 @@ def test_before_and_after_a_training_step_is_one_click_away(trained_page):
 
 
 @pytest.mark.exhaustive
-def test_a_click_in_figures_of_b_moves_b(visitor):
-    person = visitor("training", checkpoint=checkpoint_name(4), shown="b", **{"b.checkpoint": checkpoint_name(16)})
+def test_click_in_figure_of_b_moves_b(open_page):
+    person = open_page(
+        "training", checkpoint=make_checkpoint_name(4), shown="b", **{"b.checkpoint": make_checkpoint_name(16)}
+    )
     plot = person.page.locator("#training-text .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    person.at_rest()
+    person.wait_until_idle()
     assert plot.evaluate("plot => plot.layout.shapes.at(-1).x0") == 16
-    with person.redrawn(plot):
+    with person.wait_for_redraw(plot):
         click_dot(person, plot, 1)
-    person.at_rest()
-    assert (person.state["checkpoint"], person.state["b.checkpoint"]) == (checkpoint_name(4), checkpoint_name(1))
+    person.wait_until_idle()
+    assert (person.state["checkpoint"], person.state["b.checkpoint"]) == (
+        make_checkpoint_name(4),
+        make_checkpoint_name(1),
+    )
 
 
 @pytest.mark.exhaustive
-def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(visitor):
-    person = visitor("training")
+def test_models_without_steps_have_no_slider(open_page):
+    person = open_page("training")
     expect(person.page.locator("#training-formula")).to_contain_text("without a record of its training")
     expect(person.page.locator("#series")).to_contain_text("This model kept no steps.")
     assert not person.page.locator(".panels .plot:visible").count()
     person.choose_model("fables")
-    expect_at_step(person, STEPS[-1])
-    expect(slider(person)).to_be_visible()
+    expect_step(person, STEPS[-1])
+    expect(find_slider(person)).to_be_visible()
 
 
 @pytest.mark.exhaustive
-def test_two_models_say_that_their_numbers_are_their_own(visitor):
-    person = visitor("residual", checkpoint=checkpoint_name(4), shown="difference", **{"b.checkpoint": "tiny"})
+def test_comparison_of_two_models_says_their_bases_differ(open_page):
+    person = open_page("residual", checkpoint=make_checkpoint_name(4), shown="difference", **{"b.checkpoint": "tiny"})
     expect(person.page.locator("#residual-words")).to_contain_text("A and B are two models")
     person.page.locator("#runs .switch").get_by_role("button", name="A", exact=True).click()
     expect(person.page.locator("#residual-words")).not_to_contain_text("A and B are two models")
 
 
 @pytest.mark.exhaustive
-def test_what_is_above_the_tabs_is_compact_on_a_telephone(visitor):
-    telephone = {"viewport": {"width": 390, "height": 844}, "checkpoint": checkpoint_name(4)}
-    person = visitor(**telephone, **{"b.checkpoint": checkpoint_name(2)})
+def test_controls_above_tabs_are_compact_on_phone(open_page):
+    telephone = {"viewport": {"width": 390, "height": 844}, "checkpoint": make_checkpoint_name(4)}
+    person = open_page(**telephone, **{"b.checkpoint": make_checkpoint_name(2)})
     height = "(id) => document.querySelector(id).getBoundingClientRect().height"
-    expect(slider(person)).to_be_visible()
-    expect(slider_of_b(person)).to_be_visible()
+    expect(find_slider(person)).to_be_visible()
+    expect(find_slider_b(person)).to_be_visible()
     assert person.page.evaluate(height, "#series") <= 96
     assert person.page.evaluate(height, "#runs") <= 120
     together = person.page.get_by_role("button", name="pair two tokens by hand")

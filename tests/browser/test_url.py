@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from explorer.web.actions.page_actions import FIRST_PROMPT
 from explorer.web.browser_api.python_script import python_script
 
-from .painted import capture_visible_run
+from .pixels import capture_visible_run
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),
@@ -26,7 +26,7 @@ HOSTILE_RUNS = [
 ]
 
 
-def test_a_reload_brings_everything_back(person):
+def test_reload_restores_everything(person):
     person.run("The owl asked the moon")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.last).to_contain_class("generated")
@@ -40,7 +40,7 @@ def test_a_reload_brings_everything_back(person):
     person.expect_selected(view="positions", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
     strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
     person.page.reload()
-    expect(person.at_rest().chooser("key")).to_have_value("2")
+    expect(person.wait_until_idle().chooser("key")).to_have_value("2")
     expect(person.strip).to_have_text(strip)
     expect(person.story).to_have_text(story)
     expect(person.prompt).to_have_value("The owl asked the moon")
@@ -56,8 +56,8 @@ def test_a_reload_brings_everything_back(person):
 
 
 @pytest.mark.exhaustive
-def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
-    person = newcomer().open(checkpoint="nope", text="The lake is still", view="tokens", temperature=0.3)
+def test_text_is_kept_if_model_is_unknown(open_new_page):
+    person = open_new_page().open(checkpoint="nope", text="The lake is still", view="tokens", temperature=0.3)
     expect(person.strip).to_have_text("The lake is still")
     expect(person.picker).to_have_value("tiny")
     expect(person.warning).to_contain_text("the first model is shown instead")
@@ -65,14 +65,14 @@ def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_an_unknown_tab_is_told(newcomer):
-    person = newcomer().open(view="nowhere")
+def test_unknown_view_shows_warning(open_new_page):
+    person = open_new_page().open(view="nowhere")
     expect(person.warning).to_contain_text("There is no tab")
     person.expect_selected(view="overview")
 
 
-def test_a_link_can_be_copied(visitor):
-    person = visitor(unfolded="")
+def test_link_can_be_copied(open_page):
+    person = open_page(unfolded="")
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()
     menu = person.page.locator("#copy summary")
@@ -85,15 +85,15 @@ def test_a_link_can_be_copied(visitor):
     expect(menu).to_have_text("Share")
 
 
-def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
-    person = visitor(text='the owl\'s "moon" and')
+def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
+    person = open_page(text='the owl\'s "moon" and')
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    person.at_rest().page.locator("#attention-row h2").click()
-    title = person.at_rest().page.locator("#attention-row h2").inner_text()
+    person.wait_until_idle().page.locator("#attention-row h2").click()
+    title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
     person.copy("Copy as Python")
     expect(person.warning).to_contain_text(f"Python for the figure “{title}” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")
-    assert script == python_script(opening.runs, opening.state_from_query(person.state), "attention-row")
+    assert script == python_script(state_builder.runs, state_builder.state_from_query(person.state), "attention-row")
     assert 'run.figure("attention", "row"' in script
     person.page.locator("#attention-pattern h2").click()
     with person.page.expect_download() as download:
@@ -112,8 +112,8 @@ def test_the_figure_looked_at_last_can_be_copied_as_python(visitor, opening):
 
 
 @pytest.mark.exhaustive
-def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
-    person = newcomer()
+def test_hostile_selection_is_clamped(open_new_page):
+    person = open_new_page()
     for query, selection in HOSTILE_SELECTIONS:
         person.open(**query)
         expect(person.strip).to_have_text(FIRST_PROMPT)
@@ -126,8 +126,8 @@ def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
-    person = newcomer()
+def test_hostile_run_shows_warning_and_first_example(open_new_page):
+    person = open_new_page()
     for query in HOSTILE_RUNS:
         person.open(view="overview", **query)
         expect(person.warning.first).to_be_visible()

@@ -1,4 +1,4 @@
-"""Views of the user's own in the page, from the command line on."""
+"""Views of the user's own in the page, loaded from the command line."""
 
 import re
 import socket
@@ -23,7 +23,7 @@ VIEW = View("failing", "Failing", (Panel("first", "First", fail), Panel("second"
 
 @pytest.fixture
 def served_views(tmp_path) -> Iterator[str]:
-    """URL of an app started with the view of docs/views.md, one whose figures fail, and one that cannot be read."""
+    """URL of an app with the view of docs/views.md, a view whose figures fail, and a view that fails to load."""
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "views.md").read_text("utf-8"), re.DOTALL)
     sources = {"my_view.py": example, "failing.py": FAILING, "<i>.py": "\nraise ValueError('<b>broken</b>')\n"}
     command = [sys.executable, "-u", "app.py"]
@@ -39,19 +39,21 @@ def served_views(tmp_path) -> Iterator[str]:
         app.terminate()
 
 
-def test_a_view_of_ones_own_is_drawn_and_answers_and_mistakes_are_text(newcomer, served_views):
-    person = newcomer(served_views).open("vector_norms", text="Once upon a time", vector="q", layer=2, unfolded="all")
+def test_user_view_is_drawn_and_its_errors_are_escaped(open_new_page, served_views):
+    person = open_new_page(served_views).open(
+        "vector_norms", text="Once upon a time", vector="q", layer=2, unfolded="all"
+    )
     plot = person.page.locator("#vector_norms-norms .plot")
     expect(plot.locator(".heatmaplayer image")).to_be_visible()
     vector = person.page.locator("#vector_norms-choosers [data-field=vector]")
     expect(vector).to_have_value("q")
     assert plot.evaluate("(plot) => plot.ariaLabel") == "Norm by head and position"
     before = plot.evaluate("(plot) => plot.calcdata[0][0].z[0][1]")
-    with person.redrawn(plot):
+    with person.wait_for_redraw(plot):
         vector.select_option("v")
     person.expect_selected(view="vector_norms", vector="v")
     assert plot.evaluate("(plot) => plot.calcdata[0][0].z[0][1]") != before
-    person.at_rest()
+    person.wait_until_idle()
     person.click_cell(plot, 1, 3)
     person.expect_selected(query=1, head=3)
 

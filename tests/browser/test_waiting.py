@@ -1,4 +1,4 @@
-"""Message to a user who waits for others, and questions that the page asks at once."""
+"""Message to a user who waits for other requests, and immediate requests of the page."""
 
 from threading import Event
 
@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from explorer.web.browser_api import page_contents
 from explorer.web.browser_routes import LIGHT_SLOTS
 
-# Asks as other pages would, about states that nobody asked about.
+# Sends requests as other pages would, for states without a cached answer.
 ASK = """(seeds) => {
   for (const seed of seeds) {
     const body = JSON.stringify({ about: "tune", state: { ...window.modules.page.state, seed } });
@@ -16,9 +16,9 @@ ASK = """(seeds) => {
 }"""
 
 
-def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
-    person, seeds = visitor(seed=4711), list(range(1_000_000, 1_000_001 + LIGHT_SLOTS))
-    message = person.at_rest().page.locator("#place")
+def test_waiting_user_sees_number_of_waiting_requests(open_page, monkeypatch):
+    person, seeds = open_page(seed=4711), list(range(1_000_000, 1_000_001 + LIGHT_SLOTS))
+    message = person.wait_until_idle().page.locator("#place")
     free, begun, compute = Event(), [], page_contents.next_token_distribution_in_run
 
     def compute_later(*args):
@@ -41,9 +41,9 @@ def test_who_waits_is_told_how_many_do(visitor, monkeypatch):
     expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
 
 
-def test_python_is_asked_about_a_tab_at_once(visitor):
-    person = visitor(unfolded="all")
-    person.at_rest()
+def test_tab_click_sends_request_immediately(open_page):
+    person = open_page(unfolded="all")
+    person.wait_until_idle()
     requests = person.page.evaluate("""() => {
       const sent = [], way = window.fetch;
       window.fetch = (where, options) => { sent.push([where, options?.body]); return way(where, options); };

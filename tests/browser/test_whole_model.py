@@ -1,4 +1,4 @@
-"""The whole model as the browser draws it: curves, what opens in place, by pointer and keyboard, in any size."""
+"""Whole-model figure as the browser draws it: curves, levels that open in place, pointer, keyboard and sizes."""
 
 import re
 
@@ -11,8 +11,8 @@ from explorer.state.selection import Selection
 from explorer.views.overview.whole_model import draw_whole_model
 from tests.exhaustive import every_nth_in_core
 
-from .painted import capture_visible_run
 from .person import Person
+from .pixels import capture_visible_run
 
 TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
 SCREENS_AND_LEVELS = [
@@ -37,7 +37,7 @@ OVERLAPS = """(figure) => {
     left < frame.left - 1 || right > frame.right + 1 || bottom > frame.bottom + 1;
   return [...pairs, ...texts.filter(([, box]) => isOutside(box)).map(([text]) => [text, "outside"])];
 }"""
-# How opaque the curve is that the sentence names, and the others
+# Opacity of the curve that the sentence names, and of the others
 OPACITIES = """(figure) => [".curve:has(+ .named)", ".curve:not(:has(+ .named))"].map((curves) =>
   [...figure.querySelectorAll(curves)].map((curve) => {
     const { opacity, strokeOpacity } = getComputedStyle(curve);
@@ -50,11 +50,11 @@ def open_figure(visit, viewport=None, **fields) -> tuple[Person, Locator]:
     person = visit("overview", **({"viewport": viewport} if viewport else {}), **RUN | fields)
     figure = person.page.locator("#overview-whole .whole")
     expect(figure.locator(".drawing")).to_have_attribute("data-draws", re.compile(r"\d"))
-    person.at_rest()
+    person.wait_until_idle()
     return person, figure
 
 
-# What the legend says of colours, and what curves of two colours say of themselves
+# Colours in the legend, and colours of curves by their labels
 COLOURS = """(figure) => [
   Object.fromEntries([...figure.querySelectorAll(".sum .summand")].map((one) =>
     [one.textContent, getComputedStyle(one.querySelector("i")).backgroundColor])),
@@ -67,12 +67,12 @@ def expect_path(figure: Locator, path: str):
     expect(figure.locator(".path")).to_have_attribute("data-path", path)
 
 
-def open_level(person: Person) -> str:
+def get_open_level(person: Person) -> str:
     return person.state.get("open", "")
 
 
-def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
-    person, figure = open_figure(visitor, text="The fox asked the owl, and the owl said nothing.")
+def test_curve_named_in_sentence_is_ringed_and_on_top(open_page):
+    person, figure = open_figure(open_page, text="The fox asked the owl, and the owl said nothing.")
     assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
     layer, head, token = re.search(r"look back: layer (\d+) head (\d+) at “(.+)” \(", words).groups()
@@ -80,25 +80,25 @@ def test_the_curve_that_the_sentence_names_is_ringed_and_on_top(visitor):
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()
     assert key.replace(" ", "·") == token
-    assert re.search(r"weight .+, norm .+", read_label(figure))
+    assert re.search(r"weight .+, norm .+", read_curve_label(figure))
     (named,), others = map(set, figure.evaluate(OPACITIES))
     assert named == 1 > max(others)
     person.page.locator("[data-mode=story]").click()
-    person.at_rest()
-    assert re.search(r"looks at .+ \(.+%\): for the answer", read_label(figure))  # in the story without logits
+    person.wait_until_idle()
+    assert re.search(r"looks at .+ \(.+%\): for the answer", read_curve_label(figure))  # the story has no logits
     expect(figure.locator(".sum .summand:not(.less)")).to_have_count(4)
     expect(figure.locator(".sum .less")).to_be_visible(visible=figure.locator(".ffn.less").count() > 0)
     legend, curves = figure.evaluate(COLOURS)
     assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
 
 
-def read_label(figure: Locator) -> str:
-    """Return what the drawing says of the ringed curve."""
+def read_curve_label(figure: Locator) -> str:
+    """Return the label of the ringed curve."""
     return figure.locator(".curve:has(+ .named)").evaluate("(curve) => curve.item.label")
 
 
-def test_every_curve_is_as_wide_as_its_norm(visitor):
-    person, figure = open_figure(visitor)
+def test_curve_widths_show_norms(open_page):
+    person, figure = open_figure(open_page)
     state = person.state
     selection = Selection().replace(**{name: state[name] for name in ("layer", "head", "query", "key", "target")})
     expected = draw_whole_model(capture_visible_run(person), selection)
@@ -118,8 +118,8 @@ def test_every_curve_is_as_wide_as_its_norm(visitor):
     assert sum(terms[:-1]) == pytest.approx(terms[-1], abs=0.005 * len(terms))
 
 
-def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visitor):
-    person, figure = open_figure(visitor)
+def test_levels_open_down_to_products_and_path_leads_back(open_page):
+    person, figure = open_figure(open_page)
     figure.get_by_role("button", name=re.compile("^Layer 2,")).click(position={"x": 30, "y": 12})
     expect_path(figure, "Model › Layer 2")
     expect(figure.locator(".pattern")).to_have_count(4)
@@ -128,7 +128,7 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     pointed.hover()
     strokes = (frame.locator(".shape").first for frame in (figure.locator(".pattern.here"), pointed))
     chosen, other = (shape.evaluate("(shape) => getComputedStyle(shape).stroke") for shape in strokes)
-    assert chosen != other  # what the pointer is on looks not as what is chosen
+    assert chosen != other  # the hovered frame differs from the selected one
     pointed.click()
     expect_path(figure, "Model › Layer 2 › Attention › head 3")
     size = len(person.state["prompt"])
@@ -138,12 +138,12 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     label = cell.get_attribute("aria-label")
     cell.click()
     expect(figure.locator(".step").first).to_be_visible()
-    assert open_level(person) == "cell" and person.state["head"] == 3
+    assert get_open_level(person) == "cell" and person.state["head"] == 3
     query, key = re.match(r"(.*) looks at (.*):", label).groups()
     expect_path(figure, f"Model › Layer 2 › Attention › head 3 › “{query}” → “{key}”")
-    person.at_rest()
+    person.wait_until_idle()
     expect(person.page.locator("#overview-words")).to_contain_text("Layer 2 head 3")
-    switch_off_and_on(person, figure, "blocks.2.attn.z.3*zero")
+    switch_head_off_and_on(person, figure, "blocks.2.attn.z.3*zero")
     figure.get_by_role("button", name="Step by step").click()
     expect(person.page.locator("#walk h2")).to_contain_text("Attention of head 3 in layer 2")
     person.page.keyboard.press("Escape")
@@ -151,17 +151,17 @@ def test_parts_open_by_pointer_down_to_the_products_and_the_path_leads_back(visi
     expect(figure.locator(".pattern")).to_have_count(4)
     person.page.keyboard.press("Escape")
     expect_path(figure, "Model")
-    assert open_level(person) == ""
+    assert get_open_level(person) == ""
 
 
-def test_the_story_tells_once_what_a_head_that_is_off_did(visitor):
-    person, figure = open_figure(visitor, depth="story", open="head", layer=2, head=3)
+def test_story_shows_effect_of_ablated_head_once(open_page):
+    person, figure = open_figure(open_page, depth="story", open="head", layer=2, head=3)
     changes, answer = person.page.locator("#changes"), person.page.locator("#answer")
     top = answer.bounding_box()["y"]
     figure.get_by_role("button", name="Switch this head off").click()
     note = figure.locator(".acts .switched-off > span")
     expect(note).to_have_text(re.compile(r"^Layer 2 head 3 is off: [\d.]+% → [\d.]+%$"))
-    person.at_rest()
+    person.wait_until_idle()
     expect(changes).to_be_hidden()
     assert person.page.evaluate("scrollY") == 0 and answer.bounding_box()["y"] == top
     person.tab("2 · Who looks at whom")
@@ -170,8 +170,8 @@ def test_the_story_tells_once_what_a_head_that_is_off_did(visitor):
     expect(changes).not_to_contain_text("own p")
 
 
-def switch_off_and_on(person: Person, figure: Locator, ablation: str):
-    """Switch the open head off, read what that did to the answer, and switch it on again by the chip."""
+def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
+    """Switch the open head off, check the displayed effect on the answer, and switch it on again."""
     chances = "cells => cells.map((cell) => cell.dataset.percent)"
     first, numbers = person.prediction.locator(".text").first, person.prediction.locator("tbody .number")
     token, before = first.text_content().strip(), numbers.evaluate_all(chances)[0]
@@ -180,7 +180,7 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     button.click()
     effect = person.page.locator("#changes .effect")
     expect(effect).to_contain_text("now")
-    person.at_rest()
+    person.wait_until_idle()
     assert person.state["edits"] == ablation
     on_again = figure.locator(".acts").get_by_role("button", name="Put it back")
     assert on_again.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
@@ -199,8 +199,8 @@ def switch_off_and_on(person: Person, figure: Locator, ablation: str):
     expect(button).to_be_visible()
 
 
-def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
-    person, figure = open_figure(visitor)
+def test_curve_opens_its_cell_and_token_its_curves(open_page):
+    person, figure = open_figure(open_page)
     curve = figure.locator(".curve").last
     head, key = curve.get_attribute("data-head"), curve.get_attribute("data-key")
     curve.dispatch_event("click")
@@ -208,23 +208,23 @@ def test_a_curve_opens_its_cell_and_a_token_its_own_way(visitor):
     state = person.state
     assert (state["open"], f"{state['layer']}.{state['head']}", state["key"]) == ("cell", head, int(key))
     expect(figure.locator("svg .item:focus")).to_have_class(re.compile("cell"))
-    person.page.mouse.click(*middle_of_answer(figure))  # where nothing can be pressed: no ring around the whole drawing
+    person.page.mouse.click(*get_answer_centre(figure))  # nothing to click here: no focus ring around the drawing
     assert person.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "none"
     person.page.keyboard.press("Escape")
     figure.get_by_role("button", name=re.compile("^token 4:")).click()
-    person.at_rest()
+    person.wait_until_idle()
     assert person.state["query"] == 4
     expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 4:"))
     assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(4))
 
 
-def middle_of_answer(figure: Locator) -> tuple[float, float]:
+def get_answer_centre(figure: Locator) -> tuple[float, float]:
     box = figure.locator(".answer").first.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_a_weight_is_the_same_number_wherever_it_stands(visitor):
-    person, figure = open_figure(visitor, open="head", query=5)
+def test_attention_weight_is_same_at_every_level(open_page):
+    person, figure = open_figure(open_page, open="head", query=5)
     weights = capture_visible_run(person)["blocks.1.attn.pattern"][2]
     cells = figure.locator(".cell").evaluate_all("(cells) => cells.map(({ item }) => [item.name, item.label])")
     assert len(cells) == len(weights) * (len(weights) + 1) / 2
@@ -235,8 +235,8 @@ def test_a_weight_is_the_same_number_wherever_it_stands(visitor):
         )
 
 
-def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
-    person, figure = open_figure(visitor)
+def test_keyboard_reaches_every_level_from_one_tab_stop(open_page):
+    person, figure = open_figure(open_page)
     page, stops = person.page, figure.locator("svg [tabindex='0']")
     expect(stops).to_have_count(1)
     figure.get_by_role("button", name=re.compile("^token 5:")).focus()
@@ -265,42 +265,44 @@ def test_the_keyboard_reaches_every_level_from_one_stop(visitor):
 
 
 @pytest.mark.parametrize(("viewport", "level"), every_nth_in_core(3, SCREENS_AND_LEVELS))
-def test_labels_never_overlap_in_any_size(visitor, viewport, level):
-    person, figure = open_figure(visitor, viewport, open=level, text="The fox asked the owl, and the owl said nothing.")
+def test_labels_never_overlap_in_any_size(open_page, viewport, level):
+    person, figure = open_figure(
+        open_page, viewport, open=level, text="The fox asked the owl, and the owl said nothing."
+    )
     expect(
         figure.locator({"": ".curve", "block": ".pattern", "head": ".cell", "cell": ".step"}[level]).first
     ).to_be_attached()
-    person.at_rest()
+    person.wait_until_idle()
     expect(figure.locator(".drawing[data-moving]")).to_have_count(0)
     assert figure.evaluate(OVERLAPS) == []
     assert person.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     box = figure.locator("svg").bounding_box()
-    assert figure.locator(".answer").first.text_content()  # whatever is open
+    assert figure.locator(".answer").first.text_content()  # at every level
     assert "…" not in "".join(figure.locator(".step").all_text_contents())
     if viewport is TELEPHONE:
         assert person.page.locator("#overview-whole").bounding_box()["y"] <= 200
     else:
         assert box["height"] >= 340
-    if viewport is TELEPHONE and not level:  # the answer stands beside the last column
+    if viewport is TELEPHONE and not level:  # the answer is beside the last column
         answer, last = (figure.locator(part).last.bounding_box() for part in (".answer:not(.share)", ".block .shape"))
         assert answer["x"] >= last["x"] + last["width"] and answer["x"] + answer["width"] <= viewport["width"]
 
 
-def test_the_answer_is_covered_while_it_is_guessed(visitor):
-    person, figure = open_figure(visitor)
+def test_answer_is_hidden_while_user_guesses(open_page):
+    person, figure = open_figure(open_page)
     person.page.evaluate("document.body.classList.add('guessing')")
     for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
         expect(text).to_have_css("visibility", "hidden")
     expect(figure.locator(".block[aria-label*='best guess']")).to_have_count(0)
-    expect(person.at_rest().page.locator(".drawing[data-moving]")).to_have_count(0)
+    expect(person.wait_until_idle().page.locator(".drawing[data-moving]")).to_have_count(0)
     covered = figure.bounding_box()
     person.page.evaluate("document.body.classList.remove('guessing')")
     expect(figure.locator("text.answer").first).to_have_css("visibility", "visible")
     assert figure.bounding_box() == covered
 
 
-def test_the_sentence_flows_once_after_run_and_any_key_ends_it(visitor):
-    person, figure = open_figure(visitor, depth="numbers")
+def test_flow_animation_plays_after_run_and_any_key_ends_it(open_page):
+    person, figure = open_figure(open_page, depth="numbers")
     svg = figure.locator("svg")
     expect(svg).to_be_visible()
     expect(svg).not_to_have_class(re.compile("flowing"))
@@ -309,10 +311,12 @@ def test_the_sentence_flows_once_after_run_and_any_key_ends_it(visitor):
     expect(svg).to_have_class(re.compile("flowing"))
     person.page.keyboard.press("Shift")
     expect(svg).not_to_have_class(re.compile("flowing"))
-    person.at_rest().page.evaluate(WATCH_MOTION)
+    person.wait_until_idle().page.evaluate(WATCH_MOTION)
     person.prompt.fill("The owl asked the dog something")
     person.page.locator("#run").click()
-    assert person.at_rest().page.evaluate("window.moved") == 0, "as many tokens, at other widths: drawn at once"
+    assert person.wait_until_idle().page.evaluate("window.moved") == 0, (
+        "equally many tokens are drawn without animation"
+    )
 
 
 WATCH_MOTION = """() => {
@@ -322,8 +326,8 @@ WATCH_MOTION = """() => {
 }"""
 
 
-def test_who_cannot_see_it_is_told(visitor):
-    person, figure = open_figure(visitor, open="block")
+def test_figure_is_accessible(open_page):
+    person, figure = open_figure(open_page, open="block")
     expect(figure.locator("svg")).to_have_attribute("aria-label", re.compile(r"^The model at .*blocks.*\.$"))
     results = Axe().run(person.page, context="#overview-whole")
     serious = [

@@ -1,4 +1,4 @@
-"""Comparing two runs on the page, and the expected pixels of the pattern."""
+"""Comparison of two runs on the page, and the expected pixels of the attention pattern."""
 
 import numpy as np
 from playwright.sync_api import expect
@@ -8,47 +8,47 @@ from explorer.state.token_alignment import align_tokens
 from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 
-from .painted import cell_colours, model, scale_colours
+from .pixels import cell_colours, model, scale_colours
 
-OTHER = "Once upon a time there was an old owl who wanted the sun."
+OTHER_PROMPT = "Once upon a time there was an old owl who wanted the sun."
 
 
-def compare(person, text: str = OTHER):
+def compare(person, text: str = OTHER_PROMPT):
     """Compare with another prompt, and wait until the difference is drawn."""
     person.open_menu("#runs .menu").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill(text)
-    with person.redrawn(person.pattern):
+    with person.wait_for_redraw(person.pattern):
         person.page.keyboard.press("Enter")
-    expect(switch(person, "A − B")).to_have_attribute("aria-pressed", "true")
-    person.at_rest()
+    expect(find_switch(person, "A − B")).to_have_attribute("aria-pressed", "true")
+    person.wait_until_idle()
     assert person.evaluate("scrollY") == 0
 
 
 def open_more(person):
-    """Open the list of what is seldom done with two runs."""
+    """Open the menu of rare comparison actions."""
     more = person.page.get_by_role("button", name="more of the two runs")
     if more.get_attribute("aria-expanded") == "false":
         more.click()
 
 
-def switch(person, name: str):
+def find_switch(person, name: str):
     return person.page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
 
 
 def show_run(person, name: str):
-    with person.redrawn(person.pattern):
-        switch(person, name).click()
-    person.at_rest()
+    with person.wait_for_redraw(person.pattern):
+        find_switch(person, name).click()
+    person.wait_until_idle()
 
 
-def chips_of_b(person):
+def find_tokens_b(person):
     return person.page.locator("#strip-b .chip")
 
 
 def expect_painted(person):
-    """Expect the large pattern's pixels to be those of A, B or A − B, computed from two runs of the models.
+    """Expect the pattern's pixels to be those of A, B or A − B, computed from two runs of the models.
 
-    A difference is taken at aligned tokens and must have values on either side of zero.
+    A difference is computed at aligned tokens and must have positive and negative values.
     """
     state = person.state
     run_a, run_b = (

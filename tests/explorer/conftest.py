@@ -26,13 +26,13 @@ def in_turn(styles: Iterable[str]) -> list:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
     """Reduce the tests that run over other parameters besides the fixture `style`.
 
-    The styles take turns, as the axes of `exhaustive.in_turn` do: the first value with the first style, the next
+    The styles take turns, like the axes of `exhaustive.pairwise_params`: the first value with the first style, the next
     with the next; in the core suite the bundled styles alone, in the exhaustive one all of them, until each style and
     each value had its turn.
     """
     tests = defaultdict(lambda: defaultdict(dict))  # items of a test by their other parameters, and by their style
     for item in items:
-        if takes_style_by_fixture(item):
+        if uses_style_fixture(item):
             parameters = item.callspec.params
             key = tuple(id(value) for name, value in parameters.items() if name != "style")
             tests[item.nodeid.partition("[")[0]][key][parameters["style"]] = item
@@ -52,17 +52,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in superfluous]
 
 
-def takes_style_by_fixture(item: pytest.Item) -> bool:
-    """Return whether a test runs with every style, and not with those of its own parameters."""
+def uses_style_fixture(item: pytest.Item) -> bool:
+    """Return whether a test takes its style from the fixture, and not from its own parameters."""
     of_its_own = any("style" in mark.args[0] for mark in item.iter_markers("parametrize"))
     return "style" in getattr(getattr(item, "callspec", None), "params", ()) and not of_its_own
 
 
 @pytest.fixture(scope="session", autouse=True)
-def without_template() -> Iterator[None]:
+def no_plotly_template() -> Iterator[None]:
     """Draw figures without a Plotly template, which Plotly would validate for each figure.
 
-    That takes longer than all else of it. `test_style` has our template validated.
+    Validation takes longer than the rest of drawing. `test_style` validates the template.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("explorer.views.style.plotly_template", lambda theme: {})
@@ -70,14 +70,14 @@ def without_template() -> Iterator[None]:
 
 
 @pytest.fixture
-def with_template(without_template, monkeypatch):
+def plotly_template_enabled(no_plotly_template, monkeypatch):
     """Draw figures with their template, as outside of tests."""
     monkeypatch.setattr("explorer.views.style.plotly_template", plotly_template)
 
 
 @pytest.fixture(params=in_turn(STYLES))
 def style(request) -> str:
-    """Each kind of model in turn; function-scoped, as a wider scope would set up again for each what modules share."""
+    """Each kind of model; function-scoped, as a wider scope would repeat the set-up of module fixtures."""
     return request.param
 
 
@@ -88,30 +88,30 @@ def lms() -> dict[str, TransformerLM]:
 
 
 @pytest.fixture(scope="session")
-def trace_of() -> Callable[..., Trace]:
+def capture_trace() -> Callable[..., Trace]:
     return sample_models.capture_style
 
 
 @pytest.fixture(scope="session")
-def edited_trace_of() -> Callable[..., Trace]:
+def capture_edited_trace() -> Callable[..., Trace]:
     return sample_models.capture_edited_style
 
 
 @pytest.fixture
-def trace(trace_of, style) -> Trace:
+def trace(capture_trace, style) -> Trace:
     """Run of 12 tokens through each kind of model."""
-    return trace_of(style)
+    return capture_trace(style)
 
 
 @pytest.fixture
-def rope_trace(trace_of) -> Trace:
-    return trace_of("rope")
+def rope_trace(capture_trace) -> Trace:
+    return capture_trace("rope")
 
 
 @pytest.fixture(params=in_turn(ROTATING))
-def rotating_trace(trace_of, request) -> Trace:
+def rotating_trace(capture_trace, request) -> Trace:
     """Run of 12 tokens through each kind of model with rotary positions."""
-    return trace_of(request.param)
+    return capture_trace(request.param)
 
 
 @pytest.fixture(params=NASTY_PROMPTS, ids=ascii)
@@ -120,7 +120,7 @@ def nasty_prompt(request) -> str:
 
 
 @pytest.fixture(scope="session")
-def checkpoint_of_each_style(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Path:
+def style_checkpoint_folder(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Path:
     """Folder of one checkpoint per style, named after it; its weights are exactly those of `lms`."""
     folder = tmp_path_factory.mktemp("checkpoints")
     for style, lm in lms.items():
@@ -129,11 +129,11 @@ def checkpoint_of_each_style(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -
 
 
 @pytest.fixture(scope="module")
-def style_checkpoints(checkpoint_of_each_style) -> Iterator[Path]:
-    """Folder of `checkpoint_of_each_style`, in place of `checkpoints/`."""
+def style_checkpoints(style_checkpoint_folder) -> Iterator[Path]:
+    """Folder of `style_checkpoint_folder`, in place of `checkpoints/`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
-        yield checkpoint_of_each_style
+        patch.setattr("model.checkpoint.CHECKPOINTS", style_checkpoint_folder)
+        yield style_checkpoint_folder
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Python in three lines: `explorer.load`, against the functions that it stands on."""
+"""Python API: `explorer.load` agrees with the functions that it uses."""
 
 import pickle
 from urllib.parse import parse_qsl, urlsplit
@@ -44,7 +44,7 @@ def ablated_run(model, run):
     return model.run(run.text, interventions=["blocks.4.attn.z[4]*zero"])
 
 
-def test_every_name_is_found_by_tab_and_the_wrong_one_names_the_near():
+def test_names_are_listed_and_unknown_ones_suggest_nearest():
     assert {"load", "capture", "from_module", "activation_patching"} <= set(dir(explorer))
     assert all(getattr(explorer, name) is not None for name in explorer.__all__)
     assert all((getattr(explorer, name).__doc__ or "").strip() for name in explorer.__all__)
@@ -52,7 +52,7 @@ def test_every_name_is_found_by_tab_and_the_wrong_one_names_the_near():
         explorer.captur  # noqa: B018
 
 
-def test_a_run_is_a_trace_with_the_captured_values(run, checkpoint):
+def test_run_is_a_trace_with_captured_values(run, checkpoint):
     lm, tokenizer = checkpoint
     trace = capture(lm, tokenizer.encode(TEXT), tokenizer=tokenizer)
     assert isinstance(run, explorer.Trace) and run.text == TEXT and run.tokens == trace.tokens
@@ -63,13 +63,13 @@ def test_a_run_is_a_trace_with_the_captured_values(run, checkpoint):
         run["blocks.3.attn.patern"]
 
 
-def test_what_was_computed_is_not_computed_again(model, run, ablated_run):
+def test_models_and_runs_are_cached(model, run, ablated_run):
     assert model.run(TEXT)["logits"] is run["logits"] is ablated_run.baseline["logits"]
     for same in ("llama-fables", CHECKPOINTS / "llama-fables", CHECKPOINTS / "llama-fables" / "model.safetensors"):
         assert explorer.load(same, device="cpu").lm is model.lm
 
 
-def test_interventions_are_texts_or_objects(model, run, ablated_run, checkpoint):
+def test_interventions_can_be_texts_or_objects(model, run, ablated_run, checkpoint):
     lm, tokenizer = checkpoint
     edit = make_intervention("blocks.4.attn.z", "zero", index=4)
     trace = capture(lm, run.token_ids, [edit], tokenizer=tokenizer)
@@ -82,7 +82,7 @@ def test_interventions_are_texts_or_objects(model, run, ablated_run, checkpoint)
     np.testing.assert_array_equal(model.run(TEXT, [patch])["logits"], expected["logits"])
 
 
-def test_a_figure_is_the_one_that_the_page_draws(run):
+def test_figure_equals_page_figure(run):
     figure = run.figure("attention", layer=4, head=4)
     assert figure == attention.pattern_heatmap(run, 4, 4, len(run) - 1, run["blocks.4.attn.pattern"][4, -1].argmax())
     assert figure == run.figure("attention", "pattern", layer=4, head=4, query=len(run) - 1)
@@ -90,7 +90,7 @@ def test_a_figure_is_the_one_that_the_page_draws(run):
     assert callable(figure.show) and "<div" in figure._repr_html_()
 
 
-def test_what_is_not_chosen_is_what_the_page_chooses(model, run):
+def test_figure_defaults_equal_page_defaults(model, run):
     factory = PageStateBuilder(RunService(model.library))
     query = {"checkpoint": "llama-fables", "text": TEXT, "view": "feed_forward"}
     selection = factory.state_from_query(query).selection
@@ -100,7 +100,7 @@ def test_what_is_not_chosen_is_what_the_page_chooses(model, run):
     assert select_with_defaults(run, {"view": "feed_forward"}) == selection
 
 
-def test_every_named_figure_is_drawn_and_has_html(run, ablated_run):
+def test_every_listed_figure_can_be_drawn(run, ablated_run):
     for source in (run, ablated_run.compare(run)):
         names = source.figures
         assert names["attention"][0] == "pattern" and "heads" in names["attention"]
@@ -112,7 +112,7 @@ def test_every_named_figure_is_drawn_and_has_html(run, ablated_run):
     assert set(ablated_run.figures["experiments"]) - set(run.figures["experiments"])
 
 
-def test_a_grid_of_heads_has_each_pattern_in_its_square(run):
+def test_head_grid_contains_each_pattern(run):
     (heatmap,) = run.figure("attention", "heads").traces_and_layout[0]
     side = len(run) + 1
     square = heatmap["z"][4 * side : 5 * side - 1, 2 * side : 3 * side - 1]
@@ -132,13 +132,13 @@ def test_a_grid_of_heads_has_each_pattern_in_its_square(run):
         (("overview", "map"), {}, "model.page"),
     ],
 )
-def test_a_wrong_name_is_said_with_the_near_ones(run, arguments, selection, said):
+def test_invalid_figure_argument_suggests_nearest(run, arguments, selection, said):
     with pytest.raises(UserError) as error:
         run.figure(*arguments, **selection)
     assert said in str(error.value)
 
 
-def test_two_runs_are_compared(run, ablated_run):
+def test_runs_can_be_compared(run, ablated_run):
     comparison = ablated_run.compare(run)
     assert isinstance(comparison, Comparison) and comparison.is_unchanged and comparison.runs == (ablated_run, run)
     assert comparison.figure() == residual_distance_map(comparison, len(run) - 1)
@@ -148,20 +148,20 @@ def test_two_runs_are_compared(run, ablated_run):
     np.testing.assert_allclose(np.nan_to_num(heatmap["z"]), np.tril(difference[0]), atol=1e-7)
 
 
-def test_a_run_shows_itself(model, run, ablated_run):
+def test_runs_have_html_and_repr(model, run, ablated_run):
     html = ablated_run._repr_html_()
     assert "·upon" in html and "blocks.4.attn.z.4*zero" in html and html.count("<tr>") == 5
     assert "<b>" not in model.run("a <b> c")._repr_html_()
     assert repr(model).startswith("<Model llama-fables: 6 layers") and TEXT in repr(run)
 
 
-def test_a_run_is_pickled_without_its_model(ablated_run):
+def test_pickled_run_leaves_out_its_model(ablated_run):
     loaded = pickle.loads(pickle.dumps(ablated_run))
     assert loaded.owner is None and (loaded.text, loaded.edits) == (ablated_run.text, ablated_run.edits)
     np.testing.assert_array_equal(loaded["logits"], ablated_run["logits"])
 
 
-def test_it_writes_as_generate_does(model, checkpoint):
+def test_model_generate_equals_generate(model, checkpoint):
     lm, tokenizer = checkpoint
     ids = tokenizer.encode("Once upon a time")
     options = {"max_new_tokens": 40, "temperature": 0.8, "top_k": 40, "seed": 0}
@@ -175,7 +175,7 @@ def test_it_writes_as_generate_does(model, checkpoint):
 
 
 @pytest.mark.parametrize("component", ["attn.z", "resid_pre"])
-def test_it_patches_as_activation_patching_does(model, checkpoint, component):
+def test_model_patch_equals_activation_patching(model, checkpoint, component):
     lm, tokenizer = checkpoint
     pair = PROMPT_PAIRS[1]
     clean, corrupted = (tokenizer.encode(text) for text in (pair.clean, pair.corrupted))
@@ -186,7 +186,7 @@ def test_it_patches_as_activation_patching_does(model, checkpoint, component):
     assert effects.shape == (6, 6 if component == "attn.z" else len(clean))
 
 
-def test_wrong_tokens_and_components_are_said(model):
+def test_invalid_tokens_and_components_are_refused(model):
     with pytest.raises(UserError, match="wanted one of .*attn.z.*, got 'attn.zz'"):
         model.patch("a cat", "a dog", " She", " He", component="attn.zz")
     with pytest.raises(UserError, match="' Sheherazade' is no single token of this model, but ' She'"):
@@ -195,7 +195,7 @@ def test_wrong_tokens_and_components_are_said(model):
         explorer.load("llama-fable")
 
 
-def test_the_page_opens_at_a_run(model, run, ablated_run):
+def test_page_opens_a_run(model, run, ablated_run):
     page = model.page(ablated_run.compare(run), view="attention", layer=4, head=4)
     query = dict(parse_qsl(urlsplit(page.url).query))
     factory = PageStateBuilder(RunService(model.library))
@@ -214,7 +214,7 @@ def test_the_page_opens_at_a_run(model, run, ablated_run):
         model.page(run, view="x")
 
 
-def test_a_patch_takes_the_other_run_to_the_page(model, run):
+def test_page_of_patched_run_includes_its_source(model, run):
     other = model.run("Once upon a day there was a fox")
     patched = model.run(TEXT, [make_intervention("blocks.1.attn.z", "patch", index=1, source=other)])
     query = dict(parse_qsl(urlsplit(model.page(patched).url).query))
@@ -223,7 +223,7 @@ def test_a_patch_takes_the_other_run_to_the_page(model, run):
     np.testing.assert_array_equal(factory.runs.trace(state.run)["logits"], patched["logits"])
 
 
-def test_two_models_are_compared_on_one_page(model, run):
+def test_page_compares_two_models(model, run):
     twin = explorer.load("llama-fables-gpt", device="cpu")
     query = dict(parse_qsl(urlsplit(model.page(run.compare(twin.run(TEXT))).url).query))
     state = PageStateBuilder(RunService(model.library)).state_from_query(query)
@@ -232,7 +232,7 @@ def test_two_models_are_compared_on_one_page(model, run):
         twin.page(run)
 
 
-def test_of_a_long_text_the_part_that_fits_is_read(model):
+def test_long_text_is_cut_to_context_length(model):
     text = "the fox and " * 200
     run = model.run(text)
     assert len(run) <= model.lm.config.context_length
@@ -242,7 +242,7 @@ def test_of_a_long_text_the_part_that_fits_is_read(model):
     assert (state.run.token_ids, state.run.dropped) == (run.token_ids, run.dropped)
 
 
-def test_a_module_of_ones_own_is_run_and_opened_too():
+def test_user_module_can_be_run_and_opened():
     with pytest.raises(UserError, match="explorer.from_module"):
         explorer.load(course_model())
     lm = explorer.from_module(course_model(), example_ids=[1, 2, 3])

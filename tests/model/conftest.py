@@ -13,7 +13,7 @@ from model.transformer_lm import TransformerLM
 
 
 @pytest.fixture(autouse=True)
-def seeded():
+def seed_rng():
     """Seed the random numbers of every test.
 
     torch.manual_seed takes longer than many a test: it records its call stack for a GPU that may be initialised
@@ -24,13 +24,13 @@ def seeded():
 
 @pytest.fixture
 def token_ids(tiny_config) -> Tensor:
-    """Random ids (2, 20), two different sequences."""
+    """Random token ids (2, 20): two different sequences."""
     return torch.randint(tiny_config.vocab_size, (2, 20), generator=torch.Generator().manual_seed(1))
 
 
 @pytest.fixture
 def make_lm(tiny_config) -> Callable[..., TransformerLM]:
-    """`make_lm(**changes)`: a model with unequal gains and biases and patterns far from uniform, so that bugs show."""
+    """`make_lm(**changes)`: a model whose gains, biases and patterns are far from uniform, so that bugs are visible."""
 
     def make_lm(**changes) -> TransformerLM:
         torch.default_generator.manual_seed(0)
@@ -46,8 +46,8 @@ def make_lm(tiny_config) -> Callable[..., TransformerLM]:
 
 
 @pytest.fixture
-def hooked() -> Callable:
-    """Context manager that attaches forward hooks to modules by name, from (lm, {name: hook})."""
+def hook_modules() -> Callable:
+    """Context manager that attaches forward hooks to modules by name: `hook_modules(lm, {name: hook})`."""
 
     @contextmanager
     def attach_hooks(lm: TransformerLM, hooks: dict[str, Callable]) -> Iterator[None]:
@@ -62,13 +62,13 @@ def hooked() -> Callable:
 
 
 @pytest.fixture
-def record(hooked) -> Callable:
-    """`record(lm, ids, names)` returns the outputs of the named modules in one forward pass."""
+def record(hook_modules) -> Callable:
+    """`record(lm, ids, names)`: outputs of the named modules in one forward pass."""
 
     def record(lm: TransformerLM, ids: Tensor, names, cache: KVCache | None = None) -> dict[str, Tensor]:
         values: dict[str, Tensor] = {}
         hooks = {name: lambda module, inputs, output, name=name: values.update({name: output}) for name in names}
-        with hooked(lm, hooks), torch.no_grad():
+        with hook_modules(lm, hooks), torch.no_grad():
             lm(ids, cache)
         return values
 

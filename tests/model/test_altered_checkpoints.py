@@ -19,12 +19,12 @@ from model.config import CHOICES, SWITCHES
 
 SIZES = ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "num_kv_heads")
 HUGE = [20_001, 1 << 28, (1 << 28) + 1, 1 << 62, 1 << 63, 10**30]
-NO_SIZES = [0, -1, 1.5, "8", True, [], {}, float("nan"), float("inf")]
-NO_NUMBERS = [0, -1, float("nan"), float("inf"), "1", None, []]
+INVALID_SIZES = [0, -1, 1.5, "8", True, [], {}, float("nan"), float("inf")]
+INVALID_NUMBERS = [0, -1, float("nan"), float("inf"), "1", None, []]
 CHANGES = {
-    **{name: [{name: value} for value in HUGE + NO_SIZES] for name in SIZES},
-    **{name: [{name: value} for value in NO_NUMBERS] for name in ("rope_theta", "norm_eps")},
-    **{name: [{name: value} for value in (1, *NO_NUMBERS[1:])] for name in ("dropout", "attention_dropout")},
+    **{name: [{name: value} for value in HUGE + INVALID_SIZES] for name in SIZES},
+    **{name: [{name: value} for value in INVALID_NUMBERS] for name in ("rope_theta", "norm_eps")},
+    **{name: [{name: value} for value in (1, *INVALID_NUMBERS[1:])] for name in ("dropout", "attention_dropout")},
     **{name: [{name: value} for value in ("", "x", None, 1, [])] for name in CHOICES},
     **{name: [{name: value} for value in (1, "yes", None)] for name in SWITCHES},
     "another kind": [{"norm": "layernorm"}, {"position": "learned"}, {"ffn": "gelu"}, {"ffn": "relu"}, {"bias": True}],
@@ -35,14 +35,14 @@ CHANGES = {
         dict.fromkeys(("d_model", "d_ff", "num_layers", "context_length"), 1 << 28) | {"num_heads": 1},
     ],
     "scaling": [{"rope_scaling": value} for value in ({}, 4, "linear", {"kind": "ntk"}, {"kind": "x", "factor": 2})],
-    "factor": [{"rope_scaling": {"kind": "linear", "factor": value}} for value in NO_NUMBERS],
+    "factor": [{"rope_scaling": {"kind": "linear", "factor": value}} for value in INVALID_NUMBERS],
 }  # fmt: skip
-FITTING = [{"context_length": 20_001}]  # no weight depends on how many angles there are
+HARMLESS_CHANGES = [{"context_length": 20_001}]  # no weight depends on the number of angles
 
 
 @pytest.fixture
 def refusal_message():
-    """`refused(name)` returns the message with which a checkpoint is refused, in less than 10 s and 64 MB."""
+    """`refusal_message(name)`: message that refuses a checkpoint, raised within 10 s and 64 MB."""
 
     def refusal(name: str | Path) -> str:
         before, started = peak_bytes(reset=True), time.monotonic()
@@ -69,11 +69,11 @@ def peak_bytes(reset: bool = False) -> float:
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
-def test_altered_settings(tiny_checkpoint, refusal_message, changes):
+def test_altered_settings_are_refused(tiny_checkpoint, refusal_message, changes):
     path = tiny_checkpoint / "config.json"
     intact = json.loads(path.read_text())
     for change in changes:
-        if change not in FITTING:
+        if change not in HARMLESS_CHANGES:
             path.write_text(json.dumps(intact | change))
             refusal_message("tiny")
 
@@ -102,7 +102,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("alter", WEIGHTS.values(), ids=WEIGHTS.keys())
-def test_altered_weights(tiny_checkpoint, refusal_message, alter):
+def test_altered_weights_are_refused(tiny_checkpoint, refusal_message, alter):
     weights = load_file(tiny_checkpoint / "model.safetensors")
     alter(weights)
     save_file(weights, tiny_checkpoint / "model.safetensors")
@@ -111,7 +111,7 @@ def test_altered_weights(tiny_checkpoint, refusal_message, alter):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_what_is_not_finite_is_named_before_anybody_meets_it(tiny_checkpoint, refusal_message, value, dtype):
+def test_non_finite_weight_is_named(tiny_checkpoint, refusal_message, value, dtype):
     weights = {name: w.to(dtype) for name, w in load_file(tiny_checkpoint / "model.safetensors").items()}
     weights["blocks.0.attn_norm.weight"][7] = value
     save_file(weights, tiny_checkpoint / "model.safetensors")
@@ -119,7 +119,7 @@ def test_what_is_not_finite_is_named_before_anybody_meets_it(tiny_checkpoint, re
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, (1 << 27), (1 << 40), (1 << 63), (1 << 64) - 1])
-def test_a_header_that_claims_another_length(tiny_checkpoint, refusal_message, length):
+def test_wrong_header_length_is_refused(tiny_checkpoint, refusal_message, length):
     path = tiny_checkpoint / "model.safetensors"
     path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
     refusal_message("tiny")
@@ -147,20 +147,20 @@ def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name, flips):
 @pytest.mark.parametrize(
     ("put", "why"), [(Path.mkdir, "it is a folder"), (os.mkfifo, "it is no file")], ids=["folder", "pipe"]
 )
-def test_what_is_no_file_is_called_what_it_is(tiny_checkpoint, refusal_message, name, put, why):
+def test_folder_or_pipe_is_named(tiny_checkpoint, refusal_message, name, put, why):
     (tiny_checkpoint / name).unlink()
     put(tiny_checkpoint / name)
     assert refusal_message("tiny").endswith(f"its {name} cannot be read: {why}")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.tiktoken"])
-def test_what_is_missing_is_called_missing(tiny_checkpoint, refusal_message, name):
+def test_missing_file_is_reported_missing(tiny_checkpoint, refusal_message, name):
     (tiny_checkpoint / name).unlink()
     assert refusal_message("tiny").endswith(f"its {name} cannot be read: No such file or directory")
 
 
 @pytest.fixture
-def checkpoint_of_another(tiny_lm, tiny_tokenizer):
+def protected_checkpoint(tiny_lm, tiny_tokenizer):
     """Folder of a checkpoint for tests that drop root's rights, which are restored afterwards."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -177,16 +177,16 @@ def checkpoint_of_another(tiny_lm, tiny_tokenizer):
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
-def test_what_may_not_be_read_is_not_called_missing(checkpoint_of_another, refusal_message, name):
-    (checkpoint_of_another / name).chmod(0)
+def test_unreadable_file_is_not_reported_missing(protected_checkpoint, refusal_message, name):
+    (protected_checkpoint / name).chmod(0)
     drop_root_rights()
-    assert refusal_message(checkpoint_of_another).endswith(f"its {name} cannot be read: Permission denied")
+    assert refusal_message(protected_checkpoint).endswith(f"its {name} cannot be read: Permission denied")
 
 
-def test_a_folder_that_may_not_be_entered_is_not_called_missing(checkpoint_of_another, refusal_message):
-    checkpoint_of_another.chmod(0)
+def test_unreadable_folder_is_not_reported_missing(protected_checkpoint, refusal_message):
+    protected_checkpoint.chmod(0)
     drop_root_rights()
-    assert refusal_message(checkpoint_of_another).endswith("its config.json cannot be read: Permission denied")
+    assert refusal_message(protected_checkpoint).endswith("its config.json cannot be read: Permission denied")
 
 
 def drop_root_rights():

@@ -33,7 +33,7 @@ KINDS = {
 }
 
 
-def test_a_saved_model_loads_as_the_same(tiny_checkpoint, tiny_lm, tiny_tokenizer, token_ids):
+def test_saved_model_loads_unchanged(tiny_checkpoint, tiny_lm, tiny_tokenizer, token_ids):
     lm, tokenizer = load_checkpoint("tiny")
     assert lm.config == tiny_lm.config
     torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), rtol=0, atol=0)
@@ -42,10 +42,10 @@ def test_a_saved_model_loads_as_the_same(tiny_checkpoint, tiny_lm, tiny_tokenize
 
 @pytest.mark.parametrize("config", KINDS.values(), ids=KINDS.keys())
 @torch.no_grad()
-def test_every_kind_of_model_loads_as_it_was_saved(checkpoints_folder, config, tiny_tokenizer, token_ids):
+def test_every_kind_of_model_loads_unchanged(checkpoints_folder, config, tiny_tokenizer, token_ids):
     saved = TransformerLM(config).eval()
     for parameter in saved.parameters():
-        parameter.add_(torch.randn_like(parameter) / 10)  # gains and biases, too, are not those of the start
+        parameter.add_(torch.randn_like(parameter) / 10)  # changes initial gains and biases, too
     folder = save_checkpoint(saved, tiny_tokenizer, "kind", dtype=torch.float32)
     lm, _ = load_checkpoint("kind")
     assert lm.config == config
@@ -53,7 +53,7 @@ def test_every_kind_of_model_loads_as_it_was_saved(checkpoints_folder, config, t
     assert "lm_head.weight" not in load_file(folder / "model.safetensors") or not config.tie_embeddings
 
 
-def test_a_folder_from_before_there_were_other_kinds_loads_as_the_same(tiny_checkpoint, tiny_lm, token_ids):
+def test_old_config_file_loads_unchanged(tiny_checkpoint, tiny_lm, token_ids):
     settings = json.loads((tiny_checkpoint / "config.json").read_text())
     old = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta", "norm"]
     old += ["position", "ffn", "dropout", "norm_eps", "tie_embeddings"]
@@ -62,14 +62,14 @@ def test_a_folder_from_before_there_were_other_kinds_loads_as_the_same(tiny_chec
     torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), rtol=0, atol=0)
 
 
-def test_a_loaded_model_is_ready_to_read(tiny_checkpoint):
+def test_loaded_model_is_frozen_and_in_eval_mode(tiny_checkpoint):
     lm, _ = load_checkpoint("tiny")
     assert not lm.training
     assert not any(parameter.requires_grad for parameter in lm.parameters())
     assert {parameter.dtype for parameter in lm.parameters()} == {torch.float32}
 
 
-def test_a_path_elsewhere_works_like_a_name(tmp_path, checkpoints_folder, tiny_lm, tiny_tokenizer):
+def test_path_works_like_name(tmp_path, checkpoints_folder, tiny_lm, tiny_tokenizer):
     folder = save_checkpoint(tiny_lm, tiny_tokenizer, tmp_path / "elsewhere" / "deep")
     assert folder == tmp_path / "elsewhere" / "deep"
     assert list_checkpoints() == []
@@ -77,7 +77,7 @@ def test_a_path_elsewhere_works_like_a_name(tmp_path, checkpoints_folder, tiny_l
         assert load_checkpoint(path)[0].config == tiny_lm.config
 
 
-def test_weights_are_stored_in_16_bits_and_calculated_in_32(checkpoints_folder, tiny_lm, tiny_tokenizer, token_ids):
+def test_weights_are_stored_in_float16_and_computed_in_float32(checkpoints_folder, tiny_lm, tiny_tokenizer, token_ids):
     folder = save_checkpoint(tiny_lm, tiny_tokenizer, "half")
     assert {tensor.dtype for tensor in load_file(folder / "model.safetensors").values()} == {torch.float16}
     lm, _ = load_checkpoint("half")
@@ -103,7 +103,7 @@ def test_checkpoints_are_listed_by_name(checkpoints_folder, tiny_lm, tiny_tokeni
     assert list_checkpoints() == ["a", "b"]
 
 
-def test_saving_again_replaces_all_files_and_leaves_no_parts(tiny_checkpoint, tiny_config, tiny_tokenizer):
+def test_saving_replaces_all_files(tiny_checkpoint, tiny_config, tiny_tokenizer):
     other = TransformerLM(replace(tiny_config, num_layers=1))
     save_checkpoint(other, tiny_tokenizer, "tiny")
     assert load_checkpoint("tiny")[0].config == other.config
@@ -113,7 +113,7 @@ def test_saving_again_replaces_all_files_and_leaves_no_parts(tiny_checkpoint, ti
 
 
 @pytest.mark.parametrize("value", [1e6, float("nan")])
-def test_weights_that_16_bits_cannot_hold_are_not_saved(tiny_checkpoint, tiny_lm, tiny_tokenizer, value):
+def test_values_too_large_for_float16_are_not_saved(tiny_checkpoint, tiny_lm, tiny_tokenizer, value):
     tiny_lm.blocks[1].ffn.up_proj.weight.data[0, 0] = value
     before = (tiny_checkpoint / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="up_proj.weight holds values that are not finite as torch.float16"):
@@ -121,13 +121,13 @@ def test_weights_that_16_bits_cannot_hold_are_not_saved(tiny_checkpoint, tiny_lm
     assert (tiny_checkpoint / "model.safetensors").read_bytes() == before
 
 
-def test_the_config_file_holds_every_setting(tiny_checkpoint, tiny_config):
+def test_config_file_contains_every_setting(tiny_checkpoint, tiny_config):
     assert json.loads((tiny_checkpoint / "config.json").read_text()) == json.loads(json.dumps(asdict(tiny_config)))
 
 
 @pytest.mark.parametrize("tie_embeddings", [False, True])
 @pytest.mark.parametrize("position", ["rope", "sinusoidal", "learned"])
-def test_nothing_is_drawn_at_random_on_the_way(
+def test_loading_draws_no_random_numbers(
     checkpoints_folder, tiny_config, tiny_tokenizer, token_ids, tie_embeddings, position, monkeypatch
 ):
     config = replace(tiny_config, tie_embeddings=tie_embeddings, position=position, dropout=0.25)
@@ -158,7 +158,7 @@ def test_loading_imports_no_compiler():
     subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=True)
 
 
-class Bomb:
+class MaliciousPickle:
     """Object that makes a folder when it is unpickled."""
 
     def __init__(self, path: Path):
@@ -171,15 +171,15 @@ class Bomb:
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.tiktoken", "config.json"])
 @pytest.mark.parametrize("write", [lambda bomb, path: path.write_bytes(pickle.dumps(bomb)), torch.save])
 def test_nothing_is_unpickled(tiny_checkpoint, tmp_path, name, write):
-    write(Bomb(tmp_path / "exploded"), tiny_checkpoint / name)
+    write(MaliciousPickle(tmp_path / "exploded"), tiny_checkpoint / name)
     with pytest.raises(CheckpointError, match="checkpoint 'tiny' cannot be loaded: "):
         load_checkpoint("tiny")
     assert not (tmp_path / "exploded").exists()
-    pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))  # the bomb does work
+    pickle.loads(pickle.dumps(MaliciousPickle(tmp_path / "exploded")))  # unpickling runs the code, as a control
     assert (tmp_path / "exploded").exists()
 
 
-def test_a_name_is_known_without_listing_all(tiny_checkpoint, monkeypatch):
+def test_checkpoint_name_is_checked_without_listing(tiny_checkpoint, monkeypatch):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint / "step-000001")
     assert all(map(is_checkpoint, list_checkpoints())) and is_checkpoint("tiny/step-000001")
     monkeypatch.chdir(tiny_checkpoint)
@@ -188,7 +188,7 @@ def test_a_name_is_known_without_listing_all(tiny_checkpoint, monkeypatch):
         assert not is_checkpoint(name), name
 
 
-def test_whatever_files_there_are_a_path_is_no_name(monkeypatch):
+def test_path_is_not_checkpoint_name(monkeypatch):
     monkeypatch.setattr(Path, "exists", lambda path: True)
     assert is_checkpoint("tiny") and is_checkpoint("tiny/step-000001")
     assert not any(map(is_checkpoint, ["/tiny", "tiny/..", "..", "../tiny", "/", "a/b/c", "./tiny"]))

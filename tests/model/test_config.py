@@ -5,8 +5,8 @@ import pytest
 
 from model.config import SWITCHES, ModelConfig, RopeScaling
 
-# A config.json from before there was a choice of anything that is not named here.
-OLD = {
+# A config.json from before any setting that is not in it existed.
+OLD_CONFIG = {
     "vocab_size": 4096,
     "context_length": 256,
     "d_model": 192,
@@ -23,27 +23,27 @@ OLD = {
 }
 
 
-def test_a_config_survives_the_way_through_a_dictionary(tiny_config):
+def test_config_round_trips_through_dict(tiny_config):
     assert ModelConfig.from_dict(asdict(tiny_config)) == tiny_config
 
 
-def test_a_config_is_frozen_and_hashable(tiny_config):
+def test_config_is_frozen_and_hashable(tiny_config):
     with pytest.raises(FrozenInstanceError):
         tiny_config.d_model = 8
     assert hash(tiny_config) == hash(replace(tiny_config))
 
 
-def test_the_heads_share_the_width(tiny_config):
+def test_heads_share_model_width(tiny_config):
     assert tiny_config.d_head * tiny_config.num_heads == tiny_config.d_model
 
 
-def test_llama_style_is_what_it_says():
+def test_llama_style_settings():
     config = ModelConfig.llama_style(vocab_size=300, context_length=32, d_model=192, num_layers=1, num_heads=6)
     assert (config.norm, config.position, config.ffn) == ("rmsnorm", "rope", "swiglu")
     assert config.d_ff == 512  # 8/3 · 192, a multiple of 64 already
 
 
-def test_gpt_style_is_what_it_says():
+def test_gpt_style_settings():
     sizes = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
     config = ModelConfig.gpt_style(**sizes)
     assert (config.norm, config.position, config.ffn, config.bias) == ("layernorm", "sinusoidal", "relu", True)
@@ -52,14 +52,14 @@ def test_gpt_style_is_what_it_says():
 
 
 @pytest.mark.parametrize("style", [ModelConfig.llama_style, ModelConfig.gpt_style])
-def test_a_style_leaves_what_is_given_as_it_is(style):
+def test_style_keeps_given_settings(style):
     settings = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
     settings |= {"d_ff": 100, "position": "learned", "ffn": "gelu", "norm": "rmsnorm", "bias": False, "dropout": 0.3}
     config = style(**settings)
     assert {name: getattr(config, name) for name in settings} == settings
 
 
-def test_every_setting_survives_the_way_through_a_file(tiny_config):
+def test_every_setting_round_trips_through_json(tiny_config):
     """No field has its default."""
     config = replace(
         tiny_config,
@@ -97,15 +97,15 @@ def test_every_setting_survives_the_way_through_a_file(tiny_config):
     assert [f.name for f in fields(config) if getattr(config, f.name) == f.default] == []
 
 
-def test_files_from_before_there_were_other_kinds_mean_what_they_meant():
-    config = ModelConfig.from_dict(OLD)
-    assert asdict(config) == asdict(ModelConfig.llama_style(**OLD))
+def test_old_config_keeps_its_meaning():
+    config = ModelConfig.from_dict(OLD_CONFIG)
+    assert asdict(config) == asdict(ModelConfig.llama_style(**OLD_CONFIG))
     assert (config.kv_heads, config.norm_placement, config.rope_layout) == (6, "pre", "adjacent")
     assert (config.rope_scaling, config.attention_dropout) == (None, 0)
     assert [name for name in SWITCHES if getattr(config, name)] == ["tie_embeddings"]
 
 
-def test_keys_and_values_have_as_many_heads_as_queries_unless_said_otherwise(tiny_config):
+def test_kv_heads_default_to_num_heads(tiny_config):
     assert tiny_config.num_kv_heads is None and tiny_config.kv_heads == 3
     assert replace(tiny_config, num_kv_heads=1).kv_heads == 1
 
@@ -162,22 +162,22 @@ def test_keys_and_values_have_as_many_heads_as_queries_unless_said_otherwise(tin
         ],
     ],
 )
-def test_a_setting_out_of_range_is_refused_by_name(tiny_config, change, message):
+def test_invalid_setting_is_refused_by_name(tiny_config, change, message):
     with pytest.raises(ValueError, match=message):
         replace(tiny_config, **change)
 
 
-def test_an_odd_head_width_is_fine_without_rope(tiny_config):
+def test_odd_head_width_is_allowed_without_rope(tiny_config):
     assert replace(tiny_config, num_heads=8, position="none").d_head == 3
 
 
-def test_an_odd_width_has_no_sinusoidal_positions(tiny_config):
+def test_sinusoidal_positions_require_even_width(tiny_config):
     odd = replace(tiny_config, d_model=15, position="learned")
     with pytest.raises(ValueError, match="sinusoidal positions need an even d_model, got 15"):
         replace(odd, position="sinusoidal")
 
 
-def test_an_unknown_or_missing_setting_is_named(tiny_config):
+def test_unknown_or_missing_setting_is_named(tiny_config):
     with pytest.raises(
         ValueError, match="unknown model setting d_modle; known are attention_dropout, bias, context_length"
     ):
@@ -189,6 +189,6 @@ def test_an_unknown_or_missing_setting_is_named(tiny_config):
 
 
 @pytest.mark.parametrize("values", [[], [1], None, "x"])
-def test_a_config_that_is_no_object_is_refused(values):
+def test_non_object_config_is_refused(values):
     with pytest.raises(ValueError, match="a model config is an object of named settings, got"):
         ModelConfig.from_dict(values)

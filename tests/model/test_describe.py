@@ -29,7 +29,7 @@ def rows(description) -> dict[str, str]:
     return dict(description.rows)
 
 
-def test_a_folder_is_described(folder):
+def test_hugging_face_folder_is_described(folder):
     description = describe_model(folder)
     lm, tokenizer = load_checkpoint(folder)
     number = sum(parameter.numel() for parameter in lm.parameters())
@@ -45,15 +45,15 @@ def test_a_folder_is_described(folder):
     assert rows(describe_model(folder))["chat template"] == "14 characters"
 
 
-def test_a_checkpoint_of_this_project_is_described(tiny_checkpoint, capsys):
+def test_own_checkpoint_is_described(tiny_checkpoint, capsys):
     main(["tiny"])
     printed = capsys.readouterr().out
     assert "of this project" in printed and printed.endswith("opens       yes\n")
 
 
-def test_a_gguf_file_is_described(tmp_path):
+def test_gguf_file_is_described(tmp_path):
     from tests.hugging_face import transformers
-    from tests.model.pretrained.kinds import KINDS
+    from tests.model.pretrained.model_kinds import KINDS
 
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**KINDS["Llama 2"][1]))
     write_gguf(
@@ -70,7 +70,7 @@ def test_a_gguf_file_is_described(tmp_path):
     assert "models of the architecture 'mamba' are not understood" in str(description.problem)
 
 
-def test_what_cannot_be_opened_says_why(folder):
+def test_unsupported_model_is_described_with_reason(folder):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "mamba"}))
     description = describe_model(folder)
@@ -80,8 +80,8 @@ def test_what_cannot_be_opened_says_why(folder):
     assert exit_info.value.code == 1 and "models of the type 'mamba'" in str(description)
 
 
-def make_bomb() -> bytes:
-    """Return a ZIP of 10 GB of zeros in 10 MB, as a file of PyTorch."""
+def make_zip_bomb() -> bytes:
+    """Return 10 GB of zeros as a ZIP of 10 MB, in the layout of a PyTorch file."""
     file = io.BytesIO()
     with (
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -92,34 +92,42 @@ def make_bomb() -> bytes:
     return file.getvalue()
 
 
-class RunWhenRead:
+class MaliciousPickle:
     def __reduce__(self):
         return print, ("this code ran",)
 
 
-def promise(size: int) -> bytes:
+def truncated_safetensors(size: int) -> bytes:
     header = {"a": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}
     data = json.dumps(header).encode()
     return struct.pack("<Q", len(data)) + data
 
 
-GGUF_PROMISE = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"a"
-GGUF_PROMISE += struct.pack("<IQQIQ", 2, 1 << 20, 2621440, 0, 0)  # 10 TB
+TRUNCATED_GGUF = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + struct.pack("<Q", 1) + b"a"
+TRUNCATED_GGUF += struct.pack("<IQQIQ", 2, 1 << 20, 2621440, 0, 0)  # 10 TB
 HOSTILE = {
-    "bomb.pt": (make_bomb(), "is a pickled file of PyTorch"),
-    "bomb.zip": (make_bomb().replace(b"data.pkl", b"data.txt"), "is an archive"),
-    "code.bin": (pickle.dumps(RunWhenRead()), "is a pickled file"),
-    "code.gguf": (pickle.dumps(RunWhenRead(), protocol=4), "is a pickled file"),
-    "promise.gguf": (GGUF_PROMISE, "by its header it has 10,995,116,277,856"),
+    "bomb.pt": (make_zip_bomb(), "is a pickled file of PyTorch"),
+    "bomb.zip": (make_zip_bomb().replace(b"data.pkl", b"data.txt"), "is an archive"),
+    "code.bin": (pickle.dumps(MaliciousPickle()), "is a pickled file"),
+    "code.gguf": (pickle.dumps(MaliciousPickle(), protocol=4), "is a pickled file"),
+    "promise.gguf": (TRUNCATED_GGUF, "by its header it has 10,995,116,277,856"),
     "page.gguf": (b"<!DOCTYPE html><html>", "is a web page, left by a failed download"),
     "empty.gguf": (b"", "is empty"),
     "pointer.gguf": (b"version https://git-lfs.github.com/spec/v1\n", "only a pointer of Git LFS"),
 }
 FOLDER_DAMAGE = {
-    "weights that promise 10 TB": ("model.safetensors", promise(10**13), "model.safetensors is cut off or damaged"),
-    "weights that are cut off": ("model.safetensors", promise(4)[:20], "model.safetensors is cut off or damaged"),
+    "weights that promise 10 TB": (
+        "model.safetensors",
+        truncated_safetensors(10**13),
+        "model.safetensors is cut off or damaged",
+    ),
+    "weights that are cut off": (
+        "model.safetensors",
+        truncated_safetensors(4)[:20],
+        "model.safetensors is cut off or damaged",
+    ),
     "a header of 2^60 bytes": ("model.safetensors", struct.pack("<Q", 1 << 60) + b"{}", "model.safetensors is"),
-    "weights that are pickled": ("model.safetensors", pickle.dumps(RunWhenRead()), "is not what its name says"),
+    "weights that are pickled": ("model.safetensors", pickle.dumps(MaliciousPickle()), "is not what its name says"),
     "a config without end": (
         "config.json",
         b'{"model_type": "llama", "a": ' + b"[" * 99_999,
@@ -131,7 +139,7 @@ FOLDER_DAMAGE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_is_refused_in_a_sentence(name, tmp_path, capsys):
+def test_hostile_file_is_refused(name, tmp_path, capsys):
     content, message = HOSTILE[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=message):
@@ -143,7 +151,7 @@ def test_a_hostile_file_is_refused_in_a_sentence(name, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", FOLDER_DAMAGE)
-def test_a_damaged_folder_is_refused_in_a_sentence(name, folder):
+def test_damaged_folder_is_refused(name, folder):
     file, content, message = FOLDER_DAMAGE[name]
     if content is None:
         config = json.loads((folder / file).read_text()) | {"num_hidden_layers": 9_000}
@@ -157,7 +165,7 @@ def test_a_damaged_folder_is_refused_in_a_sentence(name, folder):
         assert str(error)
 
 
-def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
+def test_link_out_of_folder_is_refused(folder, tmp_path):
     secret = tmp_path / "secret.safetensors"
     shutil.move(folder / "model.safetensors", secret)
     (folder / "model.safetensors").symlink_to(secret)
@@ -167,7 +175,7 @@ def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
     assert message in str(describe_model(folder).problem)
 
 
-def test_a_link_within_the_hubs_cache_is_followed(folder, tmp_path):
+def test_link_within_hub_cache_is_followed(folder, tmp_path):
     cache = tmp_path / "models--owner--name"
     (cache / "blobs").mkdir(parents=True)
     snapshot = shutil.copytree(folder, cache / "snapshots" / "abc")
@@ -176,11 +184,11 @@ def test_a_link_within_the_hubs_cache_is_followed(folder, tmp_path):
     assert describe_model(snapshot).problem is None
 
 
-def test_memory_and_time_stay_bounded(tmp_path):
-    """A process of its own describes a file that has 2^21 texts within 2 GB and 60 s of a loaded machine."""
+def test_memory_and_time_are_bounded(tmp_path):
+    """A separate process describes a file with 2^21 texts within 2 GB and 60 s on a busy machine."""
     content = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"a" + struct.pack("<IIQ", 9, 8, 1 << 21)
     path = tmp_path / "x.gguf"
-    path.write_bytes(content + bytes(8 << 21) + bytes(64))  # as many empty texts as the bound lets be
+    path.write_bytes(content + bytes(8 << 21) + bytes(64))  # the maximum number of empty texts
     script = "import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30)); "
     script += "from model.describe import main; main([sys.argv[1]])"
     result = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)

@@ -6,7 +6,7 @@ from model.checkpoint import load_checkpoint
 from model.export import main
 
 
-def test_a_checkpoint_leaves_as_a_folder(tiny_checkpoint, tmp_path, capsys, monkeypatch):
+def test_checkpoint_is_exported_as_folder(tiny_checkpoint, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     main(["tiny", "--to", "hf"])
     assert capsys.readouterr().out == "tiny-hf\n"
@@ -14,7 +14,7 @@ def test_a_checkpoint_leaves_as_a_folder(tiny_checkpoint, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize(("name", "told"), [("missing", "there is no checkpoint 'missing'"), ("tiny", "is not empty")])
-def test_what_cannot_be_written_is_told_in_a_sentence(tiny_checkpoint, tmp_path, name, told):
+def test_failed_export_is_explained(tiny_checkpoint, tmp_path, name, told):
     folder = tmp_path / "there"
     if name == "tiny":
         folder.mkdir()

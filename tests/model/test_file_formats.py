@@ -1,4 +1,4 @@
-"""Files and folders that are no openable model: errors name their kind and a way out."""
+"""Files and folders that cannot be opened as a model: errors name their format and a remedy."""
 
 import io
 import os
@@ -32,9 +32,9 @@ def make_zip(name: str):
     return write_to_bytes(write)
 
 
-OLD = {"_use_new_zipfile_serialization": False}
+LEGACY_FORMAT = {"_use_new_zipfile_serialization": False}
 PICKLES = write_to_bytes(lambda file: torch.save({"a": torch.ones(2)}, file)), pickle.dumps({"a": 1})
-PICKLES += (write_to_bytes(lambda file: torch.save({"a": torch.ones(2)}, file, **OLD)),)
+PICKLES += (write_to_bytes(lambda file: torch.save({"a": torch.ones(2)}, file, **LEGACY_FORMAT)),)
 ARRAYS, TAR = (
     write_to_bytes(lambda file: np.savez(file, a=np.ones(2))),
     write_to_bytes(lambda file: tarfile.open(fileobj=file, mode="w").close()),
@@ -75,7 +75,7 @@ FILES = [
 
 
 @pytest.mark.parametrize(("name", "content", "told"), FILES, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_file_is_named_by_what_it_is(tmp_path, name, content, told):
+def test_file_format_is_named(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=f"^checkpoint '{name}' cannot be loaded: .*{told}"):
         load_checkpoint(tmp_path / name)
@@ -104,7 +104,7 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize(("files", "told"), FOLDERS.values(), ids=FOLDERS)
-def test_a_folder_is_named_by_what_it_holds(tmp_path, files, told):
+def test_folder_contents_are_named(tmp_path, files, told):
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(CONFIG)
@@ -112,7 +112,7 @@ def test_a_folder_is_named_by_what_it_holds(tmp_path, files, told):
         load_checkpoint(tmp_path)
 
 
-def test_pickled_weights_by_their_path_are_those_of_their_folder(tmp_path):
+def test_pickled_weights_file_is_treated_like_its_folder(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(PICKLES[0])
     with pytest.raises(CheckpointError, match=rf"pickled, which could .*M.from_pretrained\('{tmp_path}'\)\.save_pretr"):
@@ -122,7 +122,7 @@ def test_pickled_weights_by_their_path_are_those_of_their_folder(tmp_path):
         load_checkpoint(tmp_path / "pytorch_model.bin")
 
 
-STANDING_IN = [
+PLACEHOLDERS = [
     (POINTER, "only a pointer of Git LFS: run `git lfs pull`"),
     (b"<html><body>Not found</body></html>", "is a web page, left by a failed download"),
     (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "is a web page, left by a failed download"),
@@ -131,14 +131,14 @@ STANDING_IN = [
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
-@pytest.mark.parametrize(("content", "told"), STANDING_IN, ids=["LFS", "HTML", "XML", "empty"])
-def test_what_stands_in_for_a_file_is_told(tiny_checkpoint, name, content, told):
+@pytest.mark.parametrize(("content", "told"), PLACEHOLDERS, ids=["LFS", "HTML", "XML", "empty"])
+def test_placeholder_file_is_named(tiny_checkpoint, name, content, told):
     (tiny_checkpoint / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=f"its {name} .*{told}"):
         load_checkpoint("tiny")
 
 
-def test_weights_that_are_cut_off_or_of_another_format_are_told_apart(tiny_checkpoint):
+def test_truncated_weights_differ_from_wrong_format(tiny_checkpoint):
     path = tiny_checkpoint / "model.safetensors"
     intact = path.read_bytes()
     for num_bytes in (5, 300, len(intact) - 100):
@@ -150,7 +150,7 @@ def test_weights_that_are_cut_off_or_of_another_format_are_told_apart(tiny_check
         load_checkpoint("tiny")
 
 
-def test_a_folder_with_one_model_in_it_stands_for_that(tiny_checkpoint, tmp_path, monkeypatch):
+def test_folder_with_single_model_opens_that_model(tiny_checkpoint, tmp_path, monkeypatch):
     snapshots = tmp_path / "models--owner--name" / "snapshots"
     shutil.copytree(tiny_checkpoint, snapshots / "abc")
     for folder in (snapshots.parent, snapshots):
@@ -163,7 +163,7 @@ def test_a_folder_with_one_model_in_it_stands_for_that(tiny_checkpoint, tmp_path
     assert find_checkpoint(snapshots.parent) == snapshots / "def"
 
 
-def test_a_bare_name_may_be_a_file_or_folder_here_and_begin_at_home(tiny_checkpoint, tmp_path, monkeypatch):
+def test_bare_name_and_home_path_are_found(tiny_checkpoint, tmp_path, monkeypatch):
     shutil.copytree(tiny_checkpoint, tmp_path / "mine")
     (tmp_path / "x.gguf").write_bytes(GGUF)
     monkeypatch.chdir(tmp_path)
@@ -177,7 +177,7 @@ def test_a_bare_name_may_be_a_file_or_folder_here_and_begin_at_home(tiny_checkpo
         load_checkpoint("https://huggingface.co/owner/name")
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path):
+def test_named_pipe_does_not_block(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CheckpointError, match="its pipe cannot be read: it is no file"):
         load_checkpoint(tmp_path / "pipe")

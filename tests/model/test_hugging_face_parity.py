@@ -12,11 +12,11 @@ SIZES = {"vocab_size": 101, "context_length": 48, "d_model": 32, "num_layers": 2
 LLAMA = ModelConfig.llama_style(**SIZES, rope_theta=500.0, norm_eps=1e-3)
 LLAMA2 = replace(LLAMA, rope_layout="half_split", num_kv_heads=2)
 LINEAR = RopeScaling(kind="linear", factor=4.0)
-# Of the four pairs, the first is fast, the second in between and the others slow.
+# Of the four pairs, the first is fast, the second is between, and the others are slow.
 LLAMA3 = RopeScaling(kind="llama3", factor=8.0, original_context_length=32)
 GPT2 = ModelConfig.gpt_style(**SIZES, position="learned", ffn="gelu_tanh", tie_embeddings=True, norm_eps=1e-3)
 
-# Name -> which of `tests.hugging_face` it is, our config, and a slip that the comparison has to notice.
+# Name -> (function of `tests.hugging_face`, our config, a config change that the comparison must detect).
 REFERENCES = {
     "Llama": ("as_llama", LLAMA, {"rope_layout": "half_split"}),
     "Llama, grouped, its own layout": ("as_llama", LLAMA2, {"rope_layout": "adjacent"}),
@@ -51,7 +51,7 @@ def random_lm(config: ModelConfig) -> TransformerLM:
 def pair(request):
     """Our model, the reference and a bug: a config change that the comparison must notice."""
     pytest.importorskip("transformers")
-    from tests import hugging_face  # takes seconds, which a process that runs none of these tests is spared
+    from tests import hugging_face  # takes seconds: import only if these tests run
 
     other, config, bug = request.param
     ours = random_lm(config)
@@ -64,7 +64,7 @@ def ids():
 
 
 @torch.no_grad()
-def test_logits_hidden_states_and_patterns_agree(pair, ids, record):
+def test_logits_hidden_states_and_patterns_match_transformers(pair, ids, record):
     ours, reference, _ = pair
     hf_output = reference(ids, output_hidden_states=True, output_attentions=True)
     values = record(ours, ids, ours.taps)
@@ -79,7 +79,7 @@ def test_logits_hidden_states_and_patterns_agree(pair, ids, record):
 
 
 @torch.no_grad()
-def test_the_comparison_can_fail(pair, ids):
+def test_comparison_detects_wrong_setting(pair, ids):
     """With one wrong setting, logits differ by more than twice the tolerance."""
     ours, reference, bug = pair
     mistaken = TransformerLM(replace(ours.config, **bug)).eval()

@@ -16,7 +16,7 @@ SIZES = {"vocab_size": 1000, "context_length": 64, "d_model": 64, "num_layers": 
 @pytest.mark.parametrize("style", ["llama_style", "gpt_style"])
 @pytest.mark.parametrize("name", INITIALISATIONS)
 @torch.no_grad()
-def test_a_fresh_models_loss_is_near_that_of_guessing(name, style, tie_embeddings):
+def test_initial_loss_is_near_uniform_guessing(name, style, tie_embeddings):
     lm = TransformerLM(getattr(ModelConfig, style)(**SIZES, tie_embeddings=tie_embeddings)).eval()
     ids = torch.randint(1000, (8, 65))
     loss = F.cross_entropy(initialise(lm, name)(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
@@ -32,7 +32,7 @@ def test_a_fresh_models_loss_is_near_that_of_guessing(name, style, tie_embedding
         ("gpt2", 0.02, math.inf),
     ],
 )
-def test_the_blocks_matrices_follow_the_rule(tiny_config, name, std, largest):
+def test_block_matrices_follow_rule(tiny_config, name, std, largest):
     lm = initialise(TransformerLM(replace(tiny_config, d_model=200, num_heads=2, d_ff=300)), name)
     weight = lm.blocks[0].ffn.up_proj.weight  # (300, 200)
     assert weight.std().item() == pytest.approx(std, rel=0.02)
@@ -40,21 +40,21 @@ def test_the_blocks_matrices_follow_the_rule(tiny_config, name, std, largest):
     assert weight.abs().max() <= largest * 1.001
 
 
-def test_gpt_2_writes_less_to_the_stream_the_deeper_it_is(tiny_config):
+def test_gpt2_scales_output_projections_with_depth(tiny_config):
     lm = initialise(TransformerLM(replace(tiny_config, d_model=200, num_heads=2, num_layers=8)), "gpt2")
     for layer in (lm.blocks[3].attn.o_proj, lm.blocks[3].ffn.down_proj):
         assert layer.weight.std().item() == pytest.approx(0.02 / 4, rel=0.03)
     assert lm.token_embedding.weight.std().item() == pytest.approx(0.02, rel=0.03)
 
 
-def test_a_new_model_is_as_initialised_by_the_default_rule(tiny_config):
+def test_default_rule_is_truncated_normal(tiny_config):
     fresh, reinitialised = TransformerLM(tiny_config), initialise(TransformerLM(tiny_config), "truncated_normal")
     for (name, one), other in zip(fresh.named_parameters(), reinitialised.parameters(), strict=True):
         if one.ndim == 2:
             assert one.std().item() == pytest.approx(other.std().item(), rel=0.1), name
 
 
-def test_biases_start_at_zero_and_gains_at_one():
+def test_biases_start_at_0_and_gains_at_1():
     lm = TransformerLM(ModelConfig.gpt_style(**SIZES))
     for parameter in lm.parameters():
         if parameter.ndim == 1:
@@ -64,6 +64,6 @@ def test_biases_start_at_zero_and_gains_at_one():
     assert (lm.blocks[0].attn_norm.weight == 1).all()
 
 
-def test_an_unknown_rule_is_refused(tiny_lm):
+def test_unknown_rule_is_refused(tiny_lm):
     with pytest.raises(ValueError, match="one of truncated_normal, xavier, kaiming, gpt2, got 'lucky'"):
         initialise(tiny_lm, "lucky")

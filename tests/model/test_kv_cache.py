@@ -17,7 +17,7 @@ EVERY_CHOICE += [
 
 @pytest.fixture
 def cache(tiny_config):
-    """A cache for two sequences, filled with NaN: an entry read before it was written shows."""
+    """Cache for two sequences, filled with NaN, so that reading an entry before it is written is noticed."""
     cache = KVCache(tiny_config, batch_size=2)
     cache.entries.fill_(torch.nan)
     return cache
@@ -25,13 +25,13 @@ def cache(tiny_config):
 
 @torch.no_grad()
 @pytest.mark.parametrize("chunks", [[20], [1] * 20, [7, 13], [19, 1], [1, 5, 1, 13]], ids=str)
-def test_a_text_read_in_chunks_gives_the_logits_of_the_whole(tiny_lm, token_ids, cache, chunks):
+def test_chunked_reading_matches_whole(tiny_lm, token_ids, cache, chunks):
     parts = [tiny_lm(chunk, cache) for chunk in token_ids.split(chunks, dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), tiny_lm(token_ids), atol=1e-5, rtol=1e-5)
     assert cache.length == 20
 
 
-def test_a_watched_chunk_attends_to_the_earlier_positions(tiny_lm, token_ids, cache, record):
+def test_hooked_chunk_attends_to_earlier_positions(tiny_lm, token_ids, cache, record):
     name = "blocks.1.attn.pattern"
     whole = record(tiny_lm, token_ids, [name])[name]
     record(tiny_lm, token_ids[:, :12], [], cache)
@@ -40,7 +40,7 @@ def test_a_watched_chunk_attends_to_the_earlier_positions(tiny_lm, token_ids, ca
 
 
 @torch.no_grad()
-def test_the_context_fills_to_the_last_position_and_no_further(tiny_lm, tiny_config, cache):
+def test_context_fills_to_last_position(tiny_lm, tiny_config, cache):
     full = torch.zeros(2, tiny_config.context_length, dtype=torch.long)
     tiny_lm(full[:, :-1], cache)
     tiny_lm(full[:, :1], cache)
@@ -49,7 +49,7 @@ def test_the_context_fills_to_the_last_position_and_no_further(tiny_lm, tiny_con
         tiny_lm(full[:, :1], cache)
 
 
-def test_append_stores_after_the_positions_filled(tiny_config, cache):
+def test_append_stores_after_filled_positions(tiny_config, cache):
     first, second = torch.randn(2, 2, 2, 3, 4, 8)  # two chunks of keys and values (B, H, 4, d)
     keys, values = cache.append(1, *first)
     cache.length = 4
@@ -59,7 +59,7 @@ def test_append_stores_after_the_positions_filled(tiny_config, cache):
     assert cache.entries[0].isnan().all()
 
 
-def test_extend_makes_room_for_one_position_in_every_layer(tiny_config):
+def test_extend_adds_position_in_every_layer(tiny_config):
     cache = KVCache(tiny_config)
     for position in range(tiny_config.context_length):
         for slot, keys, values in cache.extend():
@@ -73,7 +73,7 @@ def test_extend_makes_room_for_one_position_in_every_layer(tiny_config):
 
 @torch.no_grad()
 @pytest.mark.parametrize("choice", EVERY_CHOICE, ids=lambda choice: str(next(iter(choice.items()))))
-def test_every_kind_of_model_reads_in_chunks_what_it_reads_at_once(make_lm, token_ids, choice):
+def test_every_kind_of_model_reads_in_chunks(make_lm, token_ids, choice):
     lm = make_lm(**choice)
     cache = KVCache(lm.config, batch_size=2)
     cache.entries.fill_(torch.nan)
@@ -81,7 +81,7 @@ def test_every_kind_of_model_reads_in_chunks_what_it_reads_at_once(make_lm, toke
     torch.testing.assert_close(torch.cat(parts, dim=1), lm(token_ids), atol=1e-4, rtol=1e-4)
 
 
-def test_fewer_heads_of_keys_and_values_take_less_room(tiny_config):
+def test_fewer_kv_heads_need_less_memory(tiny_config):
     full, shared = KVCache(tiny_config), KVCache(replace(tiny_config, num_kv_heads=1))
     assert full.entries.shape == (2, 2, 1, 3, 32, 8)
     assert shared.entries.shape == (2, 2, 1, 1, 32, 8)

@@ -4,7 +4,7 @@ import pytest
 
 from model.checkpoint import load_checkpoint
 from model.tokenizer import MergeRules, Tokenizer, merge_steps
-from tests.byte_pairs import merge
+from tests.byte_pairs import merge_pair
 
 BYTES = [bytes([byte]) for byte in range(256)]
 WORDS = ["the", " the", " moon", " wanted", " “", " nothing", " 🌙", "aaaaa", "é", " thethe", "x"]
@@ -29,13 +29,13 @@ def merge_rules(*made: bytes) -> MergeRules:
     return MergeRules({token: token_id for token_id, token in enumerate([*BYTES, *made])})
 
 
-def merge_in_learned_order(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
-    """Encode by another algorithm: apply every merge, in the order they were learned, wherever it occurs."""
+def merge_in_rank_order(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
+    """Encode by another algorithm: apply every merge in rank order, wherever it occurs."""
     word = [bytes([byte]) for byte in text]
     for token in tokens[256:]:
         for pair in set(pairwise(word)):
             if b"".join(pair) == token:
-                word = merge(word, pair)
+                word = merge_pair(word, pair)
     return word
 
 
@@ -48,7 +48,7 @@ def test_every_token_is_built_by_its_merges(tokens, rules):
             assert steps[-1].token_id == token_id
 
 
-def test_every_merge_is_that_of_the_lowest_rank(tokens, rules):
+def test_each_step_merges_lowest_rank(tokens, rules):
     for token in tokens[256:]:
         before = tuple(bytes([byte]) for byte in token)
         for step in merge_steps(token, rules):
@@ -62,7 +62,7 @@ def test_every_merge_is_that_of_the_lowest_rank(tokens, rules):
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_becomes_the_tokens_that_tiktoken_makes_of_it(tokenizer, rules, word):
+def test_merge_steps_match_tiktoken(tokenizer, rules, word):
     text = word.encode()
     steps = merge_steps(text, rules)
     pieces = steps[-1].pieces if steps else tuple(bytes([byte]) for byte in text)
@@ -70,14 +70,14 @@ def test_a_word_becomes_the_tokens_that_tiktoken_makes_of_it(tokenizer, rules, w
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_it_is_what_the_merges_make_in_the_order_they_were_learned(tokens, rules, word):
+def test_merge_steps_match_merging_in_rank_order(tokens, rules, word):
     text = word.encode()
     steps = merge_steps(text, rules)
     pieces = steps[-1].pieces if steps else [bytes([byte]) for byte in text]
-    assert list(pieces) == merge_in_learned_order(text, tokens)
+    assert list(pieces) == merge_in_rank_order(text, tokens)
 
 
-def test_steps_of_a_word_by_hand():
+def test_merge_steps_of_known_word():
     rules = merge_rules(b"he", b" t", b" the", b"er")
     steps = merge_steps(b" ther", rules)
     assert [step.pieces for step in steps] == [
@@ -89,7 +89,7 @@ def test_steps_of_a_word_by_hand():
     assert [step.pair for step in steps] == [(b"h", b"e"), (b" ", b"t"), (b" t", b"he")]
 
 
-def test_of_equals_the_leftmost_is_merged_first():
+def test_leftmost_of_equal_pairs_merges_first():
     assert [step.pieces for step in merge_steps(b"aaaaa", merge_rules(b"aa"))] == [
         (b"aa", b"a", b"a", b"a"),
         (b"aa", b"aa", b"a"),
@@ -97,11 +97,11 @@ def test_of_equals_the_leftmost_is_merged_first():
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b"\xff\xfe", b"xyz"])
-def test_what_no_merge_applies_to_has_no_steps(text):
+def test_text_without_merges_has_no_steps(text):
     assert merge_steps(text, merge_rules()) == []
 
 
-def test_pairs_with_ranks_of_their_own_come_in_that_order_whatever_their_ids():
+def test_explicit_pair_ranks_override_ids():
     ids = {token: token_id for token_id, token in enumerate([*BYTES, b"ab", b"bc", b"abc"])}
     rules = MergeRules(ids, {(b"b", b"c"): 0, (b"a", b"bc"): 1, (b"a", b"b"): 2})
     steps = merge_steps(b"abc", rules)
@@ -109,7 +109,7 @@ def test_pairs_with_ranks_of_their_own_come_in_that_order_whatever_their_ids():
     assert merge_steps(b"abc", MergeRules(ids, {(b"a", b"b"): 0}))[-1].pieces == (b"ab", b"c")  # no pair makes the rest
 
 
-def test_merges_of_characters_begin_with_characters():
+def test_character_level_merges_start_with_characters():
     ids = {piece.encode(): token_id for token_id, piece in enumerate([" ", "é", "t", " é", " ét"])}
     rules = MergeRules(ids, {(b" ", "é".encode()): 0, (" é".encode(), b"t"): 1}, is_character_level=True)
     assert rules.initial_pieces(" ét".encode()) == (b" ", "é".encode(), b"t")

@@ -32,8 +32,8 @@ IDS = [3, 7, 1, 4, 2, 9, 6]
 
 
 @pytest.fixture(params=["rope", "gpt", "learned", "post", "sandwich"])
-def both(request, checkpoints_folder, tiny_tokenizer):
-    """A model in memory, and the same with four fifths of its weights on a disk."""
+def model_pair(request, checkpoints_folder, tiny_tokenizer):
+    """A model in memory, and with four fifths of its weights on disk."""
     lm = models()[request.param]
     save_checkpoint(lm, tiny_tokenizer, "some", dtype=torch.float32)
     size = sum(weight.nbytes for weight in lm.parameters())
@@ -42,13 +42,13 @@ def both(request, checkpoints_folder, tiny_tokenizer):
 
 
 def disk_share(lm) -> float:
-    """Return the share of the model's weights that is on a disk."""
+    """Return the share of the model's weights that is on disk."""
     sizes = {name: weight.nbytes for name, weight in lm.named_parameters()}
     return sum(sizes[name] for name in lm.offloaded.readers if name in sizes) / sum(sizes.values())
 
 
-def test_less_is_in_memory_than_may_be(both):
-    lm, spread = both
+def test_memory_stays_below_limit(model_pair):
+    lm, spread = model_pair
     assert disk_share(spread) > 0.4
     assert (
         model_num_bytes(spread)
@@ -58,8 +58,8 @@ def test_less_is_in_memory_than_may_be(both):
 
 
 @torch.inference_mode()
-def test_logits_and_traces_are_the_same(both):
-    lm, spread = both
+def test_logits_and_traces_are_equal(model_pair):
+    lm, spread = model_pair
     assert torch.equal(spread(torch.tensor([IDS])), lm(torch.tensor([IDS])))
     one, other = capture(lm, IDS), capture(spread, IDS)
     assert list(one.values) == list(other.values)
@@ -69,8 +69,8 @@ def test_logits_and_traces_are_the_same(both):
     assert some.is_lazy and all(np.abs(one[name] - some[name]).max() < 1e-4 for name in one.values)
 
 
-def test_weights_are_read_where_they_are(both):
-    lm, spread = both
+def test_offloaded_weights_are_read(model_pair):
+    lm, spread = model_pair
     one, other = capture(lm, IDS), capture(spread, IDS)
     assert one.weights.keys() == other.weights.keys()
     for name in one.weights:
@@ -79,8 +79,8 @@ def test_weights_are_read_where_they_are(both):
 
 
 @pytest.mark.exhaustive
-def test_every_figure_of_it_is_drawn_and_vouched_for(both):
-    spread = both[1]
+def test_every_figure_is_drawn_and_verified(model_pair):
+    spread = model_pair[1]
     trace = capture(spread, IDS)
     selection = Selection(layer=1, head=1, query=4, key=2).clamp_to_trace(trace)
     for name, (view, panel) in PANELS.items():
@@ -89,7 +89,7 @@ def test_every_figure_of_it_is_drawn_and_vouched_for(both):
             assert not panel.verify or panel.verify(subject(panel, trace), selection).state != "off", name
 
 
-EDITS = (
+INTERVENTION_TEXTS = (
     "blocks.1.attn.z.1*zero",
     "blocks.1.attn_norm*norm*none",
     "blocks.1.ffn_norm@2-*norm*{other}",
@@ -100,25 +100,25 @@ EDITS = (
 )
 
 
-@pytest.mark.parametrize("text", EDITS)
+@pytest.mark.parametrize("text", INTERVENTION_TEXTS)
 @pytest.mark.exhaustive
-def test_interventions_do_the_same(both, text):
-    lm, spread = both
+def test_interventions_agree(model_pair, text):
+    lm, spread = model_pair
     edits = parse_interventions(text.format(other={"rmsnorm": "layernorm", "layernorm": "rmsnorm"}[lm.config.norm]))
     one, other = capture(lm, IDS, edits), capture(spread, IDS, edits)
     assert not np.array_equal(one["logits"], capture(lm, IDS)["logits"])
     np.testing.assert_allclose(other["logits"], one["logits"], atol=1e-5)
 
 
-def test_it_writes_the_same(both):
-    lm, spread = both
-    texts = [[step.token_id for step in generate(model, IDS, max_new_tokens=10, seed=3)] for model in both]
+def test_generated_tokens_agree(model_pair):
+    lm, spread = model_pair
+    texts = [[step.token_id for step in generate(model, IDS, max_new_tokens=10, seed=3)] for model in model_pair]
     assert texts[0] == texts[1]
     assert NextLogitsWithCache(lm).can_decode and not NextLogitsWithCache(spread).can_decode
 
 
 @pytest.mark.exhaustive
-def test_gradients_ablations_and_patches_are_the_same(both):
+def test_gradients_ablations_and_patches_agree(model_pair):
     other = [*IDS[:3], 5, *IDS[4:]]
     for ask in (
         lambda lm: run_to_completion(ablate(lm, IDS, (), 5, 3)),
@@ -127,14 +127,14 @@ def test_gradients_ablations_and_patches_are_the_same(both):
         lambda lm: activation_patching(lm, IDS, other, 3, 8, part="attn.z"),
         lambda lm: path_patching(lm, IDS, other, 3, 8, receiver="logits"),
     ):
-        one, spread = map(ask, both)
+        one, spread = map(ask, model_pair)
         assert np.abs(one).max() > 0
         np.testing.assert_allclose(spread, one, atol=1e-4 * np.abs(one).max())
 
 
 @pytest.mark.exhaustive
-def test_threads_wait_for_each_other(both):
-    lm, spread = both
+def test_threads_wait_for_each_other(model_pair):
+    lm, spread = model_pair
     expected = lm(torch.tensor([IDS]))
     with ThreadPoolExecutor(4) as pool:
         outputs = list(pool.map(lambda _: spread(torch.tensor([IDS])), range(24)))
@@ -142,7 +142,7 @@ def test_threads_wait_for_each_other(both):
         assert_close(logits, expected, rtol=0, atol=1e-5)
 
 
-def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tiny_tokenizer):
+def test_all_or_named_modules_may_be_on_disk(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     wanted = models()["rope"](torch.tensor([IDS]))
     for device_map in ({"": "disk"}, {"": "cpu", "blocks.1": "disk"}, {"": "cpu", "blocks.0.ffn.up_proj": "disk"}):
@@ -150,14 +150,14 @@ def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tin
         assert lm.offloaded.readers and torch.equal(lm(torch.tensor([IDS])), wanted)
 
 
-def test_what_fits_on_one_device_is_a_model_like_others(checkpoints_folder, tiny_tokenizer):
+def test_fitting_model_is_not_offloaded(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     lm, _tokenizer = load_checkpoint("some", device_map="auto", max_memory={"cpu": "1GiB"})
     assert lm.offloaded is None and NextLogitsWithCache(lm).can_decode
     assert torch.equal(lm(torch.tensor([IDS])), models()["rope"](torch.tensor([IDS])))
 
 
-def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
+def test_half_precision_stays_on_disk(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     lm, _tokenizer = load_checkpoint("some", dtype=torch.bfloat16, device_map={"": "disk"})
     assert lm.dtype == torch.bfloat16
@@ -169,7 +169,7 @@ def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
     assert np.abs(trace["logits"] - capture(models()["rope"], IDS)["logits"]).max() < 8 * tolerance("bfloat16")
 
 
-def test_its_folder_goes_with_the_model(checkpoints_folder, tiny_tokenizer):
+def test_offload_folder_is_deleted_with_model(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     lm, _tokenizer = load_checkpoint("some", device_map={"": "disk"})
     folder = Path(lm.offloaded.folder.name)
@@ -182,7 +182,7 @@ def test_its_folder_goes_with_the_model(checkpoints_folder, tiny_tokenizer):
         trace.weights["lm_head.weight"]
 
 
-def test_a_library_spreads_its_models(checkpoints_folder, tiny_tokenizer):
+def test_library_offloads_its_models(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     library = ModelLibrary("cpu", device_map="auto", max_memory={"cpu": 20_000})
     lm, _tokenizer = library.model("some")
@@ -204,13 +204,13 @@ def test_a_library_spreads_its_models(checkpoints_folder, tiny_tokenizer):
         ({"device_map": {"": "disk"}, "max_memory": {"disk": 10}}, r"\d.* bytes would be on the disk, and 10 may be"),
     ],
 )
-def test_what_is_wrong_is_told(checkpoints_folder, tiny_tokenizer, options, message):
+def test_invalid_options_are_refused(checkpoints_folder, tiny_tokenizer, options, message):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some")
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint("some", **options)
 
 
-def test_without_accelerate_it_says_what_to_install(checkpoints_folder, tiny_tokenizer, monkeypatch):
+def test_missing_accelerate_is_reported(checkpoints_folder, tiny_tokenizer, monkeypatch):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some")
     monkeypatch.setattr(weight_placement.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match="install accelerate: pip install accelerate"):
@@ -218,7 +218,7 @@ def test_without_accelerate_it_says_what_to_install(checkpoints_folder, tiny_tok
     load_checkpoint("some")
 
 
-def test_sizes_and_devices():
+def test_sizes_and_devices_are_parsed():
     assert [parse_bytes(size) for size in (7, "7", "2KiB", "1.5GiB", "3 MB", "5B", "1TB")] == [
         *(7, 7, 2048, 3 << 29, 3_000_000, 5, 10**12)
     ]

@@ -17,7 +17,7 @@ PROMPT = [5, 6, 7]
 
 @on_each_device
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_it_writes_the_same(tiny_lm, use_cache, device):
+def test_generated_tokens_agree(tiny_lm, use_cache, device):
     written = [
         [step.token_id for step in generate(lm, PROMPT, max_new_tokens=40, seed=1, top_k=50, use_cache=use_cache)]
         for lm in (tiny_lm, deepcopy(tiny_lm).to(device))
@@ -26,7 +26,7 @@ def test_it_writes_the_same(tiny_lm, use_cache, device):
 
 
 @on_each_device
-def test_a_search_finds_the_same(tiny_lm, device):
+def test_beam_search_agrees(tiny_lm, device):
     on_cpu, on_device = (
         beam_search(lm, PROMPT, num_beams=4, max_new_tokens=8) for lm in (tiny_lm, deepcopy(tiny_lm).to(device))
     )
@@ -36,7 +36,7 @@ def test_a_search_finds_the_same(tiny_lm, device):
 
 
 @on_each_device
-def test_it_is_saved_and_loaded_again_as_it_is(checkpoints_folder, tiny_lm, tiny_tokenizer, tmp_path, device):
+def test_model_is_saved_and_loaded_unchanged(checkpoints_folder, tiny_lm, tiny_tokenizer, tmp_path, device):
     on_device = deepcopy(tiny_lm).to(device)
     save_checkpoint(on_device, tiny_tokenizer, "tiny", dtype=torch.float32)
     save_hugging_face(on_device, tiny_tokenizer, tmp_path / "theirs", dtype=torch.float32)

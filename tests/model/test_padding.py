@@ -12,7 +12,7 @@ POSITIONS.append({"rope_layout": "half_split", "num_kv_heads": 1, "qk_norm": Tru
 
 
 def left_pad(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return ids, padding and positions of both sequences, the second cut to its first `length` tokens, left-padded."""
+    """Return ids, padding and positions of both sequences; the second has `length` tokens and is left-padded."""
     width = token_ids.shape[1]
     ids = torch.stack((token_ids[0], token_ids[1].roll(width - length)))
     padding = padding_mask(torch.tensor([width, length]), width).flip(1)
@@ -23,10 +23,10 @@ def left_pad(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.
 @torch.no_grad()
 @pytest.mark.parametrize("watched", [[], ["blocks.0.attn.pattern", "blocks.1.attn.scores"]], ids=["fused", "watched"])
 @pytest.mark.parametrize("choices", POSITIONS, ids=str)
-def test_padded_sequences_read_as_they_do_alone(make_lm, token_ids, hooked, choices, watched):
+def test_padded_sequences_match_unpadded_ones(make_lm, token_ids, hook_modules, choices, watched):
     lm = make_lm(**choices)
     whole, short = lm(token_ids[:1]), lm(token_ids[1:, :8])
-    with hooked(lm, dict.fromkeys(watched, lambda module, inputs, output: None)):
+    with hook_modules(lm, dict.fromkeys(watched, lambda module, inputs, output: None)):
         right = lm(token_ids, padding=padding_mask(torch.tensor([20, 8]), 20))
         ids, padding, positions = left_pad(token_ids, 8)
         left = lm(ids, token_positions=positions, padding=padding)
@@ -38,7 +38,7 @@ def test_padded_sequences_read_as_they_do_alone(make_lm, token_ids, hooked, choi
 
 @torch.no_grad()
 @pytest.mark.parametrize("choices", POSITIONS, ids=str)
-def test_a_left_padded_batch_is_continued_in_the_cache(make_lm, token_ids, choices):
+def test_left_padded_batch_continues_in_cache(make_lm, token_ids, choices):
     """Prompts of 16 and 4 tokens, then four more each."""
     lm = make_lm(**choices)
     ids, padding, positions = left_pad(token_ids, 8)
@@ -51,7 +51,7 @@ def test_a_left_padded_batch_is_continued_in_the_cache(make_lm, token_ids, choic
     torch.testing.assert_close(logits[1:, 12:], lm(token_ids[1:, :8]), atol=1e-4, rtol=1e-4)
 
 
-def test_left_padding_without_a_mask_or_without_positions_is_noticed(make_lm, token_ids):
+def test_missing_padding_or_positions_change_logits(make_lm, token_ids):
     lm = make_lm(position="learned")
     ids, padding, positions = left_pad(token_ids, 8)
     short = lm(token_ids[1:, :8])
@@ -59,7 +59,7 @@ def test_left_padding_without_a_mask_or_without_positions_is_noticed(make_lm, to
         assert (lm(ids, **half)[1:, 12:] - short).abs().max() > 0.1
 
 
-def test_training_on_a_padded_batch_gives_gradients_that_are_numbers(make_lm, token_ids):
+def test_padded_batch_has_finite_gradients(make_lm, token_ids):
     ids, padding, positions = left_pad(token_ids, 8)
     for watched in (False, True):
         lm = make_lm()

@@ -10,7 +10,7 @@ from model.layers.positions import SinusoidalPositionalEmbedding
 
 
 @pytest.fixture
-def ours(make_lm):
+def post_norm_lm(make_lm):
     return make_lm(
         norm="layernorm",
         norm_placement="post",
@@ -48,16 +48,16 @@ def encoder_layer(lm, block) -> nn.TransformerEncoderLayer:
 
 
 @torch.no_grad()
-def test_streams_and_logits_agree_with_torch(ours, token_ids, record):
-    c, length = ours.config, token_ids.shape[1]
-    values = record(ours, token_ids, ours.taps)
+def test_streams_and_logits_match_pytorch(post_norm_lm, token_ids, record):
+    c, length = post_norm_lm.config, token_ids.shape[1]
+    values = record(post_norm_lm, token_ids, post_norm_lm.taps)
     positions = SinusoidalPositionalEmbedding(c.context_length, c.d_model)(torch.arange(length))
-    x = ours.token_embedding.weight[token_ids] * math.sqrt(c.d_model) + positions
+    x = post_norm_lm.token_embedding.weight[token_ids] * math.sqrt(c.d_model) + positions
     mask = nn.Transformer.generate_square_subsequent_mask(length)
     torch.testing.assert_close(values["embed"], x)
-    for i, block in enumerate(ours.blocks):
-        x = encoder_layer(ours, block)(x, src_mask=mask)
+    for i, block in enumerate(post_norm_lm.blocks):
+        x = encoder_layer(post_norm_lm, block)(x, src_mask=mask)
         torch.testing.assert_close(values[f"blocks.{i}.ffn_norm"], x, atol=1e-4, rtol=1e-4)
-    logits = x @ ours.token_embedding.weight.T
+    logits = x @ post_norm_lm.token_embedding.weight.T
     torch.testing.assert_close(values["logits"], logits, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(ours(token_ids), logits, atol=1e-4, rtol=1e-4)  # the fused path
+    torch.testing.assert_close(post_norm_lm(token_ids), logits, atol=1e-4, rtol=1e-4)  # the fused path

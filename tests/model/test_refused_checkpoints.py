@@ -1,4 +1,4 @@
-"""Missing and damaged checkpoints: refused with a sentence that says what is wrong."""
+"""Missing and damaged checkpoints are refused with the reason."""
 
 import json
 import shutil
@@ -10,18 +10,18 @@ from model.checkpoint import CheckpointError, load_checkpoint
 
 
 @pytest.mark.parametrize("name", ["nothing", "", "a\0b", "x" * 5000, "\ud800", "😀"], ids=lambda name: ascii(name[:12]))
-def test_a_name_that_is_no_checkpoint_is_answered_with_those_there_are(tiny_checkpoint, name):
+def test_unknown_name_is_refused_with_list_of_checkpoints(tiny_checkpoint, name):
     with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
         load_checkpoint(name)
 
 
 @pytest.mark.parametrize("path", ["../../etc/x", "/nowhere", "tiny/config.json", "./x", "x.gguf", "a/x.gguf", "/a\0b"])
-def test_a_path_where_nothing_is_is_not_answered_with_names(tiny_checkpoint, path):
+def test_missing_path_is_refused_without_list(tiny_checkpoint, path):
     with pytest.raises(CheckpointError, match="^there is no file or folder .*[^y]$"):
         load_checkpoint(path)
 
 
-def test_of_a_series_the_first_and_the_last_are_named(tiny_checkpoint):
+def test_training_series_is_listed_by_first_and_last(tiny_checkpoint):
     for step in range(4):
         shutil.copytree(tiny_checkpoint, tiny_checkpoint.parent / "series" / f"step-00000{step}")
     with pytest.raises(CheckpointError, match="there are: series/step-000000 … series/step-000003, tiny$"):
@@ -29,14 +29,14 @@ def test_of_a_series_the_first_and_the_last_are_named(tiny_checkpoint):
 
 
 @pytest.mark.parametrize("name", ["tokenizer.tiktoken", "model.safetensors"])
-def test_a_missing_file_is_named(tiny_checkpoint, name):
+def test_missing_file_is_named(tiny_checkpoint, name):
     (tiny_checkpoint / name).unlink()
     with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: .*{name}"):
         load_checkpoint("tiny")
 
 
 @pytest.mark.parametrize("kept", [0, 5, 100, -1])
-def test_a_truncated_weights_file_is_refused(tiny_checkpoint, kept):
+def test_truncated_weights_are_refused(tiny_checkpoint, kept):
     path = tiny_checkpoint / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(CheckpointError, match="checkpoint 'tiny' cannot be loaded: "):
@@ -56,7 +56,7 @@ def test_a_truncated_weights_file_is_refused(tiny_checkpoint, kept):
     ],
     ids=["cut", "empty", "deep", "large", "list", "null", "empty object"],
 )
-def test_a_config_that_is_no_config_is_refused(tiny_checkpoint, config, message):
+def test_invalid_config_is_refused(tiny_checkpoint, config, message):
     (tiny_checkpoint / "config.json").write_text(config)
     with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
         load_checkpoint("tiny")
@@ -78,14 +78,14 @@ def test_a_config_that_is_no_config_is_refused(tiny_checkpoint, config, message)
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_a_config_that_does_not_fit_the_other_files_is_refused(tiny_checkpoint, change, message):
+def test_config_that_contradicts_other_files_is_refused(tiny_checkpoint, change, message):
     config = json.loads((tiny_checkpoint / "config.json").read_text())
     (tiny_checkpoint / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
         load_checkpoint("tiny")
 
 
-def test_weights_missing_from_the_file_are_named(tiny_checkpoint):
+def test_missing_weights_are_named(tiny_checkpoint):
     weights = load_file(tiny_checkpoint / "model.safetensors")
     del weights["final_norm.weight"]
     save_file(weights, tiny_checkpoint / "model.safetensors")

@@ -11,14 +11,14 @@ SCALING = {"kind": "linear", "factor": 2.0}
 
 
 @pytest.mark.parametrize("kind", ROPE_SCALINGS)
-def test_a_file_may_name_only_what_a_scaling_needs(tiny_config, kind):
+def test_scaling_needs_only_required_settings(tiny_config, kind):
     pairs = {"pair_factors": [2.0] * (tiny_config.d_head // 2)} if kind == "longrope" else {}
     values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2} | pairs}
     expected = RopeScaling(kind=kind, factor=2, pair_factors=tuple(pairs.get("pair_factors", ())))
     assert ModelConfig.from_dict(values).rope_scaling == expected
 
 
-def test_longrope_needs_a_factor_a_pair(tiny_config):
+def test_longrope_needs_factor_per_pair(tiny_config):
     values = asdict(tiny_config) | {"rope_scaling": {"kind": "longrope", "factor": 2, "pair_factors": [1.0]}}
     with pytest.raises(ValueError, match="rope_scaling needs 4 pair_factors, one a pair, got 1"):
         ModelConfig.from_dict(values)
@@ -40,6 +40,6 @@ def test_longrope_needs_a_factor_a_pair(tiny_config):
     ],
     ids=str,
 )
-def test_a_scaling_in_a_file_that_is_none_is_refused(tiny_config, scaling, message):
+def test_invalid_scaling_is_refused(tiny_config, scaling, message):
     with pytest.raises(ValueError, match=message):
         ModelConfig.from_dict(asdict(tiny_config) | {"rope_scaling": scaling})

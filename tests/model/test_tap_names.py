@@ -1,4 +1,4 @@
-"""Names and shapes of all taps: a contract."""
+"""Names and shapes of all taps, which saved files and URLs rely on."""
 
 import pytest
 import torch
@@ -71,43 +71,43 @@ MODELS = {
 
 @pytest.fixture(params=MODELS.values(), ids=MODELS.keys())
 def lm_and_expected(request, make_lm):
-    """A model, and the axes of every tap."""
+    """Model, and the axes of every tap."""
     changes, values, block_values = request.param
     lm = make_lm(**changes)
     blocks = {f"blocks.{i}.{name}": axes for i in range(lm.config.num_layers) for name, axes in block_values.items()}
     return lm, values | blocks
 
 
-def test_the_taps_are_exactly_these(lm_and_expected):
+def test_tap_names_are_exactly_listed(lm_and_expected):
     lm, expected = lm_and_expected
     assert sorted(lm.taps) == sorted(expected)
     assert all(lm.get_submodule(name) is module for name, module in lm.taps.items())
 
 
-def test_every_value_has_its_shape(lm_and_expected, token_ids, record):
+def test_every_tap_has_listed_shape(lm_and_expected, token_ids, record):
     lm, expected = lm_and_expected
     c = lm.config
     sizes = {"T": token_ids.shape[1], "D": c.d_model, "H": c.num_heads, "G": c.kv_heads, "d": c.d_head}
     sizes |= {"P": c.d_head // 2, "F": c.d_ff, "V": c.vocab_size}  # P pairs of dimensions
     values = record(lm, token_ids, expected)
-    once = ("rope.angles", "position_embed")  # the same for every sequence
+    once = ("rope.angles", "position_embed")  # shared by all sequences
     batch = {name: 1 if name in once else 2 for name in expected}
     shapes = {name: tuple(value.shape) for name, value in values.items()}
     assert shapes == {name: (batch[name], *(sizes[a] for a in axes.split())) for name, axes in expected.items()}
 
 
 @torch.no_grad()
-def test_the_value_of_a_tap_is_what_the_next_step_reads(lm_and_expected, token_ids, hooked):
-    """Replacing any value by zeros changes the logits: no tap sits beside the computation."""
+def test_every_tap_affects_logits(lm_and_expected, token_ids, hook_modules):
+    """Replacing any value by zeros changes the logits: every tap is part of the computation."""
     lm, expected = lm_and_expected
     intact = lm(token_ids)
     for name in expected:
-        with hooked(lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):
+        with hook_modules(lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):
             assert not torch.allclose(lm(token_ids), intact, atol=1e-5), name
 
 
 @pytest.mark.parametrize("position", ["rope", "sinusoidal", "learned", "none"])
 @pytest.mark.parametrize("norm_placement", ["pre", "post"])
-def test_every_tap_of_every_kind_of_model_is_passed(make_lm, token_ids, record, position, norm_placement):
+def test_every_tap_is_computed(make_lm, token_ids, record, position, norm_placement):
     lm = make_lm(position=position, norm_placement=norm_placement)
     assert record(lm, token_ids, lm.taps).keys() == lm.taps.keys()

@@ -8,9 +8,9 @@ import pytest
 
 from model.errors import ModelError
 from model.tokenizer import END_OF_TEXT, LONG_SPACE, Tokenizer, call_tokenizer_library
-from tests.byte_pairs import merge
+from tests.byte_pairs import merge_pair
 
-NASTY_TEXTS = {
+UNUSUAL_TEXTS = {
     "empty": "",
     "spaces": "  a   b \t c \n\n d  \r\n ",
     "emoji": "👩🏽‍🚀 and 🏳️‍🌈",
@@ -29,26 +29,26 @@ NASTY_TEXTS = {
 }
 
 
-@pytest.fixture(params=NASTY_TEXTS.values(), ids=NASTY_TEXTS.keys())
+@pytest.fixture(params=UNUSUAL_TEXTS.values(), ids=UNUSUAL_TEXTS.keys())
 def text(request):
     return request.param
 
 
-def test_any_text_survives_the_round_trip(tiny_tokenizer, text):
+def test_text_round_trip(tiny_tokenizer, text):
     ids = tiny_tokenizer.encode(text)
     assert tiny_tokenizer.decode(ids) == text
     assert b"".join(map(tiny_tokenizer.token_bytes, ids)) == text.encode()
     assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
 
 
-def test_a_stream_of_pieces_has_the_ids_of_the_whole(tiny_tokenizer, text):
+def test_streamed_pieces_encode_like_whole_text(tiny_tokenizer, text):
     text = text[:3000]
     for size in (1, 2, 3, 7, 1000):
         pieces = (text[i : i + size] for i in range(0, len(text), size))
         assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text), size
 
 
-def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
+def test_random_cuts_do_not_change_encoding(tiny_tokenizer):
     rng = random.Random(0)
     for _ in range(300):
         text = "".join(
@@ -60,11 +60,11 @@ def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
         assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
 
 
-def test_nothing_is_expected_before_a_text(tiny_tokenizer):
+def test_text_has_no_bos_token(tiny_tokenizer):
     assert tiny_tokenizer.beginning == tiny_tokenizer.bos_ids == ()
 
 
-def test_a_stream_needs_no_more_memory_the_longer_it_is(tiny_tokenizer):
+def test_streaming_memory_is_constant(tiny_tokenizer):
     """Ids are yielded before the stream ends."""
 
     def peak_bytes(lines: int) -> int:
@@ -82,58 +82,65 @@ def test_a_stream_needs_no_more_memory_the_longer_it_is(tiny_tokenizer):
 
 
 @pytest.fixture
-def chatty(tiny_tokenizer):
-    """A tokenizer with three special tokens."""
+def tokenizer_with_special_tokens(tiny_tokenizer):
+    """Tokenizer with three special tokens."""
     ranks = {token: rank for rank, token in enumerate(tiny_tokenizer.bytes_of_ids[:-1])}
     return Tokenizer(ranks, ["<|user|>", END_OF_TEXT, "<|user|><|long|>"])
 
 
-def test_several_special_tokens_follow_the_ordinary_ones(chatty):
-    assert chatty.special_tokens == {"<|user|>": 299, END_OF_TEXT: 300, "<|user|><|long|>": 301}
-    assert (chatty.end_of_text, chatty.vocab_size) == (300, 302)
-    assert chatty.vocabulary[299:] == ("<|user|>", END_OF_TEXT, "<|user|><|long|>")
+def test_special_tokens_follow_ordinary_ones(tokenizer_with_special_tokens):
+    assert tokenizer_with_special_tokens.special_tokens == {"<|user|>": 299, END_OF_TEXT: 300, "<|user|><|long|>": 301}
+    assert (tokenizer_with_special_tokens.end_of_text, tokenizer_with_special_tokens.vocab_size) == (300, 302)
+    assert tokenizer_with_special_tokens.vocabulary[299:] == ("<|user|>", END_OF_TEXT, "<|user|><|long|>")
 
 
-def test_special_tokens_are_read_only_where_they_are_asked_for(chatty, tiny_tokenizer):
+def test_special_tokens_are_encoded_only_if_allowed(tokenizer_with_special_tokens, tiny_tokenizer):
     text = f"<|user|>the fox  {END_OF_TEXT}<|user|>"
-    assert chatty.encode(text) == tiny_tokenizer.encode(text)
-    assert chatty.decode(chatty.encode(text)) == text
-    ids = chatty.encode(text, special=["<|user|>"])
+    assert tokenizer_with_special_tokens.encode(text) == tiny_tokenizer.encode(text)
+    assert tokenizer_with_special_tokens.decode(tokenizer_with_special_tokens.encode(text)) == text
+    ids = tokenizer_with_special_tokens.encode(text, special=["<|user|>"])
     assert [ids[0], ids[-1]] == [299, 299]
     assert 300 not in ids
-    ids = chatty.encode(text, special=chatty.special_tokens)
+    ids = tokenizer_with_special_tokens.encode(text, special=tokenizer_with_special_tokens.special_tokens)
     assert ids == [299, *tiny_tokenizer.encode("the fox  "), 300, 299]
     for size in range(1, 9):
         pieces = [text[i : i + size] for i in range(0, len(text), size)]
-        assert list(chatty.encode_iterable(pieces, special=chatty.special_tokens)) == ids
+        assert (
+            list(
+                tokenizer_with_special_tokens.encode_iterable(
+                    pieces, special=tokenizer_with_special_tokens.special_tokens
+                )
+            )
+            == ids
+        )
     with pytest.raises(ValueError, match="the special tokens are .*, got '<|system|>'"):
-        chatty.encode(text, special=["<|system|>"])
+        tokenizer_with_special_tokens.encode(text, special=["<|system|>"])
 
 
-def test_special_tokens_are_saved(chatty, tmp_path):
-    chatty.save(tmp_path / "tokenizer.tiktoken")
+def test_special_tokens_are_saved(tokenizer_with_special_tokens, tmp_path):
+    tokenizer_with_special_tokens.save(tmp_path / "tokenizer.tiktoken")
     loaded = Tokenizer.load(tmp_path / "tokenizer.tiktoken")
-    assert loaded.special_tokens == chatty.special_tokens
-    assert loaded.vocabulary == chatty.vocabulary
+    assert loaded.special_tokens == tokenizer_with_special_tokens.special_tokens
+    assert loaded.vocabulary == tokenizer_with_special_tokens.vocabulary
 
 
 @pytest.mark.parametrize("special", [[], ["<|user|>"], [END_OF_TEXT] * 2, [END_OF_TEXT, ""], [END_OF_TEXT, "a b"]])
-def test_special_tokens_that_make_no_sense_are_refused(special):
+def test_invalid_special_tokens_are_refused(special):
     with pytest.raises(ValueError, match="special tokens"):
         Tokenizer({bytes([b]): b for b in range(256)}, special)
 
 
-def test_merges_applied_in_their_order_encode_a_word(tiny_tokenizer):
+def test_merges_in_order_encode_word(tiny_tokenizer):
     merges = tiny_tokenizer.merges
     assert tuple(map(b"".join, merges)) == tiny_tokenizer.bytes_of_ids[256:-1]
     for word in ("Once", " moon", " nothing", " wwwanted"):
         pieces = [bytes([byte]) for byte in word.encode()]
         for pair in merges:
-            pieces = merge(pieces, pair)
+            pieces = merge_pair(pieces, pair)
         assert pieces == list(map(tiny_tokenizer.token_bytes, tiny_tokenizer.encode(word)))
 
 
-def test_a_token_that_no_merge_makes_is_told(tiny_tokenizer):
+def test_token_without_merge_is_reported(tiny_tokenizer):
     ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}
     with pytest.raises(ValueError, match="no merge makes the token b'abc'"):
         Tokenizer(ranks).merges  # noqa: B018 it is a property
@@ -144,7 +151,7 @@ def test_lone_surrogates_are_replaced_and_pairs_joined(tiny_tokenizer, text, rea
     assert tiny_tokenizer.decode(tiny_tokenizer.encode(text)) == read
 
 
-def test_white_space_in_a_row_is_cut_as_gpt_2_cuts_it(tiny_tokenizer, monkeypatch):
+def test_long_white_space_is_split_like_gpt2(tiny_tokenizer, monkeypatch):
     """`tiktoken` panics at a million spaces in a row; any length must work."""
     texts = ["a      the", "      the", "a      ", "a\n\n\n\n\n\nthe the", "a\u3000\x85 \t \r\nb", "a    \x1c     the"]
     expected = [tiny_tokenizer.encode(text) for text in texts]
@@ -152,20 +159,20 @@ def test_white_space_in_a_row_is_cut_as_gpt_2_cuts_it(tiny_tokenizer, monkeypatc
     assert [tiny_tokenizer.encode(text) for text in texts] == expected
 
 
-def test_an_error_or_a_panic_is_told_in_a_sentence(chatty):
+def test_library_error_or_panic_is_reported(tokenizer_with_special_tokens):
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*stack size"):
-        chatty.encode(" " * 1_000_000 + "x", special=["<|user|>"])
+        tokenizer_with_special_tokens.encode(" " * 1_000_000 + "x", special=["<|user|>"])
     with pytest.raises(ModelError, match="the tokenizer fails at this text: .*StackOverflow"):
-        call_tokenizer_library(chatty.encoding.encode_ordinary, " " * 1_000_000 + "x")
+        call_tokenizer_library(tokenizer_with_special_tokens.encoding.encode_ordinary, " " * 1_000_000 + "x")
 
 
-def test_merges_shorten_the_text_they_were_learnt_from(tiny_tokenizer):
+def test_merges_shorten_training_text(tiny_tokenizer):
     ids = tiny_tokenizer.encode("the fox and the moon")
     assert len(ids) < 15
     assert max(ids) >= 256
 
 
-def test_the_vocabulary_is_bytes_merges_and_the_end_of_text(tiny_tokenizer):
+def test_vocabulary_is_bytes_merges_and_end_of_text(tiny_tokenizer):
     assert tiny_tokenizer.vocab_size == 300
     assert [tiny_tokenizer.token_bytes(i) for i in range(256)] == [bytes([i]) for i in range(256)]
     assert len({tiny_tokenizer.token_bytes(i) for i in range(300)}) == 300
@@ -173,39 +180,39 @@ def test_the_vocabulary_is_bytes_merges_and_the_end_of_text(tiny_tokenizer):
     assert tiny_tokenizer.token_bytes(299) == END_OF_TEXT.encode()
 
 
-def test_the_bytes_of_all_ids_but_special_ones_are_in_their_order(tiny_tokenizer):
+def test_bytes_of_ids_are_in_order_without_special_tokens(tiny_tokenizer):
     assert tiny_tokenizer.bytes_of_ids == (*map(tiny_tokenizer.token_bytes, range(299)), None)
 
 
-def test_half_a_character_decodes_to_the_replacement_sign_and_shows_its_bytes(tiny_tokenizer):
+def test_partial_character_shows_its_bytes(tiny_tokenizer):
     half = [0xC3]  # the first of the two bytes of "é"
     assert tiny_tokenizer.decode(half) == "\ufffd"
     assert tiny_tokenizer.token_text(0xC3) == r"\xc3"
     assert tiny_tokenizer.decode([0xC3, 0xA9]) == "é"
 
 
-def test_a_whole_token_shows_its_text(tiny_tokenizer):
+def test_whole_token_shows_its_text(tiny_tokenizer):
     texts = [tiny_tokenizer.token_text(i) for i in tiny_tokenizer.encode("the fox\n")]
     assert "".join(texts) == "the fox\n"
 
 
 @pytest.mark.parametrize("token_id", [-1, 300, 10**30, "a", None, 1.5])
-def test_an_id_outside_the_vocabulary_is_refused(tiny_tokenizer, token_id):
+def test_invalid_token_id_is_refused(tiny_tokenizer, token_id):
     with pytest.raises(ValueError, match="token ids are integers from 0 to 299, got"):
         tiny_tokenizer.token_bytes(token_id)
     with pytest.raises(ValueError, match="token ids are integers from 0 to 299, got"):
         tiny_tokenizer.decode([0, token_id])
 
 
-def test_a_saved_tokenizer_loads_as_the_same(tiny_tokenizer, tmp_path):
+def test_saved_tokenizer_loads_unchanged(tiny_tokenizer, tmp_path):
     tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
     loaded = Tokenizer.load(tmp_path / "tokenizer.tiktoken")
     assert loaded.vocab_size == tiny_tokenizer.vocab_size
-    text = "".join(NASTY_TEXTS.values())
+    text = "".join(UNUSUAL_TEXTS.values())
     assert loaded.encode(text) == tiny_tokenizer.encode(text)
 
 
-def test_the_file_is_what_tiktoken_reads(tiny_tokenizer, tmp_path):
+def test_saved_file_is_read_by_tiktoken(tiny_tokenizer, tmp_path):
     from tiktoken.load import load_tiktoken_bpe
 
     tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
@@ -213,11 +220,11 @@ def test_the_file_is_what_tiktoken_reads(tiny_tokenizer, tmp_path):
     assert ranks == {tiny_tokenizer.token_bytes(i): i for i in range(299)}
 
 
-def line(token: bytes, rank) -> str:
+def vocabulary_line(token: bytes, rank) -> str:
     return f"{base64.b64encode(token).decode()} {rank}\n"
 
 
-BYTES = "".join(line(bytes([i]), i) for i in range(256))
+BYTES = "".join(vocabulary_line(bytes([i]), i) for i in range(256))
 
 
 @pytest.mark.parametrize(
@@ -229,28 +236,28 @@ BYTES = "".join(line(bytes([i]), i) for i in range(256))
         (b"Y!Q== 0\n", "is not a tiktoken vocabulary"),
         (b"YQ==\n", "is not a tiktoken vocabulary"),
         (b"YQ== one\n", "is not a tiktoken vocabulary"),
-        (BYTES.replace(line(b"a", 97), "").encode(), "is incomplete"),
-        ((BYTES + line(b"ab", 257)).encode(), "is incomplete"),
-        ((BYTES + line(b"ab", 255)).encode(), "is incomplete"),
-        ((BYTES + line(b"ab", -1)).encode(), "is incomplete"),
-        ((BYTES + line(b"a", 256)).encode(), "is incomplete"),
+        (BYTES.replace(vocabulary_line(b"a", 97), "").encode(), "is incomplete"),
+        ((BYTES + vocabulary_line(b"ab", 257)).encode(), "is incomplete"),
+        ((BYTES + vocabulary_line(b"ab", 255)).encode(), "is incomplete"),
+        ((BYTES + vocabulary_line(b"ab", -1)).encode(), "is incomplete"),
+        ((BYTES + vocabulary_line(b"a", 256)).encode(), "is incomplete"),
     ],
     ids=["empty", "pickle", "not ASCII", "not base64", "no rank", "word as rank", "byte missing", "gap", "rank twice",
          "negative rank", "token twice"],
 )  # fmt: skip
-def test_a_damaged_file_is_refused_by_name(tmp_path, content, message):
+def test_damaged_file_is_refused_by_name(tmp_path, content, message):
     path = tmp_path / "tokenizer.tiktoken"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f"tokenizer.tiktoken {message}"):
         Tokenizer.load(path)
 
 
-def test_the_bytes_alone_are_a_tokenizer(tmp_path):
+def test_bytes_alone_are_valid_vocabulary(tmp_path):
     path = tmp_path / "tokenizer.tiktoken"
     path.write_text(BYTES)
     assert Tokenizer.load(path).encode("fox") == list(b"fox")
 
 
-def test_a_missing_file_is_an_os_error(tmp_path):
+def test_missing_file_raises_os_error(tmp_path):
     with pytest.raises(OSError, match="nowhere"):
         Tokenizer.load(tmp_path / "nowhere")

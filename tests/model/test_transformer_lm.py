@@ -9,10 +9,10 @@ from model.config import CHOICES
 from model.kv_cache import KVCache
 from model.layers.attention import softmax
 from model.transformer_lm import TransformerLM
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
 
-def test_weights_lie_where_the_contract_says(tiny_lm, tiny_config):
+def test_weight_names_and_shapes(tiny_lm, tiny_config):
     v, d, f = tiny_config.vocab_size, tiny_config.d_model, tiny_config.d_ff
     expected = {"token_embedding.weight": (v, d), "final_norm.weight": (d,), "lm_head.weight": (v, d)}
     for i in range(tiny_config.num_layers):
@@ -24,13 +24,13 @@ def test_weights_lie_where_the_contract_says(tiny_lm, tiny_config):
 
 
 @pytest.mark.parametrize("tie_embeddings", [False, True])
-def test_a_fresh_model_finds_all_tokens_about_equally_likely(tiny_config, token_ids, tie_embeddings):
+def test_fresh_model_predicts_near_uniformly(tiny_config, token_ids, tie_embeddings):
     lm = TransformerLM(replace(tiny_config, tie_embeddings=tie_embeddings)).eval()
     loss = F.cross_entropy(lm(token_ids)[:, :-1].flatten(0, 1), token_ids[:, 1:].flatten())
     assert loss.item() == pytest.approx(math.log(tiny_config.vocab_size), abs=0.25)
 
 
-def test_tied_embeddings_are_one_table(tiny_config):
+def test_tied_embeddings_share_one_table(tiny_config):
     lm = TransformerLM(replace(tiny_config, tie_embeddings=True))
     assert lm.token_embedding.weight is lm.lm_head.weight
     assert sum(p.numel() for p in lm.parameters()) == (
@@ -38,7 +38,7 @@ def test_tied_embeddings_are_one_table(tiny_config):
     )
 
 
-def test_no_position_sees_a_later_token(tiny_lm, token_ids):
+def test_no_position_sees_later_token(tiny_lm, token_ids):
     changed = token_ids.clone()
     changed[:, 12] = (changed[:, 12] + 1) % 256
     difference = (tiny_lm(changed) - tiny_lm(token_ids)).abs().amax(-1)  # (B, T)
@@ -46,12 +46,12 @@ def test_no_position_sees_a_later_token(tiny_lm, token_ids):
     assert difference[:, 12:].min() > 1e-6
 
 
-def test_sequences_of_a_batch_do_not_see_each_other(tiny_lm, token_ids):
+def test_batch_sequences_are_independent(tiny_lm, token_ids):
     torch.testing.assert_close(tiny_lm(token_ids)[1:], tiny_lm(token_ids[1:]))
 
 
 @pytest.mark.parametrize(("position", "sees_order"), [("rope", True), ("none", False)])
-def test_rope_tells_the_order_of_the_earlier_tokens(tiny_config, token_ids, position, sees_order):
+def test_rope_makes_order_of_tokens_matter(tiny_config, token_ids, position, sees_order):
     """Without positions the last query of one layer sees a set; with RoPE, swapping two earlier tokens matters."""
     lm = TransformerLM(replace(tiny_config, num_layers=1, position=position)).eval()
     swapped = token_ids.clone()
@@ -61,16 +61,16 @@ def test_rope_tells_the_order_of_the_earlier_tokens(tiny_config, token_ids, posi
     assert (lm.rope is not None) == sees_order
 
 
-def test_every_position_of_the_context_can_be_used(tiny_lm, tiny_config):
+def test_whole_context_can_be_used(tiny_lm, tiny_config):
     ids = torch.zeros(1, tiny_config.context_length, dtype=torch.long)
     assert tiny_lm(ids).shape == (1, tiny_config.context_length, tiny_config.vocab_size)
 
 
 @pytest.mark.parametrize(
-    ("position", "watched", "built_there"), in_turn(CHOICES["position"], [False, True], [True, False])
+    ("position", "watched", "built_there"), pairwise_params(CHOICES["position"], [False, True], [True, False])
 )
 @torch.no_grad()
-def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built_there, hooked):
+def test_shapes_are_computed_on_meta_device(tiny_config, position, watched, built_there, hook_modules):
     """Tensors on the meta device have shapes but no values."""
     with torch.device("meta" if built_there else "cpu"):
         lm = TransformerLM(replace(tiny_config, position=position)).to("meta")
@@ -78,15 +78,15 @@ def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built
         torch.zeros(2, 5, dtype=torch.long, device="meta"),
         KVCache(tiny_config, 2, device="meta"),
     )
-    with hooked(lm, {"blocks.0.attn.pattern": lambda *_: None} if watched else {}):
+    with hook_modules(lm, {"blocks.0.attn.pattern": lambda *_: None} if watched else {}):
         assert lm(ids).shape == (2, 5, tiny_config.vocab_size)
         assert lm(ids, cache).shape == lm(ids, cache).shape
     assert cache.length == 10
 
 
-@pytest.mark.parametrize(("position", "rope_layout"), in_turn(CHOICES["position"], CHOICES["rope_layout"]))
+@pytest.mark.parametrize(("position", "rope_layout"), pairwise_params(CHOICES["position"], CHOICES["rope_layout"]))
 @torch.no_grad()
-def test_in_16_bits_all_is_rounded_but_where_the_positions_are(tiny_config, position, rope_layout, record):
+def test_bfloat16_rounds_everything_except_positions(tiny_config, position, rope_layout, record):
     config = replace(tiny_config, context_length=512, position=position, rope_layout=rope_layout)
     lm = TransformerLM(config).eval()
     ids = torch.randint(config.vocab_size, (1, 512))
@@ -96,7 +96,7 @@ def test_in_16_bits_all_is_rounded_but_where_the_positions_are(tiny_config, posi
     assert in_float32 == {"rope": {"rope.angles"}, "sinusoidal": {"position_embed"}}.get(position, set())
     for name in in_float32:
         assert torch.equal(rounded[name], exact[name])
-    # 8 bits: of values of size 4 the last one counts 1/32; an angle rounded, too, would be off by up to 1 radian.
+    # bfloat16 has 8 bits: for values of size 4 the last one is 1/32; a rounded angle would be off by up to 1 radian.
     torch.testing.assert_close(
         rounded["blocks.0.attn.pattern"].float(), exact["blocks.0.attn.pattern"], atol=0.05, rtol=0
     )
@@ -104,20 +104,20 @@ def test_in_16_bits_all_is_rounded_but_where_the_positions_are(tiny_config, posi
 
 
 @pytest.mark.parametrize("length", [0, 33])
-def test_too_many_tokens_or_none_is_an_error(tiny_lm, length):
+def test_invalid_length_raises_error(tiny_lm, length):
     with pytest.raises(ValueError, match=f"the model sees 1 to 32 positions, got {length} tokens after 0"):
         tiny_lm(torch.zeros(1, length, dtype=torch.long))
 
 
-def test_the_logits_after_the_last_token_can_be_had_alone(tiny_lm, token_ids):
+def test_last_only_returns_last_logits(tiny_lm, token_ids):
     torch.testing.assert_close(tiny_lm(token_ids, last_only=True), tiny_lm(token_ids)[:, -1:])
 
 
-def test_values_fit_together(tiny_lm, tiny_config, token_ids, record):
-    """Each tap holds what its name says, computed from the taps before it."""
+def test_taps_are_consistent_with_formulas(tiny_lm, tiny_config, token_ids, record):
+    """Each tap has the value that its name says, computed from earlier taps."""
     names = tiny_lm.taps
     for parameter in tiny_lm.parameters():
-        parameter.data *= 1.5  # so that gains are not 1 and patterns not uniform
+        parameter.data *= 1.5  # so that gains differ from 1 and patterns from uniform
     x = record(tiny_lm, token_ids, names)
     same = torch.testing.assert_close
     same(x["embed"], tiny_lm.token_embedding.weight[token_ids])
@@ -143,27 +143,27 @@ def test_values_fit_together(tiny_lm, tiny_config, token_ids, record):
 
 
 @pytest.mark.parametrize("watched", ["blocks.0.attn.scores", "blocks.1.attn.pattern"])
-def test_looking_at_the_attention_does_not_change_the_logits(tiny_lm, token_ids, hooked, watched):
+def test_hooks_on_attention_do_not_change_logits(tiny_lm, token_ids, hook_modules, watched):
     unwatched = tiny_lm(token_ids)
-    with hooked(tiny_lm, {watched: lambda module, inputs, output: None}):
+    with hook_modules(tiny_lm, {watched: lambda module, inputs, output: None}):
         assert (tiny_lm(token_ids) - unwatched).abs().max() <= 1e-5
 
 
-def test_a_head_is_ablated_by_zeroing_its_z(tiny_lm, token_ids, hooked):
+def test_zeroing_z_ablates_head(tiny_lm, token_ids, hook_modules):
     """The result is that of a model whose `o_proj` does not read that head."""
 
     def zero_head_1(tap, inputs, z):
         return z * torch.tensor([1.0, 0.0, 1.0])[:, None, None]
 
     intact = tiny_lm(token_ids)
-    with hooked(tiny_lm, {"blocks.0.attn.z": zero_head_1}):
+    with hook_modules(tiny_lm, {"blocks.0.attn.z": zero_head_1}):
         ablated = tiny_lm(token_ids)
     tiny_lm.blocks[0].attn.o_proj.weight.data[:, 8:16] = 0
     torch.testing.assert_close(ablated, tiny_lm(token_ids))
     assert (ablated - intact).abs().max() > 1e-3
 
 
-def test_the_device_is_that_of_the_weights(tiny_lm):
+def test_device_is_device_of_weights(tiny_lm):
     assert tiny_lm.device == torch.device("cpu")
     assert tiny_lm.to("meta").device == torch.device("meta")
 
@@ -180,7 +180,7 @@ def test_the_device_is_that_of_the_weights(tiny_lm):
     ],
     ids=str,
 )
-def test_rope_does_not_notice_when_all_positions_move(make_lm, token_ids, choices, tolerates):
+def test_rope_logits_do_not_depend_on_absolute_positions(make_lm, token_ids, choices, tolerates):
     lm = make_lm(**choices)
     positions = torch.arange(token_ids.shape[1])
     moved = lm(token_ids, token_positions=positions + torch.tensor([[7], [12]]))
@@ -190,7 +190,7 @@ def test_rope_does_not_notice_when_all_positions_move(make_lm, token_ids, choice
 
 @torch.no_grad()
 @pytest.mark.parametrize("position", ["rope", "sinusoidal", "learned"])
-def test_positions_are_in_order_unless_they_are_given(make_lm, token_ids, position):
+def test_positions_default_to_order(make_lm, token_ids, position):
     lm, in_order = make_lm(position=position), torch.arange(token_ids.shape[1])
     assert torch.equal(lm(token_ids, token_positions=in_order[None]), lm(token_ids))
     torch.testing.assert_close(lm(token_ids, token_positions=in_order.expand(2, -1)), lm(token_ids))
@@ -199,7 +199,7 @@ def test_positions_are_in_order_unless_they_are_given(make_lm, token_ids, positi
 
 @torch.no_grad()
 @pytest.mark.parametrize("style", [{}, {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}], ids=str)
-def test_scaled_embeddings_are_larger_by_the_root_of_the_width(make_lm, token_ids, record, style):
+def test_scaled_embeddings_are_multiplied_by_root_of_width(make_lm, token_ids, record, style):
     lm = make_lm(**style, scale_embeddings=True, tie_embeddings=True)
     x = record(lm, token_ids, ["embed", "final_norm", "logits"])
     expected = lm.token_embedding.weight[token_ids] * math.sqrt(24)
@@ -209,7 +209,7 @@ def test_scaled_embeddings_are_larger_by_the_root_of_the_width(make_lm, token_id
     torch.testing.assert_close(x["logits"], x["final_norm"] @ lm.token_embedding.weight.T)
 
 
-def test_dropout_acts_on_the_embedding_while_training(make_lm, token_ids, record):
+def test_dropout_acts_on_embedding_during_training(make_lm, token_ids, record):
     lm = make_lm(dropout=0.5)
     x = record(lm.train(), token_ids, ["embed", "blocks.0.resid_pre"])
     dropped = x["blocks.0.resid_pre"] == 0
@@ -219,7 +219,7 @@ def test_dropout_acts_on_the_embedding_while_training(make_lm, token_ids, record
     assert torch.equal(x["embed"], x["blocks.0.resid_pre"])
 
 
-def test_a_model_without_final_norm_reads_its_logits_from_the_last_blocks_norm(make_lm, token_ids, record):
+def test_post_norm_model_has_no_final_norm(make_lm, token_ids, record):
     lm = make_lm(norm_placement="post")
     x = record(lm, token_ids, ["blocks.1.ffn_norm", "final_norm", "logits"])
     assert torch.equal(x["final_norm"], x["blocks.1.ffn_norm"])

@@ -32,7 +32,7 @@ from explorer.explain.notation import (
     format_six_digits,
     quote_token,
     quote_word,
-    quote_word_at,
+    quote_word_in_text,
 )
 from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
@@ -523,7 +523,9 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
-        return _("{start}. The most helpful look back is at {key}.", start=start, key=quote_word_at(trace.tokens, key))
+        return _(
+            "{start}. The most helpful look back is at {key}.", start=start, key=quote_word_in_text(trace.tokens, key)
+        )
     template = (
         N_("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).")
         if contrast_id is None

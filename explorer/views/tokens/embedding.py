@@ -107,6 +107,7 @@ def nearest_tokens_bars(trace: Trace, query: int) -> go.Figure:
         hover=[_("{token}, id {id}", token=text, id=i) for text, i in zip(texts, ids, strict=True)],
         labels=texts,
         token=quote_token(token),
+        label=label(token),
         nearest=few,
         range=[min(0.0, float(cosines.min())), 1],
         rows_range=[len(ids) - 0.4, -0.6],
@@ -129,7 +130,7 @@ NEAREST_FIGURE = FigureTemplate(
     ],
     layout={
         "xaxis": {
-            "title": {"text": text(N_("cosine similarity with {token}"), "token")},
+            "title": {"text": text(N_("cosine similarity with {label}"), "label")},
             "range": value("range"),
         },
         "yaxis": {

@@ -1,4 +1,4 @@
-"""Servers for the fault tests, and people whose page may fail to load its files."""
+"""Servers for the fault tests, and users whose page may fail to load its files."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from tests.deployment import Deployment, deploy
 
 from ..conftest import DESK, TIMEOUT_MS, close_page
 from ..person import Person
-from .lost import SERVE, SERVE_SLOWLY_AND_SHARE, Server
+from .servers import SERVE, SERVE_SLOWLY_AND_SHARE, Server
 
 LOAD_ERROR = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
 
 
 @pytest.fixture(scope="module")
-def kept_server(checkpoints) -> Iterator[Server]:
-    """Server shared by the module's tests, which may have been stopped."""
+def module_server(checkpoints) -> Iterator[Server]:
+    """Server shared by the module's tests; a test may have stopped it."""
     server = Server("-c", SERVE, checkpoints, "--port", Server)
     server.start()
     yield server
@@ -24,31 +24,31 @@ def kept_server(checkpoints) -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(kept_server) -> Server:
+def server(module_server) -> Server:
     """Server that runs when the test begins."""
-    if not kept_server.is_running:
-        kept_server.start()
-    return kept_server
+    if not module_server.is_running:
+        module_server.start()
+    return module_server
 
 
 @pytest.fixture
 def deployment(checkpoints, tmp_path) -> Iterator[Deployment]:
-    """Two processes behind nginx that share through Redis, one of which the test may kill."""
+    """Two processes behind nginx that share data through Redis; the test may kill one of them."""
     with deploy(tmp_path, "-c", SERVE_SLOWLY_AND_SHARE, checkpoints) as running:
         yield running
 
 
 @pytest.fixture
-def somebody(profile, address, kept_page):
-    """Function that opens a page whose files may fail to load, without any other complaints, and returns its `Person`.
+def open_unreliable_page(profile, address, idle_pages):
+    """Function that opens a page whose files may fail to load, and returns its `Person`; other errors fail the test.
 
     With `opens=False` the page is blank.
 
-    No other page is open, because what happens to the profile (going offline) happens to all its pages.
+    All other pages are closed first, because going offline affects every page of the profile.
     """
     pages, errors = [], []
-    while kept_page:
-        close_page(kept_page.pop())
+    while idle_pages:
+        close_page(idle_pages.pop())
 
     def arrive(address=address, opens=True, **query) -> Person:
         page = profile.new_page()

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.exhaustive import first_in_core
 
-from .lost import IS_CONSISTENT, banner, generate_tokens
+from .servers import IS_CONSISTENT, find_banner, generate_tokens
 
 MODULE, PLOTLY, STYLE = "widgets/figure/figure.js", "explorer/static/*/plotly.js", "assets/*.css"
 ANSWERS = "gradio_api/app_id"
@@ -33,17 +33,17 @@ def fail_requests(person, file: str, times: int = 1) -> list[str]:
 
 
 def load(person, **query: str):
-    """Begin to load the page, whose files may fail."""
+    """Start loading the page, whose files may fail."""
     person.page.goto(f"{person.address}?{urlencode({'view': 'attention', 'unfolded': 'all'} | query)}")
 
 
-def line(person):
+def find_incomplete_notice(person):
     return person.page.get_by_role("alert").and_(person.page.locator("#incomplete"))
 
 
 @pytest.mark.parametrize("part", first_in_core([MODULE, STYLE]))
-def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
-    person = somebody(opens=False)
+def test_page_reloads_after_script_or_style_failed(open_unreliable_page, part):
+    person = open_unreliable_page(opens=False)
     fail_requests(person, part)
     load(person)
     person.wait_until(
@@ -52,31 +52,31 @@ def test_comes_anew_where_a_script_or_a_style_did_not(somebody, part):
     assert person.evaluate("JSON.parse(sessionStorage['explorer:incomplete']).count") == 1
 
 
-def test_says_so_and_waits_for_the_server(somebody):
-    person = somebody(opens=False)
+def test_incomplete_page_shows_notice_and_waits_for_server(open_unreliable_page):
+    person = open_unreliable_page(opens=False)
     answers = fail_requests(person, ANSWERS, 2)
     fail_requests(person, PLOTLY)
     load(person, lang="zh-CN")
-    expect(line(person)).to_contain_text("本页有部分内容缺失")
+    expect(find_incomplete_notice(person)).to_contain_text("本页有部分内容缺失")
     assert len(answers) <= 2
     person.wait_until("document.querySelector('#attention-pattern .plot')?.dataset.draws")
     assert len(answers) > 2
 
 
 @pytest.mark.exhaustive
-def test_that_writing_was_interrupted_is_told_by_the_page_that_is_complete(somebody):
-    person = somebody(temperature=0, max_new_tokens=512)
+def test_reload_after_interrupted_generation_shows_banner(open_unreliable_page):
+    person = open_unreliable_page(temperature=0, max_new_tokens=512)
     generate_tokens(person, 3)
     fail_requests(person, PLOTLY)
     person.page.reload()
     person.wait_until(IS_CONSISTENT)
-    assert line(person).count() == 0
-    expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
+    assert find_incomplete_notice(person).count() == 0
+    expect(find_banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
 
 
 @contextmanager
-def cutting_proxy(address: str, prefix: str) -> Iterator[str]:
-    """Yield the URL of a proxy below a prefix, which it cuts off, as nginx does with `proxy_pass http://…/;`."""
+def run_prefix_stripping_proxy(address: str, prefix: str) -> Iterator[str]:
+    """Yield the URL of a proxy that strips a path prefix, as nginx does with `proxy_pass http://…/;`."""
 
     class Proxy(BaseHTTPRequestHandler):
         def answer(self):
@@ -112,17 +112,17 @@ def cutting_proxy(address: str, prefix: str) -> Iterator[str]:
     server.shutdown()
 
 
-def test_behind_a_proxy_that_cuts_its_path_the_page_says_what_the_server_is_to_be_told(profile, address):
+def test_prefix_stripping_proxy_gets_setup_advice(profile, address):
     page, loads = profile.new_page(), []
     page.on("framenavigated", lambda frame: loads.append(frame.url))
-    with cutting_proxy(address, "/lab/explorer/") as cut:
+    with run_prefix_stripping_proxy(address, "/lab/explorer/") as cut:
         page.goto(cut)
-        line = page.locator("#incomplete")
+        find_incomplete_notice = page.locator("#incomplete")
         path = urlsplit(page.url).path
-        expect(line).to_have_text(
+        expect(find_incomplete_notice).to_have_text(
             f"This page is served under {path}, but its files are asked for under /. "
             f"Start it with GRADIO_ROOT_PATH={path.rstrip('/')}."
         )
         page.wait_for_timeout(500)
-        assert len(loads) == 1 and line.count() == 1  # to come anew would help nobody
+        assert len(loads) == 1 and find_incomplete_notice.count() == 1  # reloading would not help
         page.close()

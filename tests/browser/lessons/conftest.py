@@ -1,4 +1,4 @@
-"""An app with the bundled models, and a teacher's folder beside their lessons."""
+"""App with the bundled models and a folder of a teacher's lessons."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ view: attention
 
 
 @pytest.fixture(scope="session")
-def own(tmp_path_factory) -> Path:
+def teacher_folder(tmp_path_factory) -> Path:
     """Folder of a teacher's lessons."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "of-a-teacher.md").write_text(HTML, encoding="utf-8")
@@ -40,12 +40,12 @@ def own(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def bundled_address(own) -> Iterator[str]:
-    """URL of an app with the bundled models; the other tests replace these by their own."""
+def bundled_address(teacher_folder) -> Iterator[str]:
+    """URL of an app with the bundled models, instead of the models of the other browser tests."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-u", "app.py", "--port", str(port), "--lessons", str(own)]
+    command = [sys.executable, "-u", "app.py", "--port", str(port), "--lessons", str(teacher_folder)]
     server = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=subprocess.PIPE, text=True)
     assert any("Running on local URL" in line for line in server.stdout)
     yield f"http://127.0.0.1:{port}/"
@@ -54,5 +54,5 @@ def bundled_address(own) -> Iterator[str]:
 
 
 @pytest.fixture
-def page(newcomer, bundled_address) -> Page:
-    return newcomer(address=bundled_address).page
+def page(open_new_page, bundled_address) -> Page:
+    return open_new_page(address=bundled_address).page

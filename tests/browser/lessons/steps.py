@@ -7,17 +7,17 @@ from playwright.sync_api import Locator, Page, expect
 from explorer.lessons.lesson import LessonLibrary, LessonStep
 from explorer.views import VIEW_BY_NAME
 
-from ..legible import ALL_DRAWN
+from ..legibility import ALL_DRAWN
 
 LESSONS = LessonLibrary().lessons
 
 PHONE = {"width": 390, "height": 844}
 
-CORE_LESSON = "who-looks-at-whom"  # in the core suite
+CORE_LESSON = "who-looks-at-whom"  # part of the core test suite
 
 
 def steps_by_question_kind() -> list[tuple[str, int]]:
-    """Return the lesson and number of the first step with each kind of question that the core lesson has not."""
+    """Return lesson and number of the first step with each kind of question that the core lesson lacks."""
     first_steps = {}
     for name in (CORE_LESSON, *LESSONS):
         for number, step in enumerate(LESSONS[name].steps, 1):
@@ -27,13 +27,13 @@ def steps_by_question_kind() -> list[tuple[str, int]]:
     return [(name, number) for name, number in first_steps.values() if name != CORE_LESSON]
 
 
-def column(page: Page) -> Locator:
+def find_lesson(page: Page) -> Locator:
     return page.locator("#lesson .lesson")
 
 
 def open_lesson(page: Page, address: str, **query):
     page.goto(address + "?" + "&".join(f"{name}={value}" for name, value in query.items()))
-    expect(column(page)).to_be_visible()
+    expect(find_lesson(page)).to_be_visible()
 
 
 NAVIGATION = "#navigation, #search, #present, #copy, #prompt-row, #mode, #lessons, #glossary, footer"
@@ -42,7 +42,7 @@ FIGURES_IN_SIGHT = """[...document.querySelectorAll("#view .panels > .block, #ne
 
 
 def expect_one_figure(page: Page, step: LessonStep):
-    """Expect a step to leave its text and one figure in sight, and nothing that leads elsewhere; a task leaves all."""
+    """Expect only the step's text and one figure to be visible, without navigation; a task leaves the whole page."""
     if step.task and step.target == "prompt":
         expect(page.locator("#navigation")).to_be_hidden()
         return expect(page.locator("#prompt")).to_be_visible()
@@ -57,9 +57,9 @@ def expect_one_figure(page: Page, step: LessonStep):
 
 
 def expect_step(page: Page, step: LessonStep, number: int, steps: int):
-    """Expect a step to be visible, its figures drawn, and the panels that it hides hidden."""
-    expect(column(page).locator("h2")).to_have_text(step.title)
-    expect(column(page).locator(".of")).to_contain_text(f"{number} of {steps}")
+    """Expect a step to be visible, its figures drawn, and its hidden panels hidden."""
+    expect(find_lesson(page).locator("h2")).to_have_text(step.title)
+    expect(find_lesson(page).locator(".of")).to_contain_text(f"{number} of {steps}")
     expect_one_figure(page, step)
     page.wait_for_function(ALL_DRAWN)
     for name in step.hidden_figures:
@@ -69,8 +69,8 @@ def expect_step(page: Page, step: LessonStep, number: int, steps: int):
 
 
 def reply(page: Page, step: LessonStep):
-    """Reply to a step's question as a student who does not know better."""
-    question, kind = column(page).locator(".question"), type(step.question).__name__
+    """Reply to a step's question with an arbitrary answer."""
+    question, kind = find_lesson(page).locator(".question"), type(step.question).__name__
     if kind in ("ChoiceQuestion", "LargestCellQuestion") or (kind == "TokenQuestion" and step.question.options):
         question.locator(".option, .cell").first.click()
     elif kind == "TokenQuestion":
@@ -84,14 +84,14 @@ def reply(page: Page, step: LessonStep):
         for box in question.locator("input").all():
             box.fill("1")
         question.locator("input").last.press("Enter")
-    expect(column(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
+    expect(find_lesson(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
     expect(question.get_by_role("button", name="Ask me again")).to_be_visible()
     for name in step.hidden_figures:
         expect(page.locator(f"#{name} > *").first).not_to_have_css("visibility", "hidden")
 
 
-def next_step(page: Page):
-    column(page).locator(".next").click()
+def open_next_step(page: Page):
+    find_lesson(page).locator(".next").click()
 
 
 def get_figure(page: Page, name: str) -> Locator:

@@ -7,78 +7,78 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
-from ..conftest import ARGUMENTS, DESK, executable, new_person
+from ..conftest import BROWSER_ARGS, DESK, find_executable, make_person
 from ..person import Person
-from .steps import LESSONS, PHONE, column
+from .steps import LESSONS, PHONE, find_lesson
 
-QUESTION_STEP = "tokens-and-merges", 4  # a lesson, and a step of it with a choice
+QUESTION_STEP = "tokens-and-merges", 4  # a lesson, and a step of it with a choice question
 
 
 @pytest.fixture
-def arrive(playwright, bundled_address) -> Iterator[Callable[..., Person]]:
-    """Function that opens a page in its own browser: pages of one browser share six connections to a server."""
+def new_user(playwright, bundled_address) -> Iterator[Callable[..., Person]]:
+    """Function that opens a page in a browser of its own: pages of one browser share six connections to a server."""
     browsers, people = [], []
 
-    def arrive(address=bundled_address, **options) -> Person:
-        browsers.append(playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS))
-        person = new_person(browsers[-1].new_context(), address, **options)
+    def new_user(address=bundled_address, **options) -> Person:
+        browsers.append(playwright.chromium.launch(executable_path=find_executable(playwright), args=BROWSER_ARGS))
+        person = make_person(browsers[-1].new_context(), address, **options)
         person.asked = []
         person.page.on("request", lambda request: person.asked.append(f"{request.url} {request.post_data or ''}"))
         people.append(person)
         return person
 
-    yield arrive
+    yield new_user
     for browser in browsers:
         browser.close()
     assert [complaint for person in people for complaint in person.complaints] == []
 
 
-def panel(teacher: Person) -> Locator:
+def find_panel(teacher: Person) -> Locator:
     return teacher.page.locator("#room .list")
 
 
-def line(student: Person) -> Locator:
+def find_class_line(student: Person) -> Locator:
     return student.page.locator("#room-line")
 
 
 def open_room(teacher: Person) -> tuple[str, str]:
     """Open a room as the teacher; return its code and its link."""
     teacher.page.get_by_role("button", name="Class", exact=True).click()
-    panel(teacher).get_by_role("button", name="Open a room").click()
-    code = panel(teacher).locator(".code")
+    find_panel(teacher).get_by_role("button", name="Open a room").click()
+    code = find_panel(teacher).locator(".code")
     expect(code).to_have_text(re.compile(r"^[0-9A-Z]{5}-[0-9A-Z]{5}$"))
-    return code.inner_text(), panel(teacher).locator(".link").get_attribute("href")
+    return code.inner_text(), find_panel(teacher).locator(".link").get_attribute("href")
 
 
-def test_the_teachers_panel_closes_by_escape_and_by_the_headers_other_lists(arrive):
-    teacher = arrive().open()
+def test_class_panel_closes_with_escape_or_another_list(new_user):
+    teacher = new_user().open()
     open_room(teacher)
     teacher.page.locator("#view").click(position={"x": 5, "y": 400})
-    expect(panel(teacher)).to_be_visible()  # they work on the page meanwhile
-    expect(panel(teacher).locator(".local")).to_be_visible()  # as no other machine opens the address
+    expect(find_panel(teacher)).to_be_visible()  # the teacher can work on the page meanwhile
+    expect(find_panel(teacher).locator(".local")).to_be_visible()  # the URL works on this machine only
     teacher.page.keyboard.press("Escape")
-    expect(panel(teacher)).to_be_hidden()
+    expect(find_panel(teacher)).to_be_hidden()
     teacher.page.get_by_role("button", name=re.compile("^Class")).click()
-    expect(panel(teacher)).to_be_visible()
+    expect(find_panel(teacher)).to_be_visible()
     teacher.page.get_by_role("button", name="Learn").click()
-    expect(panel(teacher)).to_be_hidden()
+    expect(find_panel(teacher)).to_be_hidden()
     expect(teacher.page.locator("#lessons .one").first).to_be_visible()
 
 
 @pytest.mark.exhaustive
-def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
-    teacher = arrive().open(text="The cat saw the dog and the dog saw")
+def test_class_follows_replies_and_ends(new_user, bundled_address):
+    teacher = new_user().open(text="The cat saw the dog and the dog saw")
     lesson, step = QUESTION_STEP
-    tried = {lesson: {"step": step, "replies": {step: f"{step}:1"}}}  # by the teacher, at home
+    tried = {lesson: {"step": step, "replies": {step: f"{step}:1"}}}  # the teacher tried the step before
     teacher.page.evaluate("(tried) => localStorage.setItem('explorer:lessons', JSON.stringify(tried))", tried)
     code, link = open_room(teacher)
     assert teacher.page.evaluate("JSON.parse(localStorage.getItem('explorer:lessons'))") == {
         lesson: {"step": step, "replies": {}}
     }
     assert link == f"{bundled_address}?room={code.replace('-', '')}"
-    first, second = arrive(), arrive()
+    first, second = new_user(), new_user()
     first.page.goto(link)
-    expect(line(first)).to_contain_text(f"Class {code}: you follow the teacher.")
+    expect(find_class_line(first)).to_contain_text(f"Class {code}: you follow the teacher.")
     first.wait_until(
         "page.state.view === 'attention' && page.state.prompt?.length === given", len(teacher.state["prompt"])
     )
@@ -86,68 +86,70 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     second.page.get_by_role("button", name="Class", exact=True).click()
     second.page.locator("#room").get_by_label("Code").fill(f" {code.lower()} ")
     second.page.locator("#room").get_by_label("Code").press("Enter")
-    expect(line(second)).to_contain_text("you follow the teacher")
+    expect(find_class_line(second)).to_contain_text("you follow the teacher")
     second.wait_until("page.state.view === 'attention'")
     expect(second.prompt).to_have_value("The cat saw the dog and the dog saw")
-    expect(panel(teacher).locator(".people")).to_have_text("2 students are there")
+    expect(find_panel(teacher).locator(".people")).to_have_text("2 students are there")
     teacher.chips.nth(2).click()
     for student in (first, second):
         student.wait_until("page.state.query === 2")
     first.page.get_by_role("button", name="Let go").click()
-    expect(line(first)).to_contain_text("you look on your own")
+    expect(find_class_line(first)).to_contain_text("you look on your own")
     teacher.tab("Residual stream")
     second.wait_until("page.state.view === 'residual'")
     expect(second.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
     assert first.state["view"] == "attention"
-    first.page.reload()  # the address says the room, and the tab that this page looks on its own
-    expect(line(first)).to_contain_text("you look on your own")
+    first.page.reload()  # the URL has the room, the tab's storage that this student does not follow
+    expect(find_class_line(first)).to_contain_text("you look on your own")
     first.page.get_by_role("button", name="Follow again").click()
     first.wait_until("page.state.view === 'residual'")
-    panel(teacher).get_by_label("the class follows me").uncheck()
-    expect(line(second)).to_contain_text("look around on your own")
-    panel(teacher).get_by_label("the class follows me").check()
+    find_panel(teacher).get_by_label("the class follows me").uncheck()
+    expect(find_class_line(second)).to_contain_text("look around on your own")
+    find_panel(teacher).get_by_label("the class follows me").check()
 
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     for student in (first, second):
-        expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
+        expect(find_lesson(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
         leave = student.page.get_by_role("button", name="Leave")
         expect(leave).to_have_attribute("title", "Leave the class")  # no second one
-    counts = panel(teacher).locator(".bars .count")
+    counts = find_panel(teacher).locator(".bars .count")
     expect(counts).to_have_text(["0", "0", "0", "0"])
-    column(first.page).locator("button.option").nth(2).click()
+    find_lesson(first.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
-    column(second.page).locator("button.option").nth(0).click()
+    find_lesson(second.page).locator("button.option").nth(0).click()
     expect(counts).to_have_text(["1", "0", "1", "0"])
-    column(second.page).get_by_role("button", name="Ask me again").click()
+    find_lesson(second.page).get_by_role("button", name="Ask me again").click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
     teacher.page.keyboard.press("p")
     replied = teacher.page.locator("#stage .replied")
     expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
-    teacher.page.keyboard.press("ArrowRight")  # one has not replied yet
+    teacher.page.keyboard.press("ArrowRight")  # one student has not replied yet
     expect(replied).to_have_text("1 of 2 has replied. → again: the answer")
     expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
-    expect(column(teacher.page).locator("button.option")).to_have_count(4)
+    expect(find_lesson(teacher.page).locator("button.option")).to_have_count(4)
     teacher.page.keyboard.press("Escape")
-    column(second.page).locator("button.option").nth(2).click()
+    find_lesson(second.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "2", "0"])
-    expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
+    expect(find_panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
     expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
-    beside_question = column(teacher.page).locator(".class-replies")
+    beside_question = find_lesson(teacher.page).locator(".class-replies")
     expect(beside_question).to_have_text("2 of 2 have replied.Show the replies")  # how many, and not yet what
     beside_question.get_by_role("button").click()
     expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
     expect(beside_question.locator(".is-right")).to_have_count(0)
     expect(beside_question.get_by_role("button", name="Hide the replies")).to_be_focused()
-    expect(column(teacher.page).locator("button.option")).to_have_count(4)  # the teacher's page has no answer, either
-    expect(panel(teacher).locator(".is-right")).to_have_count(0)
+    expect(find_lesson(teacher.page).locator("button.option")).to_have_count(
+        4
+    )  # the teacher's page shows no answer, either
+    expect(find_panel(teacher).locator(".is-right")).to_have_count(0)
     assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]
     assert not [match["id"] for match in Axe().run(first.page, [["#room-line"]]).response["violations"]]
-    column(teacher.page).locator("button.option").nth(0).click()
-    expect(panel(teacher).locator(".is-right .says")).to_contain_text("about 4,000")
-    assert column(first.page).locator(".is-yours").count() == 1  # their own reply stayed theirs
+    find_lesson(teacher.page).locator("button.option").nth(0).click()
+    expect(find_panel(teacher).locator(".is-right .says")).to_contain_text("about 4,000")
+    assert find_lesson(first.page).locator(".is-yours").count() == 1  # the student's own reply is unchanged
     teacher.page.keyboard.press("p")
     expect(teacher.page.locator("body")).to_contain_class("presenting")
-    expect(panel(teacher)).to_be_visible()
+    expect(find_panel(teacher)).to_be_visible()
     expect(teacher.page.locator("#stage .replied")).to_have_text("2 of 2 have replied.")
     expect(beside_question.locator(".is-right .says")).to_have_text("about 4,000 ✓ right")
     expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
@@ -159,7 +161,7 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
         assert not person.page.context.cookies()
     assert not [request_text for student in (first, second) for request_text in student.asked if key in request_text]
     assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
-    close = panel(teacher).get_by_role("button", name="Close the room")
+    close = find_panel(teacher).get_by_role("button", name="Close the room")
     teacher.page.evaluate("window.confirm = (question) => { window.asked = question; return Boolean(window.agrees); }")
     close.click()
     assert "their replies are deleted" in teacher.page.evaluate("asked")
@@ -167,9 +169,9 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher.page.evaluate("window.agrees = true")
     close.click()
     for student in (first, second):
-        expect(line(student)).to_contain_text("The class is over")
+        expect(find_class_line(student)).to_contain_text("The class is over")
         student.page.wait_for_function("!location.search.includes('room=')")
-    expect(panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
+    expect(find_panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
     teacher.chips.nth(1).click()
     second.chips.nth(2).click()
     second.wait_until("page.state.query === 2")
@@ -177,28 +179,30 @@ def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
 
 
 @pytest.mark.exhaustive
-def test_a_students_class_stays_in_sight_on_a_telephone(arrive):
-    teacher = arrive().open(text="The cat saw the dog and the dog saw")
+def test_student_class_line_stays_visible_on_phone(new_user):
+    teacher = new_user().open(text="The cat saw the dog and the dog saw")
     _code, link = open_room(teacher)
-    student = arrive(viewport=PHONE)
+    student = new_user(viewport=PHONE)
     student.page.goto(link)
-    expect(line(student)).to_contain_text("you follow the teacher")
+    expect(find_class_line(student)).to_contain_text("you follow the teacher")
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
-    expect(column(student.page).locator("h2")).to_be_visible()
+    expect(find_lesson(student.page).locator("h2")).to_be_visible()
     for size in (PHONE, DESK):
         student.page.set_viewport_size(size)
-        student.at_rest().page.evaluate("document.querySelector('#view').style.minHeight = '3000px'")  # of a long step
+        student.wait_until_idle().page.evaluate(
+            "document.querySelector('#view').style.minHeight = '3000px'"
+        )  # a long step
         student.page.evaluate("scrollTo(0, 600)")
         student.page.wait_for_function("scrollY > 300")
-        box = line(student).bounding_box()
+        box = find_class_line(student).bounding_box()
         assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
-        assert is_topmost(line(student).get_by_role("button", name="Let go"))
+        assert is_topmost(find_class_line(student).get_by_role("button", name="Let go"))
         assert is_topmost(student.strip)
-        assert is_topmost(column(student.page).locator("header button").last)
+        assert is_topmost(find_lesson(student.page).locator("header button").last)
 
 
 def is_topmost(element: Locator) -> bool:
-    """Return whether nothing lies over the middle of an element."""
+    """Return whether no other element covers the middle of an element."""
     return element.evaluate("""(element) => {
       const { left, top, width, height } = element.getBoundingClientRect();
       return element.contains(document.elementFromPoint(left + width / 2, top + height / 2));

@@ -6,21 +6,21 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from ..conftest import DESK
-from ..legible import BEAMER
+from ..legibility import BEAMER
 from .steps import (
     CORE_LESSON,
     LESSONS,
     PHONE,
-    column,
     expect_step,
-    next_step,
+    find_lesson,
     open_lesson,
+    open_next_step,
     reply,
     steps_by_question_kind,
 )
 
 
-def test_a_lesson_is_gone_through_to_its_end(page, bundled_address):
+def test_lesson_runs_to_its_end(page, bundled_address):
     lesson = LESSONS[CORE_LESSON]
     open_lesson(page, bundled_address, lesson=CORE_LESSON)
     for number, step in enumerate(lesson.steps, 1):
@@ -28,16 +28,16 @@ def test_a_lesson_is_gone_through_to_its_end(page, bundled_address):
         if step.question:
             reply(page, step)
         if step.question or not step.task:
-            expect(column(page).locator(".after > *")).to_have_count(len(step.after))
+            expect(find_lesson(page).locator(".after > *")).to_have_count(len(step.after))
         else:
-            expect(column(page).locator(".verdict p")).not_to_have_text(re.compile("^✓"))
-            expect(column(page).locator(".after > *")).to_have_count(0)
-        column(page).get_by_role("button", name="Next" if number < len(lesson.steps) else "Finish").click()
-    expect(column(page).locator("h2")).to_have_text(f"Done: {lesson.title}")
+            expect(find_lesson(page).locator(".verdict p")).not_to_have_text(re.compile("^✓"))
+            expect(find_lesson(page).locator(".after > *")).to_have_count(0)
+        find_lesson(page).get_by_role("button", name="Next" if number < len(lesson.steps) else "Finish").click()
+    expect(find_lesson(page).locator("h2")).to_have_text(f"Done: {lesson.title}")
     following = list(LESSONS)[list(LESSONS).index(CORE_LESSON) + 1]
-    expect(column(page).locator(".after")).to_contain_text(LESSONS[following].title)
-    column(page).get_by_role("button", name="Close").click()
-    expect(column(page)).to_be_hidden()
+    expect(find_lesson(page).locator(".after")).to_contain_text(LESSONS[following].title)
+    find_lesson(page).get_by_role("button", name="Close").click()
+    expect(find_lesson(page)).to_be_hidden()
     page.get_by_role("button", name="Learn").click()
     row = page.locator("#lessons .all .one").filter(has_text=lesson.title)
     expect(row).to_contain_text(f"✓ {lesson.title}")
@@ -46,91 +46,91 @@ def test_a_lesson_is_gone_through_to_its_end(page, bundled_address):
 
 
 @pytest.mark.exhaustive
-def test_every_kind_of_question_is_replied_to(page, bundled_address):
+def test_every_question_kind_accepts_reply(page, bundled_address):
     for name, number in steps_by_question_kind():
         open_lesson(page, bundled_address, lesson=name, step=number)
         step = LESSONS[name].step(number)
         expect_step(page, step, number, len(LESSONS[name].steps))
         reply(page, step)
-        expect(column(page).locator(".after > *")).to_have_count(len(step.after))
+        expect(find_lesson(page).locator(".after > *")).to_have_count(len(step.after))
 
 
-def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address):
+def test_reply_belongs_to_its_step_and_survives_reload(page, bundled_address):
     open_lesson(page, bundled_address, lesson="tokens-and-merges", step=4)
-    question = column(page).locator(".question")
+    question = find_lesson(page).locator(".question")
     question.locator(".option").nth(2).click()
-    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
+    expect(find_lesson(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
     expect(question.locator(".is-right")).to_have_text(re.compile("about 4,000.*✓ right.*your reply"))
     expect(question.locator(".option").nth(2)).to_contain_class("is-yours")
     page.wait_for_function("location.search.includes('reply=4')")
     page.reload()
-    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
-    next_step(page)
-    expect(column(page).locator("h2")).to_have_text(LESSONS["tokens-and-merges"].step(5).title)
-    expect(column(page).locator(".verdict")).to_have_text("")
+    expect(find_lesson(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
+    open_next_step(page)
+    expect(find_lesson(page).locator("h2")).to_have_text(LESSONS["tokens-and-merges"].step(5).title)
+    expect(find_lesson(page).locator(".verdict")).to_have_text("")
     expect(question.locator("button.option")).to_have_count(3)
-    column(page).get_by_role("button", name="Back").click()
-    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
+    find_lesson(page).get_by_role("button", name="Back").click()
+    expect(find_lesson(page).locator(".verdict p")).to_contain_text("✓ Right, well done.")
     question.get_by_role("button", name="Ask me again").click()
     expect(question.locator("button.option")).to_have_count(4)
 
 
-def test_on_a_telephone_the_verdict_is_in_sight_after_the_reply(page, bundled_address):
+def test_verdict_is_visible_on_phone_after_reply(page, bundled_address):
     page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
-    column(page).get_by_role("button", name="Reply", exact=True).click()
-    expect(column(page).locator(".verdict p")).to_be_in_viewport(ratio=0.9)
+    find_lesson(page).get_by_role("button", name="Reply", exact=True).click()
+    expect(find_lesson(page).locator(".verdict p")).to_be_in_viewport(ratio=0.9)
     assert page.evaluate("scrollY") == 0
 
 
 @pytest.mark.exhaustive
-def test_on_a_projector_a_question_has_the_room_of_the_figure_that_waits_for_the_reply(page, bundled_address):
+def test_question_fits_projector_before_reply(page, bundled_address):
     page.set_viewport_size(BEAMER)
     open_lesson(page, bundled_address, lesson="residual-stream", step=5)
-    expect(column(page).locator(".question .quiet")).to_be_in_viewport(ratio=0.9)
+    expect(find_lesson(page).locator(".question .quiet")).to_be_in_viewport(ratio=0.9)
     page.set_viewport_size(DESK)
 
 
-def test_on_a_telephone_only_a_step_that_writes_has_the_bar_of_buttons(page, bundled_address):
+def test_phone_shows_button_bar_only_in_generation_steps(page, bundled_address):
     page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=9)
-    expect(column(page).locator("h2")).to_be_in_viewport()
-    page.get_by_role("button", name="Step", exact=True).click()  # under the sheet it would not be pressed
+    expect(find_lesson(page).locator("h2")).to_be_in_viewport()
+    page.get_by_role("button", name="Step", exact=True).click()  # fails if the lesson's sheet covers it
     open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
-    expect(column(page).locator("h2")).to_be_in_viewport()
+    expect(find_lesson(page).locator("h2")).to_be_in_viewport()
     expect(page.locator("#bar")).to_be_hidden()
 
 
-NAMED = "[...document.querySelectorAll('#lesson .told em')].map(({ textContent }) => textContent)"
+EMPHASIZED_TEXTS = "[...document.querySelectorAll('#lesson .told em')].map(({ textContent }) => textContent)"
 
 
 @pytest.mark.parametrize(("lesson", "number"), [("choosing-the-next-word", 9), ("who-looks-at-whom", 8)])
-def test_a_button_that_a_step_names_is_in_sight_and_a_slide_says_where_it_is(page, bundled_address, lesson, number):
+def test_named_button_is_visible_and_slide_hints_at_it(page, bundled_address, lesson, number):
     open_lesson(page, bundled_address, lesson=lesson, step=number)
     step = LESSONS[lesson].step(number)
     if step.question:
         reply(page, step)
-        expect(column(page).locator(".after em").first).to_be_visible()
-    names = [name for name in page.evaluate(NAMED) if name[0].isupper()]
+        expect(find_lesson(page).locator(".after em").first).to_be_visible()
+    names = [name for name in page.evaluate(EMPHASIZED_TEXTS) if name[0].isupper()]
     assert names
     for name in names:
         expect(page.get_by_role("button", name=name).locator("visible=true").first).to_be_in_viewport()
     page.locator("#present-lesson").click()
     hint = page.locator("#stage .keys")
     while hint.text_content() != "The button is on the page: Esc":
-        expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides says it
+        expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides has the hint
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
 
 
 @pytest.mark.exhaustive
-def test_the_browsers_back_goes_a_step_back(page, bundled_address):
+def test_browser_back_returns_to_previous_step(page, bundled_address):
     open_lesson(page, bundled_address, lesson=CORE_LESSON)
-    heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[CORE_LESSON].steps]
+    heading, titles = find_lesson(page).locator("h2"), [step.title for step in LESSONS[CORE_LESSON].steps]
     expect(heading).to_have_text(titles[0])
-    next_step(page)
+    open_next_step(page)
     expect(heading).to_have_text(titles[1])
-    next_step(page)
+    open_next_step(page)
     expect(heading).to_have_text(titles[2])
     page.go_back()
     expect(heading).to_have_text(titles[1])
@@ -139,19 +139,19 @@ def test_the_browsers_back_goes_a_step_back(page, bundled_address):
 
 
 @pytest.mark.exhaustive
-def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
+def test_lesson_can_be_left_and_resumed_from_first_page(page, bundled_address):
     page.goto(bundled_address)
     page.get_by_role("button", name="Learn").click()
     rows = page.locator("#lessons .all .one")
     expect(rows).to_have_count(len(LESSONS) + 1)
     rows.filter(has_text="What norms do").click()
-    expect(column(page).locator(".of")).to_contain_text("1 of")
+    expect(find_lesson(page).locator(".of")).to_contain_text("1 of")
     expect(
         page.locator("#residual-lengths .main-svg").first
-    ).to_be_visible()  # the tab of the step, from the simple page
-    next_step(page)
-    expect(column(page).locator(".of")).to_contain_text("2 of")
-    column(page).get_by_role("button", name="Leave").click()
+    ).to_be_visible()  # the step's tab, opened from the simple page
+    open_next_step(page)
+    expect(find_lesson(page).locator(".of")).to_contain_text("2 of")
+    find_lesson(page).get_by_role("button", name="Leave").click()
     page.get_by_role("button", name="Learn").click()
     row = rows.filter(has_text="What norms do")
     expect(row).to_contain_text("go on with step 2")
@@ -159,35 +159,35 @@ def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_add
     expect(rows.first).to_be_hidden()
     page.get_by_role("button", name="Learn").press("Enter")
     row.click()
-    expect(column(page).locator(".of")).to_contain_text("2 of")
+    expect(find_lesson(page).locator(".of")).to_contain_text("2 of")
 
 
-def test_leaving_gives_back_the_text_and_the_view_of_before(page, bundled_address):
+def test_leaving_lesson_restores_text_and_view(page, bundled_address):
     page.goto(f"{bundled_address}?text=The+owl+was+wise&view=tokens&depth=numbers")
     page.get_by_role("button", name="Learn").click()
     page.locator("#lessons .one").filter(has_text="Attention: who looks at whom").click()
-    next_step(page)
-    next_button = column(page).locator(".next")
-    expect(next_button).to_have_text("Skip")  # a question that has no reply
-    column(page).locator(".question .option").first.click()
+    open_next_step(page)
+    next_button = find_lesson(page).locator(".next")
+    expect(next_button).to_have_text("Skip")  # an unanswered question
+    find_lesson(page).locator(".question .option").first.click()
     expect(next_button).to_have_text("Next")
-    column(page).get_by_role("button", name="Leave").click()
+    find_lesson(page).get_by_role("button", name="Leave").click()
     expect(page.locator("#prompt textarea")).to_have_value("The owl was wise")
     page.wait_for_function("explorer.state.view === 'tokens' && explorer.state.depth === 'numbers'")
     expect(page.locator("#tokens-tab")).to_be_visible()
 
 
 @pytest.mark.exhaustive
-def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_address):
+def test_lesson_text_is_escaped_and_missing_model_is_named(page, bundled_address):
     open_lesson(page, bundled_address, lesson="of-a-teacher", checkpoint="llama-fables-gpt")
-    expect(column(page).locator(".question p")).to_contain_text("no-such-model, which is not here")
-    expect(column(page).locator("h2")).to_have_text("A <i>step</i>")
-    expect(column(page).locator(".before p")).to_have_text("<script>alert(1)</script> {{1+1}} ${1+1}")
+    expect(find_lesson(page).locator(".question p")).to_contain_text("no-such-model, which is not here")
+    expect(find_lesson(page).locator("h2")).to_have_text("A <i>step</i>")
+    expect(find_lesson(page).locator(".before p")).to_have_text("<script>alert(1)</script> {{1+1}} ${1+1}")
     against = "You may think that <img src=x onerror=alert(1)>. It is not so."
-    expect(column(page).locator(".against")).to_have_text(against)
-    expect(column(page).locator(":is(img, i, b, script)")).to_have_count(0)
-    column(page).get_by_role("button", name="Go through it with llama-fables").click()
-    expect(column(page).locator(".note")).to_have_text(
+    expect(find_lesson(page).locator(".against")).to_have_text(against)
+    expect(find_lesson(page).locator(":is(img, i, b, script)")).to_have_count(0)
+    find_lesson(page).get_by_role("button", name="Go through it with llama-fables").click()
+    expect(find_lesson(page).locator(".note")).to_have_text(
         "no-such-model is not here: all numbers are those of llama-fables."
     )
     expect(page.locator("#picker select")).to_have_value("llama-fables")
@@ -195,53 +195,53 @@ def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_addr
 
 
 @pytest.mark.exhaustive
-def test_a_head_is_found_by_a_click(page, bundled_address):
+def test_task_accepts_head_chosen_by_user(page, bundled_address):
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=len(LESSONS[CORE_LESSON].steps))
-    verdict = column(page).locator(".verdict p")
+    verdict = find_lesson(page).locator(".verdict p")
     expect(verdict).to_contain_text("You chose layer 0 head 0")
     page.locator("select[data-field=layer]:visible").select_option("5")
     page.locator("select[data-field=head]:visible").select_option("5")
     expect(verdict).to_have_text(re.compile("^✓ You chose layer 5 head 5"))
-    expect(column(page).locator(".after p").first).to_be_visible()
+    expect(find_lesson(page).locator(".after p").first).to_be_visible()
 
 
 @pytest.mark.exhaustive
-def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
+def test_step_sets_sampling_slider(page, bundled_address):
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=3)
-    expect(column(page).locator(".of")).to_contain_text("3 of")
-    next_step(page)
+    expect(find_lesson(page).locator(".of")).to_contain_text("3 of")
+    open_next_step(page)
     expect(page.get_by_role("slider", name="temperature")).to_have_value("0.5")
 
 
 @pytest.mark.exhaustive
-def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
-    page = newcomer(address=bundled_address, viewport=PHONE).page
+def test_lesson_is_folding_sheet_on_phone(open_new_page, bundled_address):
+    page = open_new_page(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
-    expect(column(page).locator(".question .option").first).to_be_visible()
-    assert column(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
+    expect(find_lesson(page).locator(".question .option").first).to_be_visible()
+    assert find_lesson(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    assert bottom_y(column(page)) == pytest.approx(PHONE["height"], abs=1)
+    assert bottom_edge(find_lesson(page)) == pytest.approx(PHONE["height"], abs=1)
     page.get_by_role("button", name="fold the lesson").click()
-    expect(column(page).locator(".question .option").first).to_be_hidden()
-    assert column(page).bounding_box()["height"] < 60
-    page.evaluate("explorer.select({ view: 'residual' })")  # where the whole page is in sight
+    expect(find_lesson(page).locator(".question .option").first).to_be_hidden()
+    assert find_lesson(page).bounding_box()["height"] < 60
+    page.evaluate("explorer.select({ view: 'residual' })")  # where the whole page is visible
     expect(page.locator("#step")).to_be_visible()
-    assert bottom_y(column(page)) <= page.locator("#step").bounding_box()["y"]
+    assert bottom_edge(find_lesson(page)) <= page.locator("#step").bounding_box()["y"]
 
 
-def bottom_y(box: Locator) -> float:
+def bottom_edge(box: Locator) -> float:
     """Return the y coordinate of a box's bottom in pixels."""
     return sum(box.bounding_box()[side] for side in ("y", "height"))
 
 
-def test_a_step_points_at_what_it_asks_about_and_refuses_a_reply_that_is_no_number(newcomer, bundled_address):
-    """Without a lesson the address says nothing of one; no label remains beside a hidden panel."""
-    person = newcomer(address=bundled_address)
+def test_step_highlights_its_figure_and_refuses_non_numbers(open_new_page, bundled_address):
+    """Without a lesson the URL has no lesson fields, and hidden panels leave no labels behind."""
+    person = open_new_page(address=bundled_address)
     page, move = person.page, "actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })"
     page.goto(bundled_address)
     page.wait_for_function("location.search.includes('checkpoint=')")
     assert not re.search("lesson|step=|reply", page.url)
-    expect(column(page)).to_be_hidden()
+    expect(find_lesson(page)).to_be_hidden()
     person.evaluate(move, ["choosing-the-next-word", 7])
     expect(page.locator(".pointed-out")).to_have_id("next-token")
     for field in ("target", "rival"):
@@ -249,16 +249,16 @@ def test_a_step_points_at_what_it_asks_about_and_refuses_a_reply_that_is_no_numb
         expect(label).to_have_count(1)
         expect(label).to_be_hidden()
     person.evaluate(move, [CORE_LESSON, 4])
-    box, refusal = column(page).locator(".question input"), column(page).get_by_role("alert")
+    box, refusal = find_lesson(page).locator(".question input"), find_lesson(page).get_by_role("alert")
     for reply_text, message in {
         "abc": "“abc” is no number",
         "": "A blank is empty",
         "0x1": "“0x1” is no number",
     }.items():
         box.fill(reply_text)
-        column(page).get_by_role("button", name="Reply", exact=True).click()
+        find_lesson(page).get_by_role("button", name="Reply", exact=True).click()
         expect(refusal).to_contain_text(message)
         expect(box).to_be_focused()
     box.fill("−0,25")
     box.press("Enter")
-    expect(column(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
+    expect(find_lesson(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))

@@ -12,36 +12,36 @@ def test_statistics_in_closed_form():
     assert statistics == Statistics(mean=1, std=math.sqrt(2.5), rms=math.sqrt(3.5), smallest=-1, largest=3, zeros=0.25)
 
 
-def test_statistics_of_nothing_but_one_value():
+def test_statistics_of_constant_array():
     assert Statistics.from_array(np.zeros((2, 3), np.float32)) == Statistics(0, 0, 0, 0, 0, zeros=1)
 
 
-def test_statistics_of_values_whose_squares_do_not_fit_float32():
+def test_rms_does_not_overflow_float32():
     assert Statistics.from_array(np.full(3, 1e30, np.float32)).rms == pytest.approx(1e30)
 
 
-def test_rms_mean_and_std_belong_together(trace):
+def test_rms_squared_is_mean_squared_plus_variance(trace):
     for value in trace.values.values():
         statistics = Statistics.from_array(value)
         assert statistics.rms**2 == pytest.approx(statistics.mean**2 + statistics.std**2)
         assert statistics.smallest <= statistics.mean <= statistics.largest
 
 
-def test_half_of_a_pattern_is_zeros(trace):
+def test_zeros_share_of_causal_pattern(trace):
     tokens = len(trace)
     assert Statistics.from_array(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
 
 
-def test_shared_values_are_those_of_the_heads_group(trace_of):
-    trace = trace_of("grouped")
+def test_tap_matrix_selects_key_value_head_of_group(capture_trace):
+    trace = capture_trace("grouped")
     for name in ("blocks.0.attn.k", "blocks.1.attn.k_rot", "blocks.1.attn.v"):
         for head, kv_head in enumerate((0, 0, 1, 1, 2, 2)):
             assert_array_equal(tap_matrix(trace, name, head), trace[name][kv_head])
 
 
-def test_a_value_a_head_is_cut_to_the_head(trace):
+def test_tap_matrix_selects_head(trace):
     assert_array_equal(tap_matrix(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
 
 
-def test_other_values_are_matrices_already(trace):
+def test_tap_matrix_keeps_two_dimensional_values(trace):
     assert tap_matrix(trace, "embed", 2) is trace["embed"]

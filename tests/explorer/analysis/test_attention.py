@@ -11,7 +11,7 @@ CELLS = [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)]
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_cell_recomputes_the_captured_weight(trace, cell):
+def test_attention_cell_recomputes_captured_weight(trace, cell):
     layer, head, query, key = cell
     recomputed = attention_cell(trace, *cell)
     assert recomputed.weight == pytest.approx(trace[f"blocks.{layer}.attn.pattern"][head, query, key], abs=1e-6)
@@ -19,7 +19,7 @@ def test_a_cell_recomputes_the_captured_weight(trace, cell):
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_steps_lead_from_the_score_to_the_weight(trace, cell):
+def test_attention_cell_steps_match_softmax(trace, cell):
     layer, head, query, key = cell
     recomputed = attention_cell(trace, *cell)
     scores = trace[f"blocks.{layer}.attn.scores"][head, query, : query + 1].astype(float)
@@ -33,41 +33,41 @@ def test_the_steps_lead_from_the_score_to_the_weight(trace, cell):
     assert recomputed.weight == recomputed.exp_score / recomputed.exp_total
 
 
-def test_the_first_token_looks_at_itself_alone(trace):
+def test_first_token_attends_only_to_itself(trace):
     cell = attention_cell(trace, 0, 0, 0, 0)
     assert (cell.exp_score, cell.exp_total, cell.weight) == (1, 1, 1)
 
 
-def test_the_weights_of_a_row_sum_to_1(trace):
+def test_attention_weights_of_query_sum_to_1(trace):
     assert sum(attention_cell(trace, 1, 2, 9, key).weight for key in range(10)) == pytest.approx(1)
 
 
-def test_the_error_shows_a_pattern_that_was_not_made_of_these_queries_and_keys(trace):
+def test_error_reveals_inconsistent_pattern(trace):
     pattern = trace["blocks.0.attn.pattern"] + np.float32(0.25)
     tampered = replace(trace, values={**trace.values, "blocks.0.attn.pattern": pattern})
     assert attention_cell(tampered, 0, 1, 5, 2).error == pytest.approx(0.25, abs=1e-5)
 
 
-def test_where_there_is_rotation_it_is_the_rotated_vectors_that_count(rope_trace):
+def test_rotary_attention_cell_reads_rotated_vectors(rope_trace):
     names = {f"blocks.1.attn.{name}" for name in ("q_rot", "k_rot")}
     unrotated = {name: value for name, value in rope_trace.values.items() if name not in names}
     assert attention_cell(replace(rope_trace, values=unrotated), 1, 0, 9, 2).error > 1e-4
 
 
-def test_no_sum_overflows(trace):
+def test_large_scores_do_not_overflow(trace):
     names = ("q", "k", "q_rot", "k_rot")
     large = {name: value * 1e3 for name, value in trace.values.items() if name.split(".")[-1] in names}
     assert np.isfinite(astuple(attention_cell(replace(trace, values={**trace.values, **large}), 0, 0, 9, 2))).all()
 
 
-def test_dimensions_add_up_to_the_score(trace):
+def test_score_by_dimension_sums_to_score(trace):
     for layer, head, query, key in CELLS:
         parts = score_by_dimension(trace, layer, head, query, key)
         assert parts.shape == (trace.config.d_head,)
         assert parts.sum() == pytest.approx(trace[f"blocks.{layer}.attn.scores"][head, query, key], abs=1e-5)
 
 
-def test_what_is_moved_adds_up_to_what_the_head_writes(trace):
+def test_weighted_values_sum_to_head_output(trace):
     """Weight × written value, summed over keys, is z through the head's block of o_proj; its norms are displayed."""
     layer, head, query, d = 1, 2, 9, trace.config.d_head
     output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]
@@ -79,7 +79,7 @@ def test_what_is_moved_adds_up_to_what_the_head_writes(trace):
     )
 
 
-def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
+def test_displayed_pattern_combines_heads(trace):
     patterns = trace["blocks.1.attn.pattern"]
     assert_allclose(displayed_pattern(trace, 1, 0, "layer_mean"), patterns.mean(0))
     assert_allclose(displayed_pattern(trace, 1, 0, "layer_max"), patterns.max(0))
@@ -92,7 +92,7 @@ def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
     assert_allclose(displayed_pattern(trace, 1, 2, "without_first")[1:].sum(-1), 1, atol=1e-6)
 
 
-def test_stages_lead_from_products_to_weights(trace):
+def test_attention_stages_lead_from_products_to_weights(trace):
     steps = query_attention_stages(trace, 1, 2, 7)
     assert_allclose(steps.dots / trace.config.divisor, steps.scores, rtol=1e-6)
     assert_allclose(steps.capped, layouts.softcap(steps.scores, trace.config.score_cap), atol=1e-6)

@@ -28,7 +28,7 @@ from tests.sample_models import (
     capture_stream_edited_style,
 )
 
-QUERY, TOKEN, RIVAL = 9, 17, 230
+QUERY, TOKEN, CONTRAST_TOKEN = 9, 17, 230
 
 
 def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, without: dict[str, np.ndarray]) -> float:
@@ -62,17 +62,17 @@ def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, wit
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])
-def test_the_parts_add_up_to_the_captured_logit(trace, position):
+def test_contributions_sum_to_captured_logit(trace, position):
     result = direct_logit_attribution(trace, position, TOKEN)
     assert result.logit == trace["logits"][position, TOKEN]
     assert result.error <= 1e-4
     assert result.error == abs(result.total - result.logit)
 
 
-def test_what_is_added_to_a_scaled_embedding_is_apart_from_the_token(lms, trace_of):
+def test_added_embedding_vector_is_separate_from_token(lms, capture_trace):
     lm, position = lms["grouped"], 5
     assert lm.config.embedding_scale == 3
-    trace = capture(lm, trace_of("grouped").token_ids, parse_interventions("embed@2-*add*unembed.17-3*0.4"))
+    trace = capture(lm, capture_trace("grouped").token_ids, parse_interventions("embed@2-*add*unembed.17-3*0.4"))
     token_vector = 3 * trace.weights["token_embedding.weight"][trace.token_ids[position]].astype(float)
     result = direct_logit_attribution(trace, position, TOKEN)
     with_token, without_token = (
@@ -82,8 +82,8 @@ def test_what_is_added_to_a_scaled_embedding_is_apart_from_the_token(lms, trace_
     assert abs(result.changes) > 1e-3
 
 
-def test_the_kinds_of_parts_are_all_of_them(trace):
-    result = direct_logit_attribution(trace, 5, TOKEN, RIVAL)
+def test_kinds_sum_to_total(trace):
+    result = direct_logit_attribution(trace, 5, TOKEN, CONTRAST_TOKEN)
     kinds = attribution_by_kind(trace, result)
     assert sum(kinds.values()) == pytest.approx(result.total, abs=1e-12)
     assert kinds["attention"] == pytest.approx(result.heads.sum() + result.biases.sum())
@@ -92,19 +92,22 @@ def test_the_kinds_of_parts_are_all_of_them(trace):
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])
-def test_the_parts_of_a_difference_are_the_differences_of_the_parts(trace, position):
-    one, other, both = (direct_logit_attribution(trace, position, *ids) for ids in ((TOKEN,), (RIVAL,), (TOKEN, RIVAL)))
+def test_attribution_is_linear_in_contrast(trace, position):
+    one, other, both = (
+        direct_logit_attribution(trace, position, *ids)
+        for ids in ((TOKEN,), (CONTRAST_TOKEN,), (TOKEN, CONTRAST_TOKEN))
+    )
     assert both.error <= 1e-4
     for name in vars(both):
         np.testing.assert_allclose(getattr(both, name), getattr(one, name) - getattr(other, name), atol=1e-6)
 
 
-def test_a_token_against_itself_is_nothing(trace):
+def test_token_against_itself_is_0(trace):
     result = direct_logit_attribution(trace, 5, TOKEN, TOKEN)
     assert result.total == result.logit == result.error == 0
 
 
-def test_taking_a_head_away_takes_its_part_away(trace):
+def test_head_contribution_equals_logit_loss_without_head(trace):
     """Head by head, in the residual stream of the captured run, with the scale of every norm held fixed."""
     position, d = 9, trace.config.d_head
     result = direct_logit_attribution(trace, position, TOKEN)
@@ -119,7 +122,7 @@ def test_taking_a_head_away_takes_its_part_away(trace):
         assert whole - remaining_logit == pytest.approx(result.heads[layer, head], abs=1e-5)
 
 
-def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
+def test_sublayer_contribution_equals_logit_loss_without_it(trace):
     result = direct_logit_attribution(trace, 9, TOKEN)
     whole = logit_with_fixed_norm_scales(trace, 9, TOKEN, {})
     expected = {f"blocks.{layer}.ffn.out": part for layer, part in enumerate(result.feed_forward)}
@@ -129,28 +132,28 @@ def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
         assert whole - remaining_logit == pytest.approx(part, abs=1e-5)
 
 
-def test_what_a_model_lacks_adds_nothing(trace):
+def test_absent_parts_contribute_0(trace):
     result, config = direct_logit_attribution(trace, 5, TOKEN), trace.config
     assert (result.positions != 0) is (config.position in ("sinusoidal", "learned"))
     assert result.biases.all() if config.bias else not result.biases.any()
     assert (result.shift != 0) is (config.norm == "layernorm")
 
 
-def test_an_added_position_has_its_own_part(trace_of):
-    trace = trace_of("gpt")
+def test_position_contribution_equals_logit_loss_without_it(capture_trace):
+    trace = capture_trace("gpt")
     result = direct_logit_attribution(trace, 5, TOKEN)
     remaining_logit = logit_with_fixed_norm_scales(trace, 5, TOKEN, {"embed": trace["position_embed"][5]})
     assert result.logit - remaining_logit == pytest.approx(result.positions, abs=1e-4)
 
 
 @pytest.fixture
-def found(trace):
+def run_overview(trace):
     return forward_pass_overview(trace, QUERY, TOKEN)
 
 
-def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
+def test_norms_match_sublayer_updates(trace, run_overview):
     added = sublayer_updates(trace, QUERY)
-    assert_allclose(found.write_norms.ravel(), added.norms, rtol=1e-6)
+    assert_allclose(run_overview.write_norms.ravel(), added.norms, rtol=1e-6)
     sums = layouts.residual_sums(trace.config)
     before = [
         np.sqrt((trace[old][QUERY].astype(float) ** 2).sum()) for _name, old, outs, _after in sums for _out in outs
@@ -158,20 +161,20 @@ def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
     assert_allclose(added.before, before, rtol=1e-6)
     stream = ["embed", *dict.fromkeys(tap for name, _old, _outs, after in sums for tap in (name, after))]
     lengths = [np.sqrt((trace[tap][QUERY].astype(float) ** 2).sum()) for tap in stream]
-    assert_allclose(found.stream, lengths, rtol=1e-6)
+    assert_allclose(run_overview.stream, lengths, rtol=1e-6)
 
 
-def test_embedding_and_position_are_apart(trace, found):
+def test_token_and_position_norms_are_separate(trace, run_overview):
     table = trace.weights["token_embedding.weight"][trace.token_ids[QUERY]].astype(float)
     scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
-    assert found.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
+    assert run_overview.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
     if trace.config.position in ("sinusoidal", "learned"):
-        assert found.positions == pytest.approx(np.linalg.norm(trace["position_embed"][QUERY]), rel=1e-6)
+        assert run_overview.positions == pytest.approx(np.linalg.norm(trace["position_embed"][QUERY]), rel=1e-6)
     else:
-        assert found.positions == 0
+        assert run_overview.positions == 0
 
 
-def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found):
+def test_head_write_norms_match_output_projection(trace, run_overview):
     d = trace.config.d_head
     for layer in range(trace.config.num_layers):
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"].astype(float)
@@ -180,25 +183,25 @@ def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found
             single_head_z = np.zeros(trace.config.num_heads * d)
             single_head_z[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
             added = layouts.residual_contributions(trace, layer, "attn", output @ single_head_z, QUERY)
-            assert found.head_write_norms[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
+            assert run_overview.head_write_norms[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
             summed_outputs += output @ single_head_z
         summed_outputs += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
         assert_allclose(summed_outputs, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
 
 
-def test_divisors_are_those_of_the_norms(trace, found):
+def test_divisors_match_norms(trace, run_overview):
     norms = layouts.block_norms(trace.config)
     if trace.config.norm_placement != "post":
         norms["final_norm"] = f"blocks.{trace.config.num_layers - 1}.resid_post"
-    assert list(found.divisors) == list(norms)
+    assert list(run_overview.divisors) == list(norms)
     for name, read in norms.items():
         x = trace[read][QUERY].astype(float)
         spread = x.var() if trace.config.norm == "layernorm" else (x**2).mean()
-        assert found.divisors[name] == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
+        assert run_overview.divisors[name] == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
 
 
-@pytest.mark.parametrize("rival", [None, RIVAL])
-def test_what_is_added_is_what_attribution_finds(trace, rival):
+@pytest.mark.parametrize("rival", [None, CONTRAST_TOKEN])
+def test_overview_agrees_with_attribution(trace, rival):
     model_overview, parts = (
         forward_pass_overview(trace, QUERY, TOKEN, rival),
         direct_logit_attribution(trace, QUERY, TOKEN, rival),
@@ -215,9 +218,9 @@ def test_what_is_added_is_what_attribution_finds(trace, rival):
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])
-def test_sources_add_up_to_their_head(trace, position):
-    parts = direct_logit_attribution(trace, position, TOKEN, RIVAL)
-    sources = attribution_by_source(trace, position, TOKEN, RIVAL)
+def test_sources_sum_to_head_contribution(trace, position):
+    parts = direct_logit_attribution(trace, position, TOKEN, CONTRAST_TOKEN)
+    sources = attribution_by_source(trace, position, TOKEN, CONTRAST_TOKEN)
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
     assert not sources.effects[..., position + 1 :].any() and not sources.norms[..., position + 1 :].any()
     assert not sources.changed_heads.any()
@@ -226,8 +229,8 @@ def test_sources_add_up_to_their_head(trace, position):
 @pytest.mark.parametrize(
     "capture", [None, capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style]
 )
-@pytest.mark.parametrize(("token", "rival"), [(TOKEN, None), (TOKEN, RIVAL)])
-def test_totals_by_source_and_the_rest_add_up_to_the_logit(style, trace, capture, token, rival):
+@pytest.mark.parametrize(("token", "rival"), [(TOKEN, None), (TOKEN, CONTRAST_TOKEN)])
+def test_source_totals_and_rest_sum_to_logit(style, trace, capture, token, rival):
     run = capture(style) if capture else trace
     totals, rest = source_totals(run, QUERY, token, rival), contribution_without_source(run, QUERY, token, rival)
     parts = direct_logit_attribution(run, QUERY, token, rival)
@@ -241,14 +244,14 @@ def test_totals_by_source_and_the_rest_add_up_to_the_logit(style, trace, capture
 
 
 @pytest.mark.parametrize("kind", ["grouped", "local"])
-def test_so_they_do_with_shared_values_and_a_bias_of_the_unembedding(trace_of, kind):
-    parts = direct_logit_attribution(trace_of(kind), QUERY, TOKEN, RIVAL)
+def test_grouped_heads_and_unembedding_bias_sum_too(capture_trace, kind):
+    parts = direct_logit_attribution(capture_trace(kind), QUERY, TOKEN, CONTRAST_TOKEN)
     assert parts.error <= 1e-4
-    sources = attribution_by_source(trace_of(kind), QUERY, TOKEN, RIVAL)
+    sources = attribution_by_source(capture_trace(kind), QUERY, TOKEN, CONTRAST_TOKEN)
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
 
 
-def test_norms_are_those_of_the_written_vectors(trace):
+def test_source_norms_match_written_vectors(trace):
     config, norms = trace.config, attribution_by_source(trace, QUERY, TOKEN).norms
     for layer, head, key in np.ndindex(config.num_layers, config.num_heads, QUERY + 1):
         block, d = f"blocks.{layer}.attn", config.d_head
@@ -260,7 +263,7 @@ def test_norms_are_those_of_the_written_vectors(trace):
 
 
 @pytest.mark.parametrize("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
-def test_heads_that_are_changed_have_no_sources(style, capture):
+def test_intervened_heads_have_no_sources(style, capture):
     trace = capture(style)
     parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, attribution_by_source))
     sums = sources.effects.sum(-1)

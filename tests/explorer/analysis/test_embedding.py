@@ -12,13 +12,13 @@ from tests import layouts
 QUERY = 7
 
 
-def eigen(vectors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def principal_directions(vectors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return principal directions (n, D) and their shares of the variance, from the covariance matrix."""
     sizes, directions = np.linalg.eigh(np.cov(vectors.astype(np.float64), rowvar=False))
     return directions[:, ::-1].T[:n], sizes[::-1][:n] / sizes.sum()
 
 
-def test_the_parts_add_up_to_the_captured_embedding(trace):
+def test_parts_sum_to_captured_embedding(trace):
     for query in range(len(trace)):
         parts = embedding_parts(trace, query)
         assert_allclose(parts.total, trace["embed"][query], atol=1e-6)
@@ -26,7 +26,7 @@ def test_the_parts_add_up_to_the_captured_embedding(trace):
         assert parts.error < 1e-6
 
 
-def test_the_parts_are_the_models_own(trace, style, lms):
+def test_parts_equal_model_vectors(trace, style, lms):
     lm, parts = lms[style], embedding_parts(trace, QUERY)
     row = lm.token_embedding.weight[trace.token_ids[QUERY]]
     assert_array_equal(parts.row, row)
@@ -36,14 +36,14 @@ def test_the_parts_are_the_models_own(trace, style, lms):
         assert_array_equal(parts.position, lm.position_embedding(torch.tensor(QUERY)))
 
 
-def test_an_embedding_that_is_none_of_the_tables_has_an_error(trace):
+def test_error_reveals_altered_embedding(trace):
     wrong = trace["embed"].copy()
     wrong[QUERY, 3] += 0.25
     parts = embedding_parts(replace(trace, values={**trace.values, "embed": wrong}), QUERY)
     assert parts.error == pytest.approx(0.25, abs=1e-6)
 
 
-def test_the_nearest_tokens_are_those_of_largest_cosine(trace, style, lms):
+def test_nearest_tokens_have_largest_cosines(trace, style, lms):
     token_id = trace.token_ids[QUERY]
     table = lms[style].token_embedding.weight.double()
     cosines = torch.cosine_similarity(table, table[token_id][None]).index_fill(0, torch.tensor(token_id), -2)
@@ -54,7 +54,7 @@ def test_the_nearest_tokens_are_those_of_largest_cosine(trace, style, lms):
     assert token_id not in ids
 
 
-def test_all_other_tokens_can_be_near_and_a_row_of_zeros_is_to_none(trace):
+def test_nearest_tokens_include_all_and_zero_row_has_cosine_0(trace):
     table = np.ones((5, 24), np.float32)
     table[2] = 0
     table[4] = -3
@@ -65,7 +65,7 @@ def test_all_other_tokens_can_be_near_and_a_row_of_zeros_is_to_none(trace):
     assert nearest_tokens(small, 2, 9)[1].tolist() == [0] * 4
 
 
-def test_the_stream_begins_as_the_embedding_and_ends_at_the_unembedding(trace, style, lms):
+def test_residual_depths_run_from_embedding_to_unembedding(trace, style, lms):
     assert_array_equal(residual_at_depth(trace, 0), trace["embed"])
     assert_array_equal(residual_at_depth(trace, 1), trace["blocks.1.resid_pre"])
     lm, last = lms[style], torch.tensor(residual_at_depth(trace, 2))
@@ -74,17 +74,17 @@ def test_the_stream_begins_as_the_embedding_and_ends_at_the_unembedding(trace, s
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_principal_components_are_the_covariances_eigenvectors(trace, depth):
+def test_principal_components_are_eigenvectors_of_covariance(trace, depth):
     vectors = residual_at_depth(trace, depth)
     components = principal_components(vectors)
-    directions, shares = eigen(vectors, 2)
+    directions, shares = principal_directions(vectors, 2)
     assert_allclose(components.shares, shares, atol=1e-6)
     assert_allclose(np.abs((components.directions * directions).sum(-1)), 1, atol=1e-5)
     assert_allclose(components.points, (vectors - vectors.mean(0)) @ components.directions.T, atol=1e-4)
     assert_allclose(components.points.var(0) / vectors.astype(float).var(0).sum(), components.shares, atol=1e-6)
 
 
-def test_the_sign_of_a_component_is_that_of_its_largest_number(trace):
+def test_largest_entry_of_component_is_positive(trace):
     components = principal_components(trace["embed"])
     for direction in components.directions:
         assert direction[np.abs(direction).argmax()] > 0
@@ -93,7 +93,7 @@ def test_the_sign_of_a_component_is_that_of_its_largest_number(trace):
     assert_allclose(negated.points, -components.points, atol=1e-5)
 
 
-def test_all_components_together_are_the_vectors_again(trace):
+def test_all_components_reconstruct_vectors(trace):
     vectors = trace["embed"].astype(float)
     components = principal_components(vectors, n=11)  # 12 vectors less their mean have 11 directions
     assert_allclose(components.points @ components.directions + vectors.mean(0), vectors, atol=1e-6)
@@ -101,13 +101,13 @@ def test_all_components_together_are_the_vectors_again(trace):
 
 
 @pytest.mark.parametrize("vectors", [np.ones((1, 4)), np.ones((5, 4)), np.zeros((3, 1))], ids=["one", "same", "thin"])
-def test_where_nothing_differs_there_is_no_direction(vectors):
+def test_equal_vectors_have_no_principal_direction(vectors):
     components = principal_components(vectors)
     assert components.points.shape == (len(vectors), 2)
     assert not components.points.any() and not components.directions.any() and not components.shares.any()
 
 
-def test_two_vectors_differ_in_one_direction():
+def test_two_vectors_have_one_principal_direction():
     components = principal_components(np.array([[1.0, 2, 3], [1, 5, 7]]))
     assert_allclose(components.points, [[-2.5, 0], [2.5, 0]], atol=1e-9)
     assert_allclose(components.shares, [1, 0], atol=1e-9)

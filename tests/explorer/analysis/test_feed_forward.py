@@ -17,13 +17,13 @@ GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]
 
 
 @pytest.mark.parametrize(("kind", "kernel"), [*GATES, *((k, k) for k in ("relu", "relu2", "gelu", "gelu_tanh"))])
-def test_activations_are_the_models(kind, kernel):
+def test_activations_match_model(kind, kernel):
     x = np.linspace(-60, 60, 481).reshape(13, 37)
     _, activation = ACTIVATIONS[kind]
     assert_allclose(activation(x), KERNELS[kernel](torch.tensor(x)).numpy(), atol=1e-12)
 
 
-def test_neurons_are_the_captured_values(trace):
+def test_layer_neurons_are_captured_values(trace):
     ours = layer_neurons(trace, 1, 7)
     _, activation = ACTIVATIONS[trace.config.ffn]
     assert_array_equal(ours.hidden, trace["blocks.1.ffn.hidden"][7])
@@ -32,7 +32,7 @@ def test_neurons_are_the_captured_values(trace):
     assert_allclose(ours.active * (1 if ours.up is None else ours.up), ours.hidden, rtol=1e-6)
 
 
-def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(trace):
+def test_neuron_outputs_sum_to_layer_output(trace):
     ours = layer_neurons(trace, 0, 5)
     down = trace.weights["blocks.0.ffn.down_proj.weight"]
     vectors = ours.hidden[:, None] * down.T  # (F, D)
@@ -45,7 +45,7 @@ def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(tra
     assert_allclose(vectors.sum(0) + bias, trace["blocks.0.ffn.out"][5], atol=1e-5)
 
 
-def test_the_top_neurons_are_those_that_write_most(trace):
+def test_top_neurons_have_largest_output_norms(trace):
     ours = layer_neurons(trace, 1, 3)
     top = ours.top(6)
     assert len(set(top)) == 6
@@ -53,13 +53,13 @@ def test_the_top_neurons_are_those_that_write_most(trace):
     assert ours.output_norms[top].min() >= np.delete(ours.output_norms, top).max()
 
 
-def test_of_neurons_that_write_as_much_the_lower_number_comes_first(trace_of):
-    still = replace(layer_neurons(trace_of("gpt"), 0, 0), output_norms=np.zeros(5))
+def test_equal_neurons_are_ordered_by_number(capture_trace):
+    still = replace(layer_neurons(capture_trace("gpt"), 0, 0), output_norms=np.zeros(5))
     assert_array_equal(still.top(3), [0, 1, 2])
 
 
 @pytest.mark.parametrize(("layer", "query"), [(0, 0), (0, 11), (1, 6)])
-def test_every_neuron_worked_out_again_is_the_captured_one(trace, layer, query):
+def test_recomputed_neuron_matches_captured_one(trace, layer, query):
     captured = layer_neurons(trace, layer, query)
     for number in range(trace.config.d_ff):
         ours = recompute_neuron(trace, layer, number, query)
@@ -70,7 +70,7 @@ def test_every_neuron_worked_out_again_is_the_captured_one(trace, layer, query):
         assert ours.up is None or ours.up == pytest.approx(captured.up[number], abs=1e-5)
 
 
-def test_the_error_is_that_of_the_captured_value(rope_trace):
+def test_error_is_difference_from_captured_value(rope_trace):
     wrong = rope_trace["blocks.0.ffn.hidden"] + 1
     ours = recompute_neuron(replace(rope_trace, values={**rope_trace.values, "blocks.0.ffn.hidden": wrong}), 0, 3, 2)
     assert ours.error == pytest.approx(1, abs=1e-5)
@@ -83,29 +83,29 @@ def with_hidden(trace, hidden: list[list[float]]):
     return replace(trace, values={**trace.values, **values})
 
 
-def test_dead_neurons_of_relu_are_those_never_active(trace_of):
-    # Of four neurons over three tokens: always, once, never, and barely active.
-    built = with_hidden(trace_of("gpt"), [[3, 0, 0, 1e-6], [2, 5, 0, 1e-6], [1, 0, 0, 1e-6]])
+def test_inactive_relu_neurons_are_never_positive(capture_trace):
+    # Four neurons over three tokens: active always, once, never, and barely.
+    built = with_hidden(capture_trace("gpt"), [[3, 0, 0, 1e-6], [2, 5, 0, 1e-6], [1, 0, 0, 1e-6]])
     ours = sparsity(built)
     assert_allclose(ours.near_zero, [5 / 12, 0])
     assert_allclose(ours.inactive, [1 / 4, 0])
 
 
-def test_near_zero_elsewhere_is_a_tenth_of_the_root_mean_square(trace_of):
-    built = with_hidden(trace_of("rope"), [[14.1, 0.49, -0.4, 0.6], [-0.49, 0.3, 0.6, 0.0]])
+def test_near_zero_threshold_is_tenth_of_rms(capture_trace):
+    built = with_hidden(capture_trace("rope"), [[14.1, 0.49, -0.4, 0.6], [-0.49, 0.3, 0.6, 0.0]])
     assert np.sqrt(np.mean(built["blocks.0.ffn.hidden"] ** 2)) == pytest.approx(5, abs=0.01)
     ours = sparsity(built)
     assert_allclose(ours.near_zero, [5 / 8, 0])
     assert_allclose(ours.inactive, [1 / 4, 0])
 
 
-def test_of_normally_distributed_values_the_share_near_zero_is_known(trace_of):
+def test_normal_distribution_has_known_near_zero_share(capture_trace):
     values = np.random.default_rng(0).normal(scale=7, size=(100, 2000))
-    assert sparsity(with_hidden(trace_of("rope"), values)).near_zero[0] == pytest.approx(NORMAL_SHARE, abs=0.002)
+    assert sparsity(with_hidden(capture_trace("rope"), values)).near_zero[0] == pytest.approx(NORMAL_SHARE, abs=0.002)
 
 
 @pytest.mark.parametrize(("layer", "number", "query"), [(0, 0, 0), (0, 39, 11), (1, 17, 6)])
-def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms, trace, style, layer, number, query):
+def test_neuron_logit_effects_match_slope_through_norms(lms, trace, style, layer, number, query):
     """Brute force: the change of the logits when the neuron's vector is added, with the scales of norms held fixed."""
     lm = lms[style]
     vector = lm.blocks[layer].ffn.down_proj.weight[:, number].double()
@@ -122,7 +122,7 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
 
 
 @pytest.mark.parametrize(("layer", "query"), [(0, 11), (1, 6)])
-def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, query):
+def test_neuron_effects_sum_to_layer_attribution(trace, layer, query):
     token_id = int(trace["logits"][query].argmax())
     hidden = layer_neurons(trace, layer, query).hidden
     total = sum(hidden[n] * neuron_logit_effects(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
@@ -138,7 +138,7 @@ def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, quer
     assert total == pytest.approx(share, abs=1e-4)
 
 
-def test_what_all_neurons_and_heads_add_is_what_the_stream_gets(trace):
+def test_neurons_and_heads_sum_to_sublayer_update(trace):
     """Contributions pass through a post-norm where there is one; the biases belong to no component."""
     block, position = "blocks.1", 5
     hidden = trace[f"{block}.ffn.hidden"][position].astype(float)

@@ -1,4 +1,4 @@
-"""Scores of heads, and those that chance would give."""
+"""Scores of heads, and the scores expected by chance."""
 
 from dataclasses import replace
 from itertools import product
@@ -26,7 +26,7 @@ A, B, C = 5, 6, 7
 
 @pytest.fixture
 def run_with_pattern(rope_trace):
-    """Return `patterned(ids, pattern)`: a run over the ids in which every head has the pattern (T, T)."""
+    """Return `with_pattern(ids, pattern)`: a run over the ids in which every head has the pattern (T, T)."""
 
     def with_pattern(ids, pattern):
         heads = rope_trace.config.num_heads
@@ -42,7 +42,7 @@ def make_pattern(keys) -> np.ndarray:
 
 
 IDS = (A, B, C, A, B, A)
-LOOKS = {
+EXPECTED_KEYS = {
     "previous_token": (0, 0, 1, 2, 3, 4),
     "first_token": (0, 0, 0, 0, 0, 0),
     "self": (0, 1, 2, 3, 4, 5),
@@ -51,53 +51,53 @@ LOOKS = {
 }
 
 
-@pytest.mark.parametrize("name", LOOKS)
-def test_a_head_that_does_nothing_else_scores_1(run_with_pattern, name):
-    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS[name])), name), 1)
+@pytest.mark.parametrize("name", EXPECTED_KEYS)
+def test_ideal_head_scores_1(run_with_pattern, name):
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(EXPECTED_KEYS[name])), name), 1)
 
 
-def test_a_score_is_the_share_of_attention_paid(run_with_pattern):
-    half = (make_pattern(LOOKS["previous_token"]) + make_pattern(LOOKS["self"])) / 2
+def test_score_is_share_of_attention(run_with_pattern):
+    half = (make_pattern(EXPECTED_KEYS["previous_token"]) + make_pattern(EXPECTED_KEYS["self"])) / 2
     assert_allclose(head_scores(run_with_pattern((A, B, C), half[:3, :3]), "previous_token"), 0.5)
 
 
-def test_induction_checks_the_token(run_with_pattern):
+def test_induction_requires_repeated_token(run_with_pattern):
     """With distinct tokens the same pattern is no induction: no query has an earlier occurrence to attend to."""
-    pattern = make_pattern(LOOKS["induction"])
+    pattern = make_pattern(EXPECTED_KEYS["induction"])
     assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "induction")).all()
     assert np.isnan(head_scores(run_with_pattern((1, 2, 3, 4, 5, 6), pattern), "duplicate_token")).all()
     assert (head_scores(run_with_pattern((A, B, C, B, A, C), pattern), "induction") < 0.5).all()
 
 
-def test_an_even_head_is_spread_and_a_sharp_one_is_not(run_with_pattern):
+def test_spread_is_1_if_uniform_and_0_if_one_hot(run_with_pattern):
     even = np.tri(6) / np.arange(1, 7)[:, None]
     assert_allclose(head_scores(run_with_pattern(IDS, even), "spread"), 1)
-    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(LOOKS["self"])), "spread"), 0, atol=1e-12)
+    assert_allclose(head_scores(run_with_pattern(IDS, make_pattern(EXPECTED_KEYS["self"])), "spread"), 0, atol=1e-12)
 
 
-def test_a_head_that_rests_on_the_first_token_may_be_an_induction_head_beside(run_with_pattern):
+def test_hiding_first_token_reveals_induction_head(run_with_pattern):
     ids = (C, A, B, C, A, B)
-    keys = (0, 1, 2, 1, 2, 3)  # what followed the query's last occurrence, itself if it is new
+    keys = (0, 1, 2, 1, 2, 3)  # the token after the query's previous occurrence; the query itself if it is new
     trace = run_with_pattern(ids, 0.9 * make_pattern([0] * 6) + 0.1 * make_pattern(keys))
     assert_allclose(head_scores(trace, "induction"), 0.1)
     assert_allclose(head_scores(trace, "induction", hide_first=True), 1)
 
 
-def test_without_the_first_token_rows_sum_to_1_or_see_nothing():
+def test_rows_without_first_key_sum_to_1_or_0():
     pattern = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.2, 0.2, 0.6]])
     assert_allclose(without_first_key(pattern), [[0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
-def test_scores_are_shares_of_every_kind_of_model(trace_of, style, name):
+def test_scores_lie_between_0_and_1(capture_trace, style, name):
     for hide_first in (False, True):
-        scores = head_scores(trace_of(style, 32), name, hide_first)
-        assert scores.shape == (trace_of(style).config.num_layers, trace_of(style).config.num_heads)
+        scores = head_scores(capture_trace(style, 32), name, hide_first)
+        assert scores.shape == (capture_trace(style).config.num_layers, capture_trace(style).config.num_heads)
         assert ((scores >= 0) & (scores <= 1 + 1e-6)).all()
-    assert np.isnan(head_scores(trace_of(style, 1), name)).all()
+    assert np.isnan(head_scores(capture_trace(style, 1), name)).all()
 
 
-def test_copying_scores_are_those_that_training_logs(lms, style):
+def test_copying_scores_match_training_log(lms, style):
     from explorer.tracing.capture import capture
 
     lm = lms[style]
@@ -112,11 +112,11 @@ def test_copying_scores_are_those_that_training_logs(lms, style):
 ROLLED_IDS = [5, 6, 5, 5, 7, 6, 5, 9, 6, 6]
 
 every_score = pytest.mark.parametrize("name", HEAD_SCORES)
-hiding = pytest.mark.parametrize("hide_first", [False, True], ids=["shown", "hidden"])
+each_hide_first = pytest.mark.parametrize("hide_first", [False, True], ids=["shown", "hidden"])
 
 
 @pytest.fixture
-def repeating(lms):
+def repeating_trace(lms):
     """Return a run in which tokens repeat."""
     return capture(lms["rope"], ROLLED_IDS)
 
@@ -129,16 +129,18 @@ def with_pattern(trace, pattern):
 
 
 @every_score
-@hiding
-def test_the_even_score_is_that_of_a_head_that_spreads_its_attention_evenly(repeating, name, hide_first):
+@each_hide_first
+def test_uniform_score_is_score_of_uniform_head(repeating_trace, name, hide_first):
     even = np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None]
-    even_score = chance_head_scores(repeating, name, hide_first).uniform_scores
-    assert_allclose(head_scores(with_pattern(repeating, even), name, hide_first), np.stack([even_score] * 3, axis=-1))
+    even_score = chance_head_scores(repeating_trace, name, hide_first).uniform_scores
+    assert_allclose(
+        head_scores(with_pattern(repeating_trace, even), name, hide_first), np.stack([even_score] * 3, axis=-1)
+    )
 
 
-@hiding
+@each_hide_first
 @pytest.mark.parametrize("name", ["previous_token", "spread"])
-def test_of_a_window_it_is_that_of_what_is_in_it(lms, name, hide_first):
+def test_uniform_score_respects_attention_window(lms, name, hide_first):
     trace = capture(lms["local"], ROLLED_IDS)
     even = np.stack([visibility_mask(trace.config, layer, len(ROLLED_IDS)) for layer in (0, 1)]).astype(float)
     even /= even.sum(-1, keepdims=True)
@@ -148,19 +150,19 @@ def test_of_a_window_it_is_that_of_what_is_in_it(lms, name, hide_first):
         chance_head_scores(trace, name, hide_first).uniform_scores,
     )
     assert_allclose(head_scores(built, name, hide_first), np.stack([even_scores] * 3, axis=-1), rtol=1e-6)
-    assert even_scores[0] < even_scores[1] or name == "spread"  # fewer to look at
+    assert even_scores[0] < even_scores[1] or name == "spread"  # the window has fewer keys
 
 
 @every_score
-@hiding
-def test_an_even_head_is_not_above_chance(repeating, name, hide_first):
-    trace = with_pattern(repeating, np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None])
+@each_hide_first
+def test_uniform_head_does_not_exceed_chance(repeating_trace, name, hide_first):
+    trace = with_pattern(repeating_trace, np.tri(len(ROLLED_IDS)) / np.arange(1, len(ROLLED_IDS) + 1)[:, None])
     exceeds = chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first))
     assert exceeds.all() if name == "spread" else not exceeds.any()
 
 
 @pytest.mark.parametrize("style", ["rope", "local"])
-def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts(lms, monkeypatch, style):
+def test_layers_with_same_mask_share_shifts_computed_in_chunks(lms, monkeypatch, style):
     """The size of the chunks does not matter."""
     trace = capture(lms[style], ROLLED_IDS)
     expected, constructor_args = chance_head_scores(trace, "duplicate_token").quantiles, []
@@ -178,17 +180,17 @@ def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts
 
 
 @pytest.mark.parametrize("name", ["previous_token", "self", "duplicate_token", "induction"])
-@hiding
-def test_a_head_that_always_looks_there_is_above_chance(repeating, name, hide_first):
-    targets = target_mask(repeating, name).astype(float)
-    targets[:, 0] += 1e-3  # where there is nothing to look at
-    trace = with_pattern(repeating, targets / targets.sum(-1, keepdims=True))
+@each_hide_first
+def test_ideal_head_exceeds_chance(repeating_trace, name, hide_first):
+    targets = target_mask(repeating_trace, name).astype(float)
+    targets[:, 0] += 1e-3  # for queries without target keys
+    trace = with_pattern(repeating_trace, targets / targets.sum(-1, keepdims=True))
     assert chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first)).all()
 
 
 @pytest.mark.parametrize("name", ["duplicate_token", "induction", "previous_token"])
-@hiding
-def test_what_chance_gives_is_that_of_all_turns(lms, name, hide_first):
+@each_hide_first
+def test_chance_quantiles_match_all_shifts(lms, name, hide_first):
     """Compare with the scores of every possible rotation of every counted row, in a short run."""
     trace = capture(lms["rope"], [5, 6, 5, 7, 5])
     patterns = trace.stack("blocks.*.attn.pattern").astype(float)
@@ -209,7 +211,7 @@ def test_what_chance_gives_is_that_of_all_turns(lms, name, hide_first):
     assert (low - 1e-6 <= baseline.quantiles).all() and (baseline.quantiles <= high + 1e-6).all()
 
 
-def test_of_one_query_that_counts_even_a_sharp_head_may_be_chance(lms):
+def test_single_counted_query_does_not_exceed_chance(lms):
     """One repetition with six keys before it: one rotation in six matches."""
     trace = capture(lms["rope"], [1, 2, 3, 4, 5, 1])
     trace = with_pattern(trace, np.eye(6)[[0, 0, 0, 0, 0, 1]])
@@ -219,15 +221,16 @@ def test_of_one_query_that_counts_even_a_sharp_head_may_be_chance(lms):
     assert not baseline.is_exceeded(head_scores(trace, "induction")).any()
 
 
-def test_there_is_none_where_no_query_counts(lms):
+def test_no_counted_query_gives_no_chance_score(lms):
     trace = capture(lms["rope"], [1, 2, 3])
     assert chance_head_scores(trace, "induction") is None
     assert chance_head_scores(capture(lms["rope"], [1]), "spread") is None
 
 
-def test_it_is_the_same_each_time(repeating):
-    repeated = replace(repeating)
-    assert chance_head_scores(repeating, "induction") is chance_head_scores(repeating, "induction")
+def test_chance_scores_are_cached_and_deterministic(repeating_trace):
+    repeated = replace(repeating_trace)
+    assert chance_head_scores(repeating_trace, "induction") is chance_head_scores(repeating_trace, "induction")
     assert (
-        chance_head_scores(repeating, "induction").quantiles == chance_head_scores(repeated, "induction").quantiles
+        chance_head_scores(repeating_trace, "induction").quantiles
+        == chance_head_scores(repeated, "induction").quantiles
     ).all()

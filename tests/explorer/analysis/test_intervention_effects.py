@@ -29,8 +29,8 @@ with_unchanged = Comparison.with_unchanged
 
 
 @pytest.fixture
-def edited_trace(edited_trace_of, style):
-    return edited_trace_of(style)
+def edited_trace(capture_edited_trace, style):
+    return capture_edited_trace(style)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -38,7 +38,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(edited_trace):
+def test_pattern_change_sums_to_0_over_keys(edited_trace):
     change = pattern_change(with_unchanged(edited_trace), 1, 2)
     assert_allclose(change.sum(-1), 0, atol=1e-5)
     assert (np.abs(change) <= 1).all() and np.abs(change).max() > 1e-3
@@ -47,13 +47,13 @@ def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(ed
     assert_allclose(edited_trace.baseline["blocks.1.attn.pattern"][2] + change, expected, atol=1e-6)
 
 
-def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
+def test_largest_score_change_ignores_masked_keys(edited_trace):
     after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
     visible = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
     assert largest_score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
 
 
-def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
+def test_total_variation_is_probability_gained(edited_trace):
     change = next_token_change(with_unchanged(edited_trace), 7)
     before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
     assert_allclose(change.before, before, rtol=1e-4)
@@ -63,7 +63,7 @@ def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edit
     assert change.total_variation == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
 
 
-def test_the_likeliest_of_either_run_are_on_top(edited_trace):
+def test_top_tokens_are_likeliest_in_either_run(edited_trace):
     change = next_token_change(with_unchanged(edited_trace), 11)
     top = change.top(5)
     assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
@@ -73,7 +73,7 @@ def test_the_likeliest_of_either_run_are_on_top(edited_trace):
     assert (np.diff(either[top]) <= 0).all()
 
 
-def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_trace):
+def test_surprisal_change_is_log_ratio_of_probabilities(edited_trace):
     change = surprisal_change(with_unchanged(edited_trace))
     assert np.isnan(change[0])
     for position in range(1, 12):
@@ -84,7 +84,7 @@ def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_t
         assert change[position] == pytest.approx(np.log2(before / after), abs=1e-4)
 
 
-def test_the_stream_moves_from_where_it_is_changed(edited_trace):
+def test_relative_stream_change_matches_norms(edited_trace):
     change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), residual_stages(edited_trace)
     assert change.shape == (len(tapped_stages), 12)
     for row, stage in enumerate(tapped_stages):
@@ -92,16 +92,16 @@ def test_the_stream_moves_from_where_it_is_changed(edited_trace):
         assert change[row, 4] == pytest.approx(np.sqrt(((after - before) ** 2).sum() / (before**2).sum()), abs=1e-5)
 
 
-def test_before_a_silenced_head_nothing_moves(lms, trace, style):
+def test_ablated_head_changes_nothing_before_it(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
     distances, heads = relative_stream_change(with_unchanged(changed)), attention_shift(with_unchanged(changed))
     before = [stage.layer == 0 for stage in residual_stages(changed)]
     assert not distances[before].any() and distances[np.logical_not(before)].all()
-    assert not heads.any()  # the last layer's patterns are made before its heads are heard
+    assert not heads.any()  # the last layer's patterns are computed before its head outputs
 
 
-def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
+def test_attention_shift_is_mean_weight_gained(edited_trace):
     shifted = attention_shift(with_unchanged(edited_trace))
     for layer, head in ((0, 0), (1, 2)):
         won = pattern_change(with_unchanged(edited_trace), layer, head).clip(0).sum(-1).mean()
@@ -109,14 +109,14 @@ def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
     assert (shifted >= 0).all() and (shifted <= 1).all()
 
 
-def test_the_log_probability_is_that_of_the_softmax(trace):
+def test_log_probability_matches_softmax(trace):
     for token_id in (0, 7, 255):
         assert 2 ** log2_probability(trace, 5, token_id) == pytest.approx(
             next_token_distribution(trace, 5).plain[token_id], rel=1e-4
         )
 
 
-def test_a_change_is_that_of_a_run_with_the_edit(lms, trace, style):
+def test_ablation_effects_match_separate_runs(lms, trace, style):
     effects = ablation_effects(trace, 9, 33)
     assert effects.before == log2_probability(trace, 9, 33)
     assert effects.error < 1e-4
@@ -132,23 +132,23 @@ def test_a_change_is_that_of_a_run_with_the_edit(lms, trace, style):
         assert change == pytest.approx(log2_probability(changed, 9, 33) - effects.before, abs=1e-4), edit
 
 
-def test_what_is_silent_already_changes_nothing_more(lms, trace, style):
+def test_ablating_ablated_head_changes_nothing(lms, trace, style):
     silent = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=2)])
     assert_allclose(ablation_effects(silent, 9, 33).heads[1, 2], 0, atol=1e-4)
     assert np.abs(ablation_effects(silent, 9, 33).heads).max() > 1e-3
 
 
-def test_a_trace_without_its_model_says_so(trace):
+def test_ablation_requires_model(trace):
     with pytest.raises(ValueError, match="runs the model again"):
         ablation_effects(replace(trace, model=None), 9, 33)
 
 
-EDITS = "blocks.0.attn.z.1*zero~blocks.1.ffn.hidden*zero~blocks.1.attn.z.2*mean~logits@7*scale*2"
+INTERVENTION_TEXT = "blocks.0.attn.z.1*zero~blocks.1.ffn.hidden*zero~blocks.1.attn.z.2*mean~logits@7*scale*2"
 
 
 @pytest.fixture
 def runs(lms, style, trace) -> Comparison:
-    changed = capture(lms[style], trace.token_ids, parse_interventions(EDITS))
+    changed = capture(lms[style], trace.token_ids, parse_interventions(INTERVENTION_TEXT))
     return Comparison.with_unchanged(replace(changed, baseline=trace))
 
 
@@ -158,10 +158,11 @@ def token_measure(trace, measure: str) -> float:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_each_effect_is_that_of_a_run_with_one_change(lms, style, trace, runs, measure):
+def test_single_effects_match_separate_runs(lms, style, trace, runs, measure):
     interaction = intervention_interaction(runs, 7, 33, measure)
     single_run_measures = [
-        token_measure(capture(lms[style], trace.token_ids, [edit]), measure) for edit in parse_interventions(EDITS)
+        token_measure(capture(lms[style], trace.token_ids, [edit]), measure)
+        for edit in parse_interventions(INTERVENTION_TEXT)
     ]
     before, after = token_measure(trace, measure), token_measure(runs.trace, measure)
     assert_allclose(interaction.effects, np.array(single_run_measures) - before, atol=1e-5)
@@ -170,7 +171,7 @@ def test_each_effect_is_that_of_a_run_with_one_change(lms, style, trace, runs, m
     assert abs(interaction.interaction) > 1e-5 and np.ptp(single_run_measures) > 1e-5
 
 
-def test_runs_again_are_held_against_what_was_captured(runs):
+def test_recomputed_logits_are_checked_against_captured_ones(runs):
     assert check_recomputed_logits(runs, 7, 33).is_within_tolerance
     logits = runs.trace["logits"].copy()
     logits[7, 33] += 0.05
@@ -178,6 +179,6 @@ def test_runs_again_are_held_against_what_was_captured(runs):
     assert not check_recomputed_logits(wrong, 7, 33).is_within_tolerance
 
 
-def test_interaction_without_the_model_says_so(runs):
+def test_interaction_requires_model(runs):
     with pytest.raises(ValueError, match="knows none"):
         intervention_interaction(replace(runs, other=replace(runs.other, model=None)), 7, 33, "logit")

@@ -16,11 +16,11 @@ from model.kv_cache import KVCache
 from tests.exhaustive import first_in_core
 
 
-def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, style):
-    trace, lm = trace_of(style), lms[style]
+def test_captured_keys_and_values_equal_cache_entries(capture_trace, lms, style):
+    trace, lm = capture_trace(style), lms[style]
     cache = KVCache(lm.config)
     with torch.inference_mode():
-        for token_id in trace.token_ids:  # a step a token
+        for token_id in trace.token_ids:  # one step per token
             lm(torch.tensor([[token_id]]), cache)
     for layer in range(lm.config.num_layers):
         for index, vector in enumerate("kv"):
@@ -33,7 +33,7 @@ def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, styl
 
 
 @pytest.mark.parametrize("style", first_in_core(["grouped", "rope"]))
-def test_megabytes_are_those_of_the_model_s_own_cache(lms, style):
+def test_megabytes_match_model_cache(lms, style):
     config, positions = lms[style].config, np.arange(1, 8)
     of_each = 4 * KVCache(config).entries[..., :1, :].numel()  # bytes of a position
     np.testing.assert_allclose(megabytes_stored(config, positions), positions * of_each / 1e6)
@@ -42,16 +42,16 @@ def test_megabytes_are_those_of_the_model_s_own_cache(lms, style):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 9])
-def test_positions_are_counted_step_by_step(steps):
+def test_computed_positions_accumulate_only_without_cache(steps):
     cached, uncached = positions_computed(steps)
     assert cached.tolist() == list(range(1, steps + 1))
     assert uncached.tolist() == [sum(range(n + 1)) for n in range(1, steps + 1)]
 
 
-def test_without_a_cache_a_step_costs_what_all_steps_before_did(tiny_config):
+def test_uncached_step_costs_all_previous_steps(tiny_config):
     costs = [step_flops(tiny_config, position) for position in range(5)]
     assert costs[0][0] == costs[0][1]
     for position in range(1, 5):
         assert costs[position][1] == costs[position - 1][1] + costs[position][0]
-        attention = 4 * tiny_config.num_layers * tiny_config.d_model  # a key more to look at
+        attention = 4 * tiny_config.num_layers * tiny_config.d_model  # one more key to attend to
         assert costs[position][0] - costs[position - 1][0] == attention

@@ -22,13 +22,13 @@ from tests import layouts
 
 
 @pytest.fixture
-def everywhere(trace) -> range:
+def all_positions(trace) -> range:
     return range(len(trace))
 
 
-def test_the_last_depth_is_the_models_own_distribution(trace, everywhere):
-    summaries = lens_summaries(trace, everywhere)
-    for position in everywhere:
+def test_last_depth_is_model_distribution(trace, all_positions):
+    summaries = lens_summaries(trace, all_positions)
+    for position in all_positions:
         prediction = next_token_distribution(trace, position)
         np.testing.assert_array_equal(summaries.top[-1, position], prediction.top(3))
         np.testing.assert_allclose(
@@ -36,13 +36,13 @@ def test_the_last_depth_is_the_models_own_distribution(trace, everywhere):
         )
         np.testing.assert_allclose(summaries.entropy[-1, position], prediction.entropy, atol=1e-4)
     for token_id in (0, 7, 299):
-        plain = [next_token_distribution(trace, position).plain[token_id] for position in everywhere]
-        np.testing.assert_allclose(token_probabilities(trace, everywhere, token_id)[-1], plain, atol=1e-6)
-        last = [next_token_distribution(trace, position).rank(token_id) for position in everywhere]
-        np.testing.assert_array_equal(single_token_ranks(trace, everywhere, token_id)[-1], last)
+        plain = [next_token_distribution(trace, position).plain[token_id] for position in all_positions]
+        np.testing.assert_allclose(token_probabilities(trace, all_positions, token_id)[-1], plain, atol=1e-6)
+        last = [next_token_distribution(trace, position).rank(token_id) for position in all_positions]
+        np.testing.assert_array_equal(single_token_ranks(trace, all_positions, token_id)[-1], last)
 
 
-def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms, style, everywhere):
+def test_each_depth_skips_later_sublayers(trace, lms, style, all_positions):
     """Run the model's own modules, but skip the sublayers after the depth."""
     lm = lms[style]
     names = ["embed", *(after for *_sum, after in layouts.residual_sums(trace.config))]
@@ -51,30 +51,30 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
         expected = torch.softmax(softcap(logits, lm.config.logit_cap), -1).numpy()
         for token_id in (0, 7, 299):
             np.testing.assert_allclose(
-                token_probabilities(trace, everywhere, token_id)[i], expected[:, token_id], atol=1e-6
+                token_probabilities(trace, all_positions, token_id)[i], expected[:, token_id], atol=1e-6
             )
         np.testing.assert_allclose(
-            lens_summaries(trace, everywhere).probabilities[i, :, 0], expected.max(-1), atol=1e-6
+            lens_summaries(trace, all_positions).probabilities[i, :, 0], expected.max(-1), atol=1e-6
         )
 
 
-def test_there_is_a_depth_before_the_blocks_and_after_each_sublayer(trace):
+def test_depths_are_embedding_and_sublayer_outputs(trace):
     assert depth_names(trace) == tuple(layouts.stage_names(trace.config))
     assert lens_summaries(trace, range(3, 5)).top.shape == (len(layouts.stage_names(trace.config)), 2, 3)
 
 
-def test_part_of_the_positions_reads_the_same_as_all(trace, everywhere):
-    page, whole = lens_summaries(trace, range(4, 9)), lens_summaries(trace, everywhere)
+def test_positions_subset_matches_all_positions(trace, all_positions):
+    page, whole = lens_summaries(trace, range(4, 9)), lens_summaries(trace, all_positions)
     np.testing.assert_array_equal(page.top, whole.top[:, 4:9])
     np.testing.assert_allclose(
-        token_probabilities(trace, range(4, 9), 5), token_probabilities(trace, everywhere, 5)[:, 4:9], rtol=1e-5
+        token_probabilities(trace, range(4, 9), 5), token_probabilities(trace, all_positions, 5)[:, 4:9], rtol=1e-5
     )
     np.testing.assert_array_equal(
-        single_token_ranks(trace, range(4, 9), 5), single_token_ranks(trace, everywhere, 5)[:, 4:9]
+        single_token_ranks(trace, range(4, 9), 5), single_token_ranks(trace, all_positions, 5)[:, 4:9]
     )
 
 
-def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
+def test_summaries_are_cached_while_run_exists(rope_trace):
     trace = replace(rope_trace)
     assert lens_summaries(trace, range(3)) is lens_summaries(trace, range(3))
     assert lens_summaries(trace, range(3)) is not lens_summaries(trace, range(2))
@@ -83,7 +83,7 @@ def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
     assert len(SUMMARIES) == num_cached - 1
 
 
-def test_the_last_few_readings_of_a_run_are_kept(rope_trace, monkeypatch):
+def test_cache_keeps_most_recent_summaries(rope_trace, monkeypatch):
     monkeypatch.setattr(logit_lens, "MAX_SUMMARIES", 4)
     trace = replace(rope_trace)
     first, *_ = summaries = [lens_summaries(trace, range(end)) for end in range(1, 7)]
@@ -92,7 +92,7 @@ def test_the_last_few_readings_of_a_run_are_kept(rope_trace, monkeypatch):
     np.testing.assert_array_equal(lens_summaries(trace, range(1)).log_total, first.log_total)
 
 
-def test_positions_among_those_of_a_page_are_not_read_again(rope_trace, monkeypatch):
+def test_summaries_are_sliced_from_cached_page(rope_trace, monkeypatch):
     trace = replace(rope_trace)
     page, expected = lens_summaries(trace, range(4, 10)), lens_summaries(replace(rope_trace), range(5, 8))
     monkeypatch.setattr(logit_lens, "iter_lens_logits", None)
@@ -108,7 +108,7 @@ def test_positions_among_those_of_a_page_are_not_read_again(rope_trace, monkeypa
 @pytest.mark.parametrize(
     ("style", "text"), [("rope", ""), ("local", ""), ("rope", "logits.7*scale*2"), ("rope", "logits@6*scale*2")]
 )
-def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, text):
+def test_chunked_vocabulary_gives_same_summaries(lms, monkeypatch, style, text):
     whole = capture(lms[style], list(range(3, 15)), parse_interventions(text))
     chunked = replace(whole)
     positions, ids = range(2, 9), (0, 7, 150, 299)
@@ -126,7 +126,7 @@ def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, 
 
 
 @pytest.mark.parametrize("text", ["logits.7*scale*2", "logits@6*scale*2"])
-def test_a_token_is_tracked_with_the_runs_edits(lms, text):
+def test_token_probabilities_include_logit_interventions(lms, text):
     trace, positions = capture(lms["rope"], list(range(3, 15)), parse_interventions(text)), range(2, 9)
     plain = [next_token_distribution(trace, position).plain[7] for position in positions]
     np.testing.assert_allclose(token_probabilities(trace, positions, 7)[-1], plain, rtol=1e-4)

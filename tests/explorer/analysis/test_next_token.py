@@ -39,25 +39,25 @@ def with_logits(tiny_config):
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])
-def test_plain_is_the_softmax_of_the_logits(trace, position):
+def test_plain_distribution_is_softmax_of_logits(trace, position):
     prediction = next_token_distribution(trace, position, temperature=0.3, top_k=2)
     expected = torch.tensor(trace["logits"][position]).double().softmax(-1)
     np.testing.assert_allclose(prediction.plain, expected, atol=1e-12)
 
 
-def test_sampled_follows_the_settings(trace):
+def test_sampled_distribution_follows_settings(trace):
     prediction = next_token_distribution(trace, 4, temperature=0.5, top_k=3)
     top = torch.tensor(trace["logits"][4]).double().topk(3)
     np.testing.assert_allclose(prediction.sampled[top.indices], (top.values / 0.5).softmax(-1), atol=1e-12)
     assert (prediction.sampled > 0).sum() == 3
 
 
-def test_a_setting_out_of_its_range_is_refused(trace):
+def test_invalid_setting_is_refused(trace):
     with pytest.raises(ValueError, match="temperature"):
         next_token_distribution(trace, 0, temperature=-1)
 
 
-def test_stages_are_those_of_the_settings_and_of_the_tokens_so_far(trace):
+def test_stages_follow_settings_and_previous_tokens(trace):
     settings = {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.7}
     prediction = next_token_distribution(trace, 6, 0.7, 30, **settings)
     expected = sampling_stages(trace["logits"][6], 0.7, 30, previous=trace.token_ids[:7], **settings)
@@ -72,7 +72,7 @@ def test_stages_are_those_of_the_settings_and_of_the_tokens_so_far(trace):
 @pytest.mark.parametrize(
     "settings", [{}, {"top_k": 20, "top_p": 0.8}, {"min_p": 0.1, "repetition_penalty": 1.5}], ids=str
 )
-def test_drawn_is_what_generation_draws(lms, style, trace, settings):
+def test_drawn_token_is_generated_token(lms, style, trace, settings):
     for position in (0, 5, 11):
         prompt = trace.token_ids[: position + 1]
         (step,) = generate(lms[style], prompt, max_new_tokens=1, temperature=0.9, seed=3, **settings)
@@ -81,47 +81,47 @@ def test_drawn_is_what_generation_draws(lms, style, trace, settings):
         assert prediction.sampled[prediction.sampled_token_id] == pytest.approx(step.probability, abs=1e-5)
 
 
-def test_u_depends_on_the_seed_and_on_the_place_in_the_whole_text(trace):
+def test_draw_depends_on_seed_and_absolute_position(trace):
     assert next_token_distribution(trace, 4).u is None
     assert next_token_distribution(trace, 4).sampled_token_id is None
     assert next_token_distribution(trace, 4, seed=2).u == uniform_draw(2, position=5)
     assert next_token_distribution(trace, 4, seed=2, start=100).u == uniform_draw(2, position=105)
 
 
-def test_actual_is_the_token_that_comes_next(trace):
+def test_actual_is_next_token(trace):
     assert next_token_distribution(trace, 0).actual == trace.token_ids[1]
     assert next_token_distribution(trace, 10).actual == trace.token_ids[11]
     assert next_token_distribution(trace, 11).actual is None
 
 
-def test_top_lists_likeliest_first_and_of_equal_ones_the_lower_id(with_logits):
+def test_top_orders_by_probability_then_id(with_logits):
     prediction = next_token_distribution(with_logits(1, 3, 2, 3, 1), 0)
     assert prediction.top(4).tolist() == [1, 3, 2, 0]
     assert prediction.top(99).tolist() == [1, 3, 2, 0, 4]
 
 
-def test_rank_counts_the_likelier_tokens(with_logits):
+def test_rank_counts_likelier_tokens(with_logits):
     prediction = next_token_distribution(with_logits(1, 3, 2, 3, 1), 0)
     assert [prediction.rank(i) for i in range(5)] == [4, 1, 3, 1, 4]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 8])
-def test_entropy_of_k_equal_tokens_is_log_k(with_logits, k):
+def test_entropy_of_k_equal_tokens_is_log2_k(with_logits, k):
     assert next_token_distribution(with_logits(*[7.0] * 8), 0, top_k=k).entropy == pytest.approx(math.log2(k))
 
 
-def test_entropy_of_a_coin_with_a_known_bias(with_logits):
+def test_entropy_of_biased_coin(with_logits):
     p = 0.11
     entropy = next_token_distribution(with_logits(math.log(p), math.log(1 - p)), 0).entropy
     assert entropy == pytest.approx(-p * math.log2(p) - (1 - p) * math.log2(1 - p), rel=1e-6)
 
 
-def test_entropy_of_certainty_is_0(with_logits):
+def test_entropy_of_certain_token_is_0(with_logits):
     assert str(next_token_distribution(with_logits(1, 2, 3), 0, temperature=0).entropy) == "0.0"
     assert next_token_distribution(with_logits(-1000, 1000, 0), 0).entropy == 0
 
 
-def test_surprisal_is_the_cross_entropy_in_bits(trace):
+def test_surprisal_is_cross_entropy_in_bits(trace):
     loss = F.cross_entropy(
         torch.tensor(trace["logits"][:-1]).double(), torch.tensor(trace.token_ids[1:]), reduction="none"
     )
@@ -131,7 +131,7 @@ def test_surprisal_is_the_cross_entropy_in_bits(trace):
     np.testing.assert_allclose(bits[1:], loss / math.log(2), rtol=1e-5)
 
 
-def test_surprisal_agrees_with_the_prediction(trace):
+def test_surprisal_agrees_with_distribution(trace):
     prediction = next_token_distribution(trace, 6)
     assert surprisal(trace)[7] == pytest.approx(-math.log2(prediction.plain[prediction.actual]), rel=1e-5)
 
@@ -141,11 +141,11 @@ def test_surprisal_of_huge_logits_is_finite(tiny_config):
     assert surprisal(Trace(tiny_config, (0, 1), ("a", "b"), values))[1] == pytest.approx(2e4 / math.log(2))
 
 
-def test_of_a_single_token_there_is_no_surprisal(trace_of, style):
-    np.testing.assert_array_equal(surprisal(trace_of(style, 1)), [np.nan])
+def test_single_token_has_no_surprisal(capture_trace, style):
+    np.testing.assert_array_equal(surprisal(capture_trace(style, 1)), [np.nan])
 
 
-def test_entropy_and_rank_agree_with_the_predictions(trace):
+def test_entropy_and_rank_agree_with_distribution(trace):
     bits, places = entropy(trace), actual_token_ranks(trace)
     assert bits.shape == places.shape == (len(trace),)
     assert math.isnan(bits[0]) and math.isnan(places[0])
@@ -155,7 +155,7 @@ def test_entropy_and_rank_agree_with_the_predictions(trace):
         assert places[position] == prediction.rank(prediction.actual)
 
 
-def test_entropy_is_that_of_pytorch(trace):
+def test_entropy_matches_pytorch(trace):
     p = torch.tensor(trace["logits"][:-1]).double().softmax(-1)
     np.testing.assert_allclose(entropy(trace)[1:], torch.special.entr(p).sum(-1) / math.log(2), atol=1e-5)
 
@@ -172,7 +172,7 @@ def random_distributions(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.dirichlet(np.ones(7)), rng.dirichlet(np.full(7, 0.3))
 
 
-def reference(p: np.ndarray, q: np.ndarray) -> float:
+def reference_divergence(p: np.ndarray, q: np.ndarray) -> float:
     """Return a divergence of two distributions in bits, by PyTorch."""
     return float(
         nats(*(Categorical(probs=torch.tensor(distribution, dtype=torch.float64)) for distribution in (p, q)))
@@ -180,13 +180,13 @@ def reference(p: np.ndarray, q: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_divergence_is_pytorchs(seed):
+def test_kl_divergence_matches_pytorch(seed):
     p, q = random_distributions(seed)
-    assert kl_divergence(p, q) == pytest.approx(reference(p, q), rel=1e-9)
-    assert kl_divergence(q, p) == pytest.approx(reference(q, p), rel=1e-9)
+    assert kl_divergence(p, q) == pytest.approx(reference_divergence(p, q), rel=1e-9)
+    assert kl_divergence(q, p) == pytest.approx(reference_divergence(q, p), rel=1e-9)
 
 
-def test_ends_of_the_divergence():
+def test_kl_divergence_edge_cases():
     p = np.array([0.5, 0.5, 0.0])
     assert kl_divergence(p, p) == 0
     assert kl_divergence(p, np.array([1.0, 0.0, 0.0])) == math.inf
@@ -195,20 +195,20 @@ def test_ends_of_the_divergence():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_distance_is_the_root_of_both_divergences_from_the_middle(seed):
+def test_jensen_shannon_distance_matches_formula(seed):
     p, q = random_distributions(seed)
     middle = (p + q) / 2
-    expected = math.sqrt((reference(p, middle) + reference(q, middle)) / 2)
+    expected = math.sqrt((reference_divergence(p, middle) + reference_divergence(q, middle)) / 2)
     assert jensen_shannon_distance(p, q) == pytest.approx(expected, rel=1e-9)
     assert_allclose(jensen_shannon_distance(np.stack([p, q]), np.stack([q, q])), [expected, 0], atol=1e-9)
 
 
-def test_ends_of_the_distance():
+def test_jensen_shannon_distance_edge_cases():
     assert jensen_shannon_distance(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1
     assert np.isnan(jensen_shannon_distance(np.array([1.0, 0.0]), np.array([np.nan, 1.0])))
 
 
-def test_tokens_are_the_same_by_their_texts():
+def test_vocabularies_are_aligned_by_token_text():
     values = np.array([0.1, 0.2, 0.7])
     assert align_to_vocabulary(values, ("a", "b", "c"), ("a", "b", "c")) is values
     assert_allclose(align_to_vocabulary(values, ("a", "b", "c"), ("c", "x", "a", "b")), [0.7, np.nan, 0.1, 0.2])
@@ -225,12 +225,12 @@ VALUES = {
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_the_largest_are_those_that_sorting_puts_first(values):
+def test_top_indices_match_stable_sort(values):
     for most in (0, 1, 3, 10, 49, 50, 60):
         np.testing.assert_array_equal(top_indices(values, most), np.argsort(-values, kind="stable")[:most])
 
 
-def test_the_loss_of_a_text_is_the_cross_entropy_that_training_makes_small(style):
+def test_mean_text_loss_is_cross_entropy(style):
     trace = capture_style(style)
     ids = torch.tensor([trace.token_ids])
     with torch.no_grad():
@@ -239,5 +239,5 @@ def test_the_loss_of_a_text_is_the_cross_entropy_that_training_makes_small(style
     np.testing.assert_allclose(mean_text_loss(trace), expected, rtol=1e-5)
 
 
-def test_a_single_token_has_none():
+def test_single_token_has_no_loss():
     assert math.isnan(mean_text_loss(capture_style("rope", 1)))

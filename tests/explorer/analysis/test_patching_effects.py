@@ -21,43 +21,43 @@ from explorer.interventions import parse_intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.patching import patching_setup as contrasts
 from explorer.tracing.patching.experiment import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment
-from tests.explorer.tracing.patching.by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, values
+from tests.explorer.tracing.patching.manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, values
 
 
 @pytest.fixture
-def question(lms, style) -> PatchingExperiment:
+def patching_experiment(lms, style) -> PatchingExperiment:
     identity = capture(lms[style], CLEAN).model
     return PatchingExperiment(identity, tuple(CLEAN), tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"])
 
 
-def test_all_maps_are_those_of_activation_patching(lms, style, question):
+def test_component_effects_match_activation_patching(lms, style, patching_experiment):
     for part, direction, metric in [
         *((part, direction, "logit_difference") for part in BY_POSITION + BY_HEAD for direction in DIRECTIONS),
         *(("attn.z", direction, metric) for direction in DIRECTIONS for metric in METRICS),
     ]:
         expected = activation_patching(lms[style], **CONTRAST, part=part, direction=direction, metric=metric)
-        assert_allclose(component_effects(question, part, metric, direction), expected, atol=2e-4)
+        assert_allclose(component_effects(patching_experiment, part, metric, direction), expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("receiver", ["logits", (1, 0, "q"), (1, 1, "v")])
-def test_paths_are_those_of_path_patching(lms, style, question, receiver):
+def test_path_effects_match_path_patching(lms, style, patching_experiment, receiver):
     for direction in DIRECTIONS:
         expected = path_patching(lms[style], **CONTRAST, receiver=receiver, direction=direction)
         path_effects = patching_effects(
-            question, question.path_metrics(direction, receiver), "logit_difference", direction
+            patching_experiment, patching_experiment.path_metrics(direction, receiver), "logit_difference", direction
         )
         last = 2 if receiver == "logits" else 1
         assert_allclose(path_effects[:last], expected[:last], atol=1e-9)
         assert np.isnan(path_effects[last:]).all()
 
 
-def test_estimates_are_those_of_attribution_patching(lms, style, question):
+def test_estimates_match_attribution_patching(lms, style, patching_experiment):
     expected = attribution_patching(lms[style], **CONTRAST, part="attn.z", direction="noise")
-    assert_allclose(question.estimate("noise", "attn.z", "logit_difference"), expected)
+    assert_allclose(patching_experiment.estimate("noise", "attn.z", "logit_difference"), expected)
 
 
-def test_each_neuron_is_put_in_alone(lms, style, question):
-    lm, neuron_effect = lms[style], neuron_effects(question, 1, "logit_difference")
+def test_neuron_effects_match_patching_one_neuron(lms, style, patching_experiment):
+    lm, neuron_effect = lms[style], neuron_effects(patching_experiment, 1, "logit_difference")
     clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
     assert neuron_effect.shape == (2, lm.config.d_ff)
     tap, runs = "blocks.1.ffn.hidden", ((CORRUPTED, CLEAN, corrupted), (CLEAN, CORRUPTED, clean))
@@ -80,7 +80,7 @@ def test_each_neuron_is_put_in_alone(lms, style, question):
     assert np.abs(neuron_effect).max(0)[order].tolist() == sorted(np.abs(neuron_effect).max(0), reverse=True)[:5]
 
 
-def test_an_ordinary_changed_run_measures_the_same(question):
+def test_rerun_with_patch_matches_component_metrics(patching_experiment):
     """Patching through the intervention hooks, one run at a time, has the same effects."""
     for part, cell, text in (
         ("resid_pre", (1, 3), "blocks.1.resid_pre@3*patch"),
@@ -88,26 +88,28 @@ def test_an_ordinary_changed_run_measures_the_same(question):
         ("attn.pattern", (1, 2), "blocks.1.attn.pattern.2*patch"),
     ):
         for row, direction in enumerate(DIRECTIONS):
-            cell_metrics = question.component_metrics()[part][(row, slice(None), *cell)]
-            assert_allclose(question.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5)
+            cell_metrics = patching_experiment.component_metrics()[part][(row, slice(None), *cell)]
+            assert_allclose(
+                patching_experiment.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5
+            )
 
 
-def test_metrics_are_worked_out_of_logits(question, lms, style):
+def test_metrics_are_computed_from_logits(patching_experiment, lms, style):
     logits = capture(lms[style], CLEAN)["logits"][-1]
-    metrics = logit_metrics(logits, question.answer, question.wrong)
-    assert_allclose(metrics, question.unpatched_metrics[0], atol=1e-5)
+    metrics = logit_metrics(logits, patching_experiment.answer, patching_experiment.wrong)
+    assert_allclose(metrics, patching_experiment.unpatched_metrics[0], atol=1e-5)
     ln = torch.tensor(logits).double().log_softmax(-1)
-    assert_allclose(metrics[1:], [ln[question.answer], ln[question.answer].exp()], atol=1e-6)
+    assert_allclose(metrics[1:], [ln[patching_experiment.answer], ln[patching_experiment.answer].exp()], atol=1e-6)
     assert tuple(contrasts.METRICS) == METRICS
 
 
-def test_two_runs_alike_have_no_effects(lms):
+def test_identical_prompts_have_undefined_effects(lms):
     identity = capture(lms["rope"], CLEAN).model
-    question = PatchingExperiment(identity, tuple(CLEAN), tuple(CLEAN), 1, 2)
-    assert np.isnan(component_effects(question, "attn.z", "logit_difference", "denoise")).all()
+    patching_experiment = PatchingExperiment(identity, tuple(CLEAN), tuple(CLEAN), 1, 2)
+    assert np.isnan(component_effects(patching_experiment, "attn.z", "logit_difference", "denoise")).all()
 
 
-def test_an_estimate_is_held_against_what_it_estimates():
+def test_estimate_is_compared_with_exact_effects():
     exact = np.array([[0.0, 1.0], [0.5, -0.2]])
     fit = compare_estimate(exact, exact * 0.5, 2)
     assert fit.correlation == pytest.approx(1) and fit.worst == ((0, 1), (1, 0)) and fit.errors == (-0.5, -0.25)
@@ -117,20 +119,20 @@ def test_an_estimate_is_held_against_what_it_estimates():
     )
 
 
-LONGER = (40, 41, 77, 42, 43, 44, 45, 46)  # the clean prompt has no partner for 77
+LONG_CLEAN = (40, 41, 77, 42, 43, 44, 45, 46)  # the clean prompt has no partner for 77
 PARTNERS = {"denoise": (0, 1, 3, 4, 5, 6, 7), "noise": (0, 1, None, 2, 3, 4, 5, 6)}
 
 
 @pytest.fixture
-def unequal(lms, style) -> PatchingExperiment:
+def unequal_experiment(lms, style) -> PatchingExperiment:
     identity = capture(lms[style], CLEAN).model
     both = tuple(PARTNERS[direction] for direction in DIRECTIONS)
-    return PatchingExperiment(identity, LONGER, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
+    return PatchingExperiment(identity, LONG_CLEAN, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
 
 
 def patch_by_hand(lm, direction: str, tap: str, head: int, position: int | None) -> float:
     """Return the metric with the source's aligned values patched into one head or one position."""
-    recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+    recipient, donor = (CORRUPTED, LONG_CLEAN) if direction == "denoise" else (LONG_CLEAN, CORRUPTED)
     patch_values, heads = values(lm, donor, tap)[tap], "attn" in tap and not tap.endswith("out")
 
     def patch_value(value):
@@ -147,47 +149,49 @@ def patch_by_hand(lm, direction: str, tap: str, head: int, position: int | None)
     return measure_metric(lm, recipient, {tap: patch_value})
 
 
-def test_of_unequal_prompts_values_go_over_between_partners(lms, style, unequal):
+def test_unequal_prompts_patch_between_aligned_positions(lms, style, unequal_experiment):
     lm = lms[style]
-    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
         for part in BY_POSITION:
-            effect = component_effects(unequal, part, "logit_difference", direction)
-            assert effect.shape == (2, len(LONGER)) and np.isnan(effect[:, 2]).all()
+            effect = component_effects(unequal_experiment, part, "logit_difference", direction)
+            assert effect.shape == (2, len(LONG_CLEAN)) and np.isnan(effect[:, 2]).all()
             for position in (0, 3, 7):
                 expected = (patch_by_hand(lm, direction, f"blocks.1.{part}", 0, position) - base) / (clean - corrupted)
                 assert effect[1, position] == pytest.approx(expected, abs=2e-4)
         for part in ("attn.z", "attn.q", "attn.k", "attn.v"):
-            effect = component_effects(unequal, part, "logit_difference", direction)
+            effect = component_effects(unequal_experiment, part, "logit_difference", direction)
             expected = (patch_by_hand(lm, direction, f"blocks.0.{part}", 1, None) - base) / (clean - corrupted)
             assert effect[0, 1] == pytest.approx(expected, abs=2e-4)
-        assert np.isnan(component_effects(unequal, "attn.pattern", "logit_difference", direction)).all()
-    assert unequal.target_positions("noise") == (0, 1, None, 3, 4, 5, 6, 7)
-    assert unequal.target_positions("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
+        assert np.isnan(component_effects(unequal_experiment, "attn.pattern", "logit_difference", direction)).all()
+    assert unequal_experiment.target_positions("noise") == (0, 1, None, 3, 4, 5, 6, 7)
+    assert unequal_experiment.target_positions("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
 
 
-def test_of_unequal_prompts_a_changed_run_measures_the_same(unequal):
+def test_unequal_prompts_rerun_with_patch_matches(unequal_experiment):
     for row, direction in enumerate(DIRECTIONS):
         for part, cell, text in (
-            ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal.target_positions(direction)[4]}*patch"),
+            ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal_experiment.target_positions(direction)[4]}*patch"),
             ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
         ):
-            cell_metrics = unequal.component_metrics()[part][(row, slice(None), *cell)]
-            assert_allclose(unequal.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5)
-        cell_metrics = unequal.neuron_metrics(1)[row][:, 7]
+            cell_metrics = unequal_experiment.component_metrics()[part][(row, slice(None), *cell)]
+            assert_allclose(
+                unequal_experiment.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5
+            )
+        cell_metrics = unequal_experiment.neuron_metrics(1)[row][:, 7]
         assert_allclose(
-            unequal.rerun_with_patch(direction, parse_intervention("blocks.1.ffn.hidden.7*patch")),
+            unequal_experiment.rerun_with_patch(direction, parse_intervention("blocks.1.ffn.hidden.7*patch")),
             cell_metrics,
             atol=2e-5,
         )
 
 
-def test_of_unequal_prompts_estimates_are_slopes(lms, style, unequal):
+def test_unequal_prompts_estimates_are_slopes(lms, style, unequal_experiment):
     """A small step towards the source's value, by hand, changes the metric by that share of the estimate."""
     lm, share = lms[style], 0.01
-    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
-        recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+        recipient, donor = (CORRUPTED, LONG_CLEAN) if direction == "denoise" else (LONG_CLEAN, CORRUPTED)
         tap = "blocks.0.attn.z"
         patch_values = values(lm, donor, tap)[tap]
 
@@ -199,21 +203,21 @@ def test_of_unequal_prompts_estimates_are_slopes(lms, style, unequal):
             return value
 
         slope = (measure_metric(lm, recipient, {tap: step_towards}) - base) / share / (clean - corrupted)
-        assert unequal.estimate(direction, "attn.z", "logit_difference")[0, 1] == pytest.approx(
+        assert unequal_experiment.estimate(direction, "attn.z", "logit_difference")[0, 1] == pytest.approx(
             slope, rel=0.05, abs=0.02
         )
-        estimates = unequal.estimate(direction, "resid_pre", "logit_difference")
+        estimates = unequal_experiment.estimate(direction, "resid_pre", "logit_difference")
         assert np.isnan(estimates[:, 2]).all() and np.isfinite(np.delete(estimates, 2, axis=1)).all()
 
 
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
-def test_queries_and_keys_are_estimated_where_they_come_to_stand(lms, unequal, style, part):
+def test_query_and_key_estimates_use_recipient_positions(lms, unequal_experiment, style, part):
     """The expected slope is that of a small step towards the pattern from the patched queries or keys."""
     lm, share, pattern = lms[style], 0.01, "blocks.0.attn.pattern"
-    clean, corrupted = measure_metric(lm, LONGER), measure_metric(lm, CORRUPTED)
+    clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     group = lm.config.num_heads // lm.config.kv_heads if part == "attn.k" else 1
     for direction in ("denoise", "noise"):
-        recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+        recipient, donor = (CORRUPTED, LONG_CLEAN) if direction == "denoise" else (LONG_CLEAN, CORRUPTED)
         patch_values, patterns = values(lm, donor, f"blocks.0.{part}")[f"blocks.0.{part}"], []
 
         def patch_head(value, patch_values=patch_values, direction=direction):
@@ -235,18 +239,18 @@ def test_queries_and_keys_are_estimated_where_they_come_to_stand(lms, unequal, s
             measure_metric(lm, recipient, {pattern: partial(step_towards, share=s)}) for s in (share, -share)
         )
         slope = (forwards - backwards) / (2 * share) / (clean - corrupted)
-        estimate = unequal.estimate(direction, part, "logit_difference")[0, 1]
+        estimate = unequal_experiment.estimate(direction, part, "logit_difference")[0, 1]
         assert estimate == pytest.approx(slope, rel=0.05, abs=0.02)
 
 
-def test_an_estimate_is_held_against_what_is_defined_alone():
+def test_comparison_ignores_undefined_effects():
     exact = np.array([[0.0, 1.0, np.nan], [0.5, -0.2, np.nan]])
     fit = compare_estimate(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
     assert fit.correlation == pytest.approx(1) and fit.worst[:2] == ((0, 1), (1, 0))
     assert fit.worst[-2:] == ((0, 2), (1, 2))
 
 
-def test_layers_around_the_largest_effect_tie_with_it_at_its_position():
+def test_layers_near_largest_effect_tie_at_its_position():
     effects = np.array([[0.0, 0.99, 0.0], [0.0, 1.0, np.nan], [0.99, 0.985, 0.0], [0.0, 0.9, 0.2], [0.0, 0.99, 0.5]])
     assert layers_of_largest_effect(effects) == (range(3), 1)
     assert layers_of_largest_effect(-effects) == (range(3), 1)

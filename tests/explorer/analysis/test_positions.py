@@ -26,64 +26,66 @@ from explorer.tracing.capture import capture
 from model.layers.positions import SinusoidalPositionalEmbedding
 from tests.sample_models import YARN
 
-ADDING = ["gpt", "learned"]
+ADDITIVE_STYLES = ["gpt", "learned"]
 
 
-@pytest.fixture(params=ADDING)
-def adding(trace_of, request):
+@pytest.fixture(params=ADDITIVE_STYLES)
+def additive_trace(capture_trace, request):
     """Return a run of each kind of model that adds position embeddings."""
-    return trace_of(request.param)
+    return capture_trace(request.param)
 
 
-def test_waves_are_those_that_the_model_adds():
+def test_sinusoidal_embeddings_match_model():
     added = SinusoidalPositionalEmbedding(50, 16)(torch.arange(50)).numpy()
     assert_allclose(sinusoidal_embeddings(np.arange(50), 16), added, atol=1e-6)
 
 
-def test_the_run_has_the_first_of_the_contexts_vectors(adding):
-    assert_allclose(context_position_embeddings(adding)[: len(adding)], adding["position_embed"], atol=1e-6)
-    assert len(context_position_embeddings(adding)) == adding.config.context_length
+def test_position_embeddings_begin_with_captured_ones(additive_trace):
+    assert_allclose(
+        context_position_embeddings(additive_trace)[: len(additive_trace)], additive_trace["position_embed"], atol=1e-6
+    )
+    assert len(context_position_embeddings(additive_trace)) == additive_trace.config.context_length
 
 
-def test_cosines_of_waves_depend_on_the_distance_alone(trace_of):
-    trace = trace_of("gpt")
+def test_sinusoidal_cosines_depend_only_on_distance(capture_trace):
+    trace = capture_trace("gpt")
     cosines, closed_form = cosines_by_distance(trace), sinusoidal_cosine(np.arange(len(trace)), trace.config.d_model)
     for part in (cosines.minimum, cosines.mean, cosines.maximum):
         assert_allclose(part, closed_form, atol=1e-6)
 
 
-def test_cosines_of_learned_vectors_do_not(trace_of):
-    cosines = cosines_by_distance(trace_of("learned"))
+def test_learned_cosines_depend_on_position(capture_trace):
+    cosines = cosines_by_distance(capture_trace("learned"))
     assert (cosines.maximum - cosines.minimum).max() > 0.05
     assert (cosines.minimum <= cosines.mean + 1e-9).all() and (cosines.mean <= cosines.maximum + 1e-9).all()
 
 
-def test_cosines_are_torchs(adding):
-    vectors = torch.tensor(adding["position_embed"], dtype=torch.float64)
+def test_position_cosines_match_pytorch(additive_trace):
+    vectors = torch.tensor(additive_trace["position_embed"], dtype=torch.float64)
     expected = torch.cosine_similarity(vectors[:, None], vectors, dim=-1)
-    assert_allclose(position_cosines(adding), expected, atol=1e-6)
+    assert_allclose(position_cosines(additive_trace), expected, atol=1e-6)
 
 
-def test_a_shifted_run_looks_at_later_waves(lms, trace_of):
-    trace = trace_of("gpt")
+def test_shift_intervention_uses_later_embeddings(lms, capture_trace):
+    trace = capture_trace("gpt")
     shifted = capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*shift*3"))
     assert_allclose(position_cosines(shifted), position_cosines(trace), atol=1e-6)
     assert_allclose(context_position_embeddings(shifted)[3 : 3 + len(trace)], shifted["position_embed"], atol=1e-6)
 
 
-def test_what_was_taken_away_has_no_direction(lms, trace_of):
-    trace = trace_of("gpt")
+def test_zeroed_position_embeddings_have_cosine_0(lms, capture_trace):
+    trace = capture_trace("gpt")
     assert (
         position_cosines(capture(lms["gpt"], trace.token_ids, parse_interventions("position_embed*zero"))) == 0
     ).all()
 
 
-def test_lengths_are_those_of_the_sum_and_its_parts(adding, lms):
-    token, position, total = token_and_position_norms(adding)
-    token_vectors = adding["embed"] - adding["position_embed"]
+def test_norms_match_token_position_and_sum(additive_trace, lms):
+    token, position, total = token_and_position_norms(additive_trace)
+    token_vectors = additive_trace["embed"] - additive_trace["position_embed"]
     assert_allclose(token, np.linalg.norm(token_vectors, axis=-1), rtol=1e-4)
-    assert_allclose(position, np.linalg.norm(adding["position_embed"], axis=-1), rtol=1e-6)
-    assert_allclose(total, np.linalg.norm(adding["embed"], axis=-1), rtol=1e-6)
+    assert_allclose(position, np.linalg.norm(additive_trace["position_embed"], axis=-1), rtol=1e-6)
+    assert_allclose(total, np.linalg.norm(additive_trace["embed"], axis=-1), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +102,11 @@ def test_lengths_are_those_of_the_sum_and_its_parts(adding, lms):
         (100, 100 - 32 * math.pi),
     ],
 )
-def test_wrapped_angles_are_within_half_a_turn(angle, expected):
+def test_wrapped_angles_lie_within_half_turn(angle, expected):
     assert wrap_angles(np.array([[angle]])).item() == pytest.approx(expected)
 
 
-def test_wrapped_is_the_same_direction():
+def test_wrapped_angles_keep_direction():
     angles = np.linspace(-50, 50, 1001)
     inside = wrap_angles(angles)
     assert ((-math.pi < inside) & (inside <= math.pi)).all()
@@ -113,14 +115,14 @@ def test_wrapped_is_the_same_direction():
 
 @pytest.mark.parametrize("vector", ["q", "k"])
 @pytest.mark.parametrize("position", [0, 1, 11])
-def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, position):
+def test_pairs_rotate_by_position_times_power_of_theta(rotating_trace, vector, position):
     config = rotating_trace.config
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
     theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
     angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.num_rotary_dims)
     angles[config.num_rotary_dims // 2 :] = 0
     scales = np.ones(len(angles))
-    if config.rope_scaling == YARN:  # of its two pairs that turn the first is fast, the second slow
+    if config.rope_scaling == YARN:  # of the two rotated pairs the first is fast, the second slow
         angles[1] /= YARN.factor
         scales[:2] = YARN.attention_factor
     elif config.rope_scaling:  # "linear"
@@ -136,21 +138,21 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, p
     ("style", "kv_head", "dims"),
     [("rope", 2, [(0, 1), (2, 3), (4, 5), (6, 7)]), ("grouped", 1, [(0, 4), (1, 5), (2, 6), (3, 7)])],
 )
-def test_pairs_are_the_dimensions_that_turn_together(trace_of, style, kv_head, dims):
-    trace = trace_of(style)
+def test_pairs_are_dimensions_rotated_together(capture_trace, style, kv_head, dims):
+    trace = capture_trace(style)
     pairs = rotated_pairs(trace, "k", 1, 2, 5)
     for name, vectors in (("k", pairs.before), ("k_rot", pairs.after)):
         k = trace[f"blocks.1.attn.{name}"][kv_head, 5]
         assert_array_equal(vectors, [[k[a], k[b]] for a, b in dims])
 
 
-def test_the_error_shows_a_vector_that_was_not_turned_so(rotating_trace):
+def test_error_reveals_unrotated_vector(rotating_trace):
     values = {**rotating_trace.values, "blocks.1.attn.q_rot": rotating_trace["blocks.1.attn.q"]}
     assert rotated_pairs(replace(rotating_trace, values=values), "q", 1, 0, 5).error > 0.1
 
 
-def test_a_layer_that_turns_nothing_has_the_same_score_at_any_distance(trace_of):
-    trace = trace_of("grouped")
+def test_unrotated_layer_has_same_score_at_any_distance(capture_trace):
+    trace = capture_trace("grouped")
     pairs = rotated_pairs(trace, "k", 0, 3, 5)
     assert not pairs.angles.any() and pairs.error == 0
     assert_array_equal(pairs.after, pairs.before)
@@ -158,7 +160,7 @@ def test_a_layer_that_turns_nothing_has_the_same_score_at_any_distance(trace_of)
     assert_allclose(scores, trace["blocks.0.attn.scores"][3, 9, 4], atol=1e-5)
 
 
-def test_scores_depend_on_the_distance_alone(rope_trace):
+def test_scores_depend_only_on_distance(rope_trace):
     """The dot product of the same two vectors stays the same when both positions shift equally: the purpose of RoPE."""
 
     def rotate(vector: np.ndarray, position: int) -> np.ndarray:
@@ -171,7 +173,7 @@ def test_scores_depend_on_the_distance_alone(rope_trace):
 
 
 @pytest.mark.parametrize("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
-def test_pairs_add_up_to_the_score(rotating_trace, cell):
+def test_score_by_pair_sums_to_score(rotating_trace, cell):
     layer, head, query, key = cell
     parts = score_by_pair(rotating_trace, *cell)
     assert parts.shape == (rotating_trace.config.d_head // 2,)
@@ -179,15 +181,15 @@ def test_pairs_add_up_to_the_score(rotating_trace, cell):
     assert parts.sum() == pytest.approx(score, abs=1e-5)
 
 
-def test_pairs_add_up_to_the_score_where_some_are_rotated_and_multiplied(trace_of):
+def test_score_by_pair_sums_to_score_with_yarn(capture_trace):
     """YaRN multiplies the rotated pairs of queries and of keys alone."""
-    trace = trace_of("parallel")
+    trace = capture_trace("parallel")
     for layer, head, query, key in ((0, 1, 11, 3), (1, 2, 8, 8)):
         score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
         assert score_by_pair(trace, layer, head, query, key).sum() == pytest.approx(score, abs=1e-5)
 
 
-def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_moved_vectors(rotating_trace):
+def test_score_by_distance_matches_run_and_shifted_vectors(rotating_trace):
     observed = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
     assert observed.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
     pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
@@ -202,7 +204,7 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
         assert moved.item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
+def test_first_pair_rotates_1_radian_per_position(rotating_trace):
     scaling = rotating_trace.config.rope_scaling
     speeds = frequencies_from_angles(rotating_trace["rope.angles"])
     assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
@@ -211,8 +213,8 @@ def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
     assert not speeds[turning:].any()
 
 
-def test_a_single_token_shows_no_speed(trace_of):
-    trace = trace_of("rope", 1)
+def test_single_token_has_no_rotation_frequency(capture_trace):
+    trace = capture_trace("rope", 1)
     assert np.isnan(frequencies_from_angles(trace["rope.angles"])).all()
     here = score_by_distance(trace, 0, 0, 0, 0, np.array([0]))
     assert here.item() == pytest.approx(trace["blocks.0.attn.scores"][0, 0, 0], abs=1e-5)

@@ -18,8 +18,8 @@ def log2_p(lm, token_ids, edits, token_id) -> float:
 
 
 @pytest.mark.parametrize("edits", ["", "embed*scale*2"])
-def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
-    lm, ids = lms[style], trace_of(style).token_ids
+def test_redundancy_sets_have_largest_excess_of_their_size(lms, style, capture_trace, edits):
+    lm, ids = lms[style], capture_trace(style).token_ids
     trace = capture(lm, ids, parse_interventions(edits))
     redundancy = find_redundancy(trace, 9, target=2)
     order = np.argsort(-trace["logits"][9], kind="stable")

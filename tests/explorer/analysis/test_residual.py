@@ -34,14 +34,14 @@ def update_taps(trace) -> list[str]:
     return [f"blocks.{layer}.{norms[sublayer]}" for layer in (0, 1) for sublayer in ("attn", "ffn")]
 
 
-def is_post(trace) -> bool:
+def is_post_norm(trace) -> bool:
     return trace.config.norm_placement == "post"
 
 
-def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
+def test_stages_are_residual_sums_and_post_norms(trace):
     taps, config = [stage.tap for stage in residual_stages(trace)][1:], trace.config
     sums = [name for name, *_rest in layouts.residual_sums(config)]
-    if is_post(trace):
+    if is_post_norm(trace):
         assert [stage.name for stage in residual_stages(trace)][:4] == [
             "embedding",
             "0 attention",
@@ -61,7 +61,7 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
     assert_array_equal(residual_stream(trace)[-1], trace[taps[-1]])
 
 
-def test_lengths_at_every_stage(trace):
+def test_norms_at_each_stage(trace):
     expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in residual_stages(trace)]
     assert_allclose(residual_norms_by_stage(trace), expected, rtol=1e-5)
     unnormed = [
@@ -72,7 +72,7 @@ def test_lengths_at_every_stage(trace):
     assert_allclose(residual_norms(trace).median, [sum(sorted(row)[5:7]) / 2 for row in unnormed], rtol=1e-5)
 
 
-def test_lengths_along_the_residual_stream(trace):
+def test_norms_along_residual_stream(trace):
     norms, written = residual_norms(trace), update_taps(trace)
     sums = layouts.residual_sums(trace.config)
     assert norms.stages == tuple(layouts.stage_names(trace.config)) and norms.names == tuple(UPDATES)
@@ -85,23 +85,23 @@ def test_lengths_along_the_residual_stream(trace):
 
 
 @pytest.mark.parametrize("query", [0, 11])
-def test_updates_add_up_to_the_stream(trace, query):
+def test_updates_sum_to_stream(trace, query):
     ours = sublayer_updates(trace, query)
     assert ours.names == tuple(UPDATES)
     assert ours.error < 1e-5
-    if not is_post(trace):
+    if not is_post_norm(trace):
         total = trace["embed"][query] + sum(trace[name][query] for name in update_taps(trace))
         assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
 
 
-def test_the_error_of_an_update_is_found(trace):
+def test_error_reveals_altered_update(trace):
     name, *_rest = layouts.residual_sums(trace.config)[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.5})
     assert sublayer_updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
 
 
 @pytest.mark.parametrize("query", [0, 7])
-def test_lengths_and_cosines_in_closed_form(trace, query):
+def test_update_norms_and_cosines_in_closed_form(trace, query):
     ours = sublayer_updates(trace, query)
     before = {out: old for _name, old, added, _after in layouts.residual_sums(trace.config) for out in added}
     for i, (new, old) in enumerate(before.items()):
@@ -111,7 +111,7 @@ def test_lengths_and_cosines_in_closed_form(trace, query):
         assert ours.cosines[i] == pytest.approx(sum(stream * added) / math.sqrt(sum(stream**2) * sum(added**2)))
 
 
-def test_with_against_and_across(rope_trace):
+def test_cosine_sign_of_aligned_opposed_and_orthogonal_updates(rope_trace):
     stream = np.zeros((12, 24), np.float32)
     stream[:, 0] = 2
     along, against, across = np.float32([3, 0]), np.float32([-1, 0]), np.float32([0, 5])
@@ -135,7 +135,7 @@ def test_with_against_and_across(rope_trace):
 
 
 @pytest.mark.parametrize("query", [0, 11])
-def test_similarity_of_stages_in_closed_form(trace, query):
+def test_stage_similarities_in_closed_form(trace, query):
     ours = stage_similarities(trace, query)
     vectors = [trace[stage.tap][query].astype(float) for stage in residual_stages(trace)]
     expected = [[a @ b / math.sqrt((a @ a) * (b @ b)) for b in vectors] for a in vectors]
@@ -143,9 +143,9 @@ def test_similarity_of_stages_in_closed_form(trace, query):
     assert_allclose(np.diag(ours), 1)
 
 
-def test_the_dimensions_that_stand_out_are_found(rope_trace):
+def test_outlier_dimensions_are_largest(rope_trace):
     built = np.ones((12, 24), np.float32)
-    built[:, 5], built[:6, 9] = -30, 100  # of either sign; and at half of the tokens
+    built[:, 5], built[:6, 9] = -30, 100  # of either sign; the second at half of the tokens
     values = {**rope_trace.values, "blocks.1.resid_mid": built}
     ours = find_outlier_dimensions(replace(rope_trace, values=values), max_count=2)
     assert_array_equal(ours.dimensions, [9, 5])
@@ -153,7 +153,7 @@ def test_the_dimensions_that_stand_out_are_found(rope_trace):
     assert_allclose(ours.ratios[3], [50.5, 30])
 
 
-def test_outliers_by_brute_force(trace):
+def test_outlier_dimensions_match_brute_force(trace):
     ours = find_outlier_dimensions(trace, max_count=24)
     sizes = np.abs(residual_stream(trace)).mean(1)
     assert_allclose(ours.sizes, sizes[:, ours.dimensions], rtol=1e-5)
@@ -165,7 +165,7 @@ def test_outliers_by_brute_force(trace):
 
 
 @pytest.mark.parametrize("layer", [0, 1])
-def test_norms_are_worked_out_again(trace, layer):
+def test_norm_statistics_match_recomputation(trace, layer):
     readings = norm_statistics_in_layer(trace, layer)
     wanted = {
         name: input_tap
@@ -182,13 +182,13 @@ def test_norms_are_worked_out_again(trace, layer):
         assert_allclose(ours.means, x.mean(-1) if centred else np.full(len(x), np.nan), atol=1e-7)
 
 
-def test_the_error_of_a_norm_is_found(trace):
+def test_error_reveals_altered_norm(trace):
     name = list(layouts.block_norms(trace.config))[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
     assert norm_statistics(built, name).error == pytest.approx(0.25, abs=1e-5)
 
 
-def test_readings_of_known_distributions():
+def test_summaries_of_known_distributions():
     logits = np.log(np.array([[0.5, 0.125, 0.25, 0.125], [0.25, 0.25, 0.25, 0.25]])) + [[100], [-100]]
     summaries = LogitSummaries.from_logits(logits)
     assert summaries.top.tolist() == [[0, 2, 1], [0, 1, 2]]
@@ -197,16 +197,16 @@ def test_readings_of_known_distributions():
     np.testing.assert_allclose(summaries.log_total, [100, -100])
 
 
-def test_a_vocabulary_of_two_has_two_tokens_at_the_top():
+def test_vocabulary_of_two_has_two_top_tokens():
     assert LogitSummaries.from_logits(np.array([[1.0, 2.0]])).top.tolist() == [[1, 0]]
 
 
-def test_certainty_has_no_entropy():
+def test_certain_token_has_entropy_0():
     assert LogitSummaries.from_logits(np.array([0.0, 1e4, 0.0])).entropy == 0
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 50])
-def test_tokens_in_parts_read_as_all_at_once(width):
+def test_block_summaries_match_whole_logits(width):
     """Cases: logits that rise, that fall, that are all equal, and whose exponentials overflow or underflow."""
     logits = np.random.default_rng(0).normal(size=(6, 50)) * 5
     logits[1], logits[2], logits[3] = np.arange(50) * 40, -np.arange(50) * 40, 1.5
@@ -230,7 +230,7 @@ def test_tokens_in_parts_read_as_all_at_once(width):
     )
 
 
-def test_what_is_no_number_makes_none():
+def test_nan_logit_makes_summary_nan():
     logits = np.zeros((2, 8))
     logits[1, 5] = np.nan
     blocks = [(slice(0, 2), slice(start, start + 4), logits[:, start : start + 4]) for start in (0, 4)]
@@ -239,19 +239,19 @@ def test_what_is_no_number_makes_none():
     assert np.isnan(summaries.probabilities[1]).all() and np.isfinite(summaries.probabilities[0]).all()
 
 
-def test_norms_are_those_the_model_computed(trace):
+def test_apply_norm_matches_model(trace):
     for name, read in layouts.block_norms(trace.config).items():
         np.testing.assert_allclose(apply_norm(trace, name, trace[read]), trace[name], atol=1e-5)
 
 
-def test_the_last_stream_normalised_and_unembedded_gives_the_logits(trace):
+def test_unembedded_last_stream_gives_logits(trace):
     *_sum, last = layouts.residual_sums(trace.config)[-1]
     normalised = apply_norm(trace, "final_norm", trace[last])
     np.testing.assert_allclose(normalised, trace["final_norm"], atol=1e-5)
     np.testing.assert_allclose(unembed_vectors(trace, normalised), trace["logits"], atol=1e-4)
 
 
-def test_with_the_scale_held_parts_add_up(trace):
+def test_norm_with_fixed_scale_is_additive(trace):
     name = "blocks.1.attn_norm"
     parts = np.random.default_rng(0).normal(size=(3, 5, trace.config.d_model))
     whole = parts.sum(0)

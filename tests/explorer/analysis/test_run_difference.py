@@ -35,7 +35,7 @@ def comparison(style) -> Comparison:
     return make_comparison(style)
 
 
-def test_streams_are_apart_by_their_distance_over_the_length_of_the_others(comparison):
+def test_stream_distance_is_relative_to_other_norm(comparison):
     distances, partners = relative_stream_distance(comparison), comparison.alignment.partners
     for row, stage in enumerate(residual_stages(comparison.trace)):
         for position, partner in enumerate(partners):
@@ -47,7 +47,7 @@ def test_streams_are_apart_by_their_distance_over_the_length_of_the_others(compa
             assert distances[row, position] == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-def test_heads_are_apart_over_the_keys_of_both(comparison):
+def test_head_distances_cover_keys_of_both_runs(comparison):
     """Recompute head distances: aligned keys count as one key, and an unaligned key has weight 0 in the other run."""
     partners, inverse = comparison.alignment.partners, comparison.alignment.inverse
     for layer in range(2):
@@ -74,7 +74,7 @@ def test_heads_are_apart_over_the_keys_of_both(comparison):
             assert head_distances(comparison)[layer, head] == pytest.approx(np.mean(distances), abs=1e-6)
 
 
-def test_next_tokens_and_surprisals_are_those_of_partners(comparison):
+def test_next_token_and_surprisal_use_aligned_positions(comparison):
     partners = comparison.alignment.partners
     first, second = next_token_probabilities(comparison, 3)
     nearest_partner = comparison.alignment.nearest_aligned(3)
@@ -101,7 +101,7 @@ def test_next_tokens_and_surprisals_are_those_of_partners(comparison):
         ("embed*scale*1.5", "embed"),
     ],
 )
-def test_runs_part_where_the_change_is(edits, tap):
+def test_first_difference_is_where_intervention_acts(edits, tap):
     lm, ids = models()["gpt"], tokenizer().encode(TEXTS[0])
     plain, changed = capture(lm, ids), capture(lm, ids, parse_interventions(edits))
     difference = first_difference(Comparison.from_traces(changed, plain))
@@ -112,7 +112,7 @@ def test_runs_part_where_the_change_is(edits, tap):
     )
 
 
-def test_runs_of_two_prompts_part_at_the_first_other_token(comparison):
+def test_first_difference_is_at_first_differing_token(comparison):
     first_ids, second_ids = (run.token_ids for run in comparison.runs)
     first = next(
         i for i, p in enumerate(comparison.alignment.partners) if p is None or first_ids[i] != second_ids[p] or i != p
@@ -121,7 +121,7 @@ def test_runs_of_two_prompts_part_at_the_first_other_token(comparison):
     assert difference.position >= first and difference.partner == comparison.alignment.partners[difference.position]
 
 
-def test_rounding_is_no_difference():
+def test_rounding_error_is_not_a_difference():
     lm, ids = models()["rope"], tokenizer().encode(TEXTS[0])
     plain, shifted = capture(lm, ids), capture(lm, ids, parse_interventions("blocks.0.attn.q*scale*1.00000012"))
     assert first_difference(Comparison.from_traces(plain, plain)) is None

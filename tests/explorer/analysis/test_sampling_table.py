@@ -36,25 +36,25 @@ def rows(table):
     return table.rows(30)
 
 
-def test_rows_are_ranked_by_penalised_logit_and_of_equal_ones_the_lower_id_comes_first(table, rows):
+def test_rows_are_ranked_by_penalised_logit_then_id(table, rows):
     expected = sorted(range(30), key=lambda i: (-table.stages.penalised[i], i))
     assert [row.token_id for row in rows] == expected == table.ranking.tolist()
     assert [row.rank for row in rows] == list(range(1, 31))
 
 
-def test_a_row_has_the_numbers_of_its_stages(table, rows):
+def test_row_has_values_of_its_stages(table, rows):
     for row in rows:
         for name in ("logit", "penalised", "scaled", "probability", "cumulative"):
             stage = {"logit": "logits", "scaled": "scaled_logits", "probability": "probabilities"}.get(name, name)
             assert getattr(row, name) == getattr(table.stages, stage)[row.token_id]
 
 
-def test_the_model_alone_is_the_softmax_of_the_logits(logits, rows):
+def test_plain_column_is_softmax_of_logits(logits, rows):
     for row in rows:
         assert row.plain == pytest.approx(1 / np.exp(logits - logits[row.token_id]).sum())
 
 
-def test_kept_tokens_have_the_probability_that_their_weights_say(table, rows, settings):
+def test_kept_tokens_have_renormalised_weights(table, rows, settings):
     retained = [row for row in rows if row.cut_by is None]
     assert {row.token_id for row in retained} == set(np.flatnonzero(table.stages.in_min_p).tolist())
     for row in rows:
@@ -65,7 +65,7 @@ def test_kept_tokens_have_the_probability_that_their_weights_say(table, rows, se
         assert table.total == pytest.approx(sum(row.weight for row in retained))
 
 
-def test_a_cut_says_which_limit_made_it(logits):
+def test_cut_names_its_limit(logits):
     everything = {"top_k": 9, "top_p": 0.8, "min_p": 0.6}
     rows = SamplingTable(sampling_stages(logits, **everything)).rows(30)
     assert {row.cut_by for row in rows} == {"top_k", "top_p", "min_p", None}
@@ -77,13 +77,13 @@ def test_a_cut_says_which_limit_made_it(logits):
             assert (row.cut_by == "min_p") == (row.weight < 0.6)
 
 
-def test_ahead_is_what_better_ranked_tokens_hold_of_the_k_kept(logits):
+def test_ahead_is_share_of_better_ranked_tokens(logits):
     rows = SamplingTable(sampling_stages(logits, top_k=6, top_p=0.3)).rows(6)
     shares = np.exp([row.logit for row in rows])
     assert_allclose([row.ahead for row in rows], np.cumsum([0, *shares[:-1]]) / shares.sum(), atol=1e-12)
 
 
-def test_some_rows_are_shown_always_and_others_besides(table):
+def test_table_includes_requested_rows(table):
     first = table.ranking[:12].tolist()
     far, further = table.ranking[[20, 25]].tolist()
 
@@ -97,11 +97,11 @@ def test_some_rows_are_shown_always_and_others_besides(table):
     assert row_ids(extra=[further, first[2]]) == [*first, further]
 
 
-def test_there_are_no_more_rows_than_tokens():
+def test_rows_do_not_exceed_vocabulary():
     assert len(SamplingTable(sampling_stages(np.array([1.0, 2.0]))).rows(12, always={0})) == 2
 
 
-def test_a_number_falls_on_the_stretch_of_the_token_it_draws(table):
+def test_uniform_draw_falls_into_interval_of_drawn_token(table):
     stretches = table.intervals(narrowest=0)
     stretches = [stretch for stretch in stretches if stretch.end > stretch.start]
     assert stretches[0].start == 0 and stretches[-1].end == pytest.approx(1)
@@ -111,7 +111,7 @@ def test_a_number_falls_on_the_stretch_of_the_token_it_draws(table):
         assert hit == draw_token(table.stages.probabilities, u)
 
 
-def test_narrow_stretches_are_left_out_but_for_some(table):
+def test_narrow_intervals_are_omitted_unless_requested(table):
     probabilities = table.stages.probabilities
     thin = int(np.argmin(np.where(probabilities > 0, probabilities, np.inf)))
     cut = [int(i) for i in np.flatnonzero(probabilities == 0)]
@@ -127,10 +127,10 @@ VOCABULARY = ("moon", " Moon", "\n", "noon", " the moonlight", "moo", "3", " 35"
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ("moon", [1, 0, 4]),  # just this text first, of equals the better ranked
+        ("moon", [1, 0, 4]),  # the exact text first; of equal matches the better ranked
         ("MOON", [1, 0, 4]),
         ("·moon", [1, 4]),
-        ("3", [3, 6, 7]),  # the token with that id, then that text
+        ("3", [3, 6, 7]),  # the token with that id first, then matching texts
         ("8", [8]),
         ("9", []),
         ("<b>", [8]),
@@ -146,5 +146,5 @@ def test_tokens_are_found_by_text_or_id(wanted, found):
     assert find_tokens(VOCABULARY, wanted, ranking, max_count=4) == found
 
 
-def test_as_many_are_found_as_were_asked_for():
+def test_find_tokens_respects_max_count():
     assert find_tokens(VOCABULARY, "o", range(9), max_count=2) == [0, 1]

@@ -29,12 +29,12 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def fable(model):
+def fable_trace(model):
     lm, tokenizer = model
     return capture(lm, tokenizer.encode("Once upon a time"), tokenizer=tokenizer)
 
 
-def test_the_cosine_is_that_of_two_vectors(trace):
+def test_direction_cosines_match_formula(trace):
     u = np.random.default_rng(0).normal(size=trace.config.d_model)
     similarities, last = (
         direction_cosines(trace, u),
@@ -47,27 +47,27 @@ def test_the_cosine_is_that_of_two_vectors(trace):
 
 
 @pytest.mark.parametrize("direction", [np.ones(7), np.zeros(24)])
-def test_a_direction_of_another_width_is_told(trace_of, direction):
+def test_direction_with_wrong_width_is_refused(capture_trace, direction):
     with pytest.raises(UserError, match="as many numbers as the stream is wide, 24"):
-        direction_cosines(trace_of("rope"), direction)
+        direction_cosines(capture_trace("rope"), direction)
 
 
-def test_texts_are_read_as_the_tokenizer_reads_them(model, fable):
+def test_prompts_are_encoded_like_tokenizer(model, fable_trace):
     _lm, tokenizer = model
     for text in ("Once upon a time", "Zorblat's é 🌙\n\n12", " She"):
-        assert encode_prompt(fable, text) == tokenizer.encode(text)
+        assert encode_prompt(fable_trace, text) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("lists", PROMPT_LISTS, ids=[prompt_lists.name for prompt_lists in PROMPT_LISTS])
 @pytest.mark.exhaustive
-def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
+def test_built_in_direction_raises_its_token(model, fable_trace, lists):
     """Added, it raises the first token's logit over the second's after every example; subtracted, it lowers it."""
     lm, tokenizer = model
-    text = next(text for text, prompt_lists in prompt_lists_by_direction(fable).items() if prompt_lists is lists)
+    text = next(text for text, prompt_lists in prompt_lists_by_direction(fable_trace).items() if prompt_lists is lists)
     token, rival = (tokenizer.encode(token_text) for token_text in (lists.towards, lists.away))
     assert len(token) == len(rival) == 1
     for sign in (1, -1):
-        run = replace(fable, edits=parse_interventions(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
+        run = replace(fable_trace, edits=parse_interventions(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
         steering = steering_effects_on_prompts(run, DirectionSpec.parse(text), 0, 0, 1)
         assert steering.num_reversed == 0 and (steering.changes * sign > 0.5).all()
         for i, example in enumerate(lists.examples):
@@ -81,37 +81,39 @@ def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
 
 
 @pytest.mark.exhaustive
-def test_what_goes_backwards_is_counted(fable):
+def test_reversed_effects_are_counted(fable_trace):
     """A direction unrelated to the examples raises some of their logit differences and lowers others."""
-    steering = steering_effects_on_prompts(fable, DirectionSpec.parse("neuron.2.7"), 2, 17, 20)
+    steering = steering_effects_on_prompts(fable_trace, DirectionSpec.parse("neuron.2.7"), 2, 17, 20)
     assert len(steering.prompts) == sum(len(prompt_lists.examples) for prompt_lists in PROMPT_LISTS)
     assert steering.edit.amount == 0.3 and steering.num_reversed == (steering.changes < 0).sum()
     assert replace(steering, edit=replace(steering.edit, amount=-0.3)).num_reversed == (steering.changes > 0).sum()
 
 
-def test_how_a_run_adds_it_is_followed(fable):
+def test_steering_reuses_intervention_of_run(fable_trace):
     recipe = DirectionSpec.parse("unembed.17")
-    assert str(steering_intervention(fable, recipe, 4)) == "blocks.4.resid_post*add*unembed.17*0.3"
-    run = replace(fable, edits=parse_interventions("embed*remove*unembed.17~blocks.1.resid_mid*add*unembed.17*-0.5"))
+    assert str(steering_intervention(fable_trace, recipe, 4)) == "blocks.4.resid_post*add*unembed.17*0.3"
+    run = replace(
+        fable_trace, edits=parse_interventions("embed*remove*unembed.17~blocks.1.resid_mid*add*unembed.17*-0.5")
+    )
     assert steering_intervention(run, recipe, 4) == run.edits[1]
 
 
-def test_a_direction_that_is_none_of_the_model_s_gives_way_to_the_first(fable):
-    first = next(iter(prompt_lists_by_direction(fable)))
+def test_invalid_direction_falls_back_to_first(fable_trace):
+    first = next(iter(prompt_lists_by_direction(fable_trace)))
     for text in ("", "nonsense", "neuron.99.0"):
-        assert str(parse_direction_or_default(fable, text)) == first
-    assert str(parse_direction_or_default(fable, "neuron.1.7")) == "neuron.1.7"
-    assert str(parse_direction_or_default(replace(fable, token_bytes=()), "")) == "unembed.0"
+        assert str(parse_direction_or_default(fable_trace, text)) == first
+    assert str(parse_direction_or_default(fable_trace, "neuron.1.7")) == "neuron.1.7"
+    assert str(parse_direction_or_default(replace(fable_trace, token_bytes=()), "")) == "unembed.0"
     assert steering_effects_on_prompts(
-        replace(fable, token_bytes=()), DirectionSpec.parse("unembed.0"), 0, 0, 1
-    ).prompts == (fable.token_ids,)
+        replace(fable_trace, token_bytes=()), DirectionSpec.parse("unembed.0"), 0, 0, 1
+    ).prompts == (fable_trace.token_ids,)
 
 
-def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
+def test_direction_is_made_from_user_lists(model, fable_trace):
     lm, tokenizer = model
     texts, others = ["Tom ran home.", "A dog\n\nbarked."], [" Lily’s cat"]
-    recipe = direction_from_texts(fable, 2, texts, others)
-    assert decode_prompt_lists(fable, recipe) == (texts, others) and recipe.numbers == (2,)
+    recipe = direction_from_texts(fable_trace, 2, texts, others)
+    assert decode_prompt_lists(fable_trace, recipe) == (texts, others) and recipe.numbers == (2,)
     means = [
         np.mean(
             [capture(lm, tokenizer.encode(text))["blocks.2.resid_post"].astype(float).mean(0) for text in prompts],
@@ -120,8 +122,8 @@ def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
         for prompts in (texts, others)
     ]
     along = np.subtract(*means)
-    assert_allclose(fable.direction(recipe), along / np.linalg.norm(along), atol=1e-5)
-    assert decode_prompt_lists(fable, DirectionSpec.parse("unembed.17")) == ()
+    assert_allclose(fable_trace.direction(recipe), along / np.linalg.norm(along), atol=1e-5)
+    assert decode_prompt_lists(fable_trace, DirectionSpec.parse("unembed.17")) == ()
 
 
 @pytest.mark.parametrize(
@@ -139,21 +141,23 @@ def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
         (["a b"], ["a b"], "is 0 and points nowhere"),
     ],
 )
-def test_lists_that_make_no_direction_are_told(fable, texts, others, said):
+def test_invalid_prompt_lists_are_refused(fable_trace, texts, others, said):
     with pytest.raises(UserError, match=said):
-        direction_from_texts(fable, 2, texts, others)
+        direction_from_texts(fable_trace, 2, texts, others)
 
 
-def test_without_a_tokenizer_no_list_is_read(fable):
+def test_prompt_lists_require_tokenizer(fable_trace):
     with pytest.raises(UserError, match="tokenizer"):
-        direction_from_texts(replace(fable, token_bytes=()), 2, ["a"], ["b"])
+        direction_from_texts(replace(fable_trace, token_bytes=()), 2, ["a"], ["b"])
 
 
-def test_built_in_lists_keep_their_examples_after_another_layer(fable):
-    first = next(iter(prompt_lists_by_direction(fable).values()))
-    steering = steering_effects_on_prompts(fable, direction_from_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
+def test_built_in_lists_keep_examples_at_other_layer(fable_trace):
+    first = next(iter(prompt_lists_by_direction(fable_trace).values()))
+    steering = steering_effects_on_prompts(
+        fable_trace, direction_from_texts(fable_trace, 1, first.prompts, first.others), 1, 0, 1
+    )
     assert len(steering.prompts) == len(first.examples)
     assert (
-        steering.token_id == encode_prompt(fable, first.towards)[0]
-        and steering.contrast_id == encode_prompt(fable, first.away)[0]
+        steering.token_id == encode_prompt(fable_trace, first.towards)[0]
+        and steering.contrast_id == encode_prompt(fable_trace, first.away)[0]
     )

@@ -14,7 +14,7 @@ from explorer.analysis.token_contributions import (
 )
 
 
-def test_each_method_by_its_formula(trace):
+def test_each_method_matches_its_formula(trace):
     contributions = token_contributions(trace, 9, 33, 7)
     arrays = trace.token_contributions(9, 33, 7)
     assert_allclose(
@@ -34,7 +34,7 @@ def test_each_method_by_its_formula(trace):
     )
 
 
-def test_ranks_are_those_of_spearman():
+def test_agreement_is_spearman_correlation():
     assert ranks_with_ties(np.array([3.0, 1.0, 3.0, -2.0])).tolist() == [2.5, 1.0, 2.5, 0.0]
     values_by_method = {"gradient": np.array([1.0, 2, 3, 4, 99]), "knock_out": np.array([10.0, 30, 20, 40, np.nan])}
     contributions = TokenContributions(values_by_method | {"rollout": np.ones(5)}, 0.0, 0.0, {})
@@ -44,12 +44,12 @@ def test_ranks_are_those_of_spearman():
     assert np.isnan(short.agreement("gradient", "knock_out"))
 
 
-def test_a_trace_without_its_model_says_so(trace):
+def test_contributions_require_model(trace):
     with pytest.raises(ValueError, match="knows none"):
         token_contributions(replace(trace, model=None), 9, 33)
 
 
-def by_definition(patterns: np.ndarray) -> np.ndarray:
+def rollout_by_definition(patterns: np.ndarray) -> np.ndarray:
     """Attention rollout, (L, H, T, T) -> (T, T), by its definition (Abnar & Zuidema 2020, eq. 1).
 
     Ã(l_i) = A(l_i) Ã(l_(i-1)) if i > j, A(l_i) if i = j, where A = ½ W_att + ½ I with rows normalised, and W_att is the
@@ -64,14 +64,14 @@ def by_definition(patterns: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("length", [1, 12, 32])
-def test_rollout_is_that_of_the_paper(trace_of, style, length):
-    trace = trace_of(style, length)
-    expected = by_definition(trace.stack("blocks.*.attn.pattern"))
+def test_rollout_matches_paper(capture_trace, style, length):
+    trace = capture_trace(style, length)
+    expected = rollout_by_definition(trace.stack("blocks.*.attn.pattern"))
     for query in range(length):
         np.testing.assert_allclose(attention_rollout(trace, query), expected[query], atol=1e-7)
 
 
-def test_it_sums_to_1_and_sees_nothing_after_the_query(trace):
+def test_rollout_sums_to_1_and_is_causal(trace):
     for query in range(len(trace)):
         weights = attention_rollout(trace, query)
         assert weights.sum() == pytest.approx(1, abs=1e-12)
@@ -79,7 +79,7 @@ def test_it_sums_to_1_and_sees_nothing_after_the_query(trace):
         assert not weights[query + 1 :].any()
 
 
-def test_heads_that_look_at_the_token_before_reach_one_further_a_layer(rope_trace):
+def test_previous_token_heads_reach_one_position_per_layer(rope_trace):
     """Two layers: ¼ stays, ½ comes from one position back, ¼ from two positions back."""
     before = np.eye(12, k=-1)
     before[0, 0] = 1

@@ -6,14 +6,14 @@ from explorer.translations import use_locale
 
 
 @pytest.mark.parametrize("name", SHADES)
-def test_every_token_has_a_share_and_words_but_the_first(trace, name):
+def test_every_token_but_first_has_share_and_text(trace, name):
     shares, texts = shade_tokens(trace, name)
     assert len(shares) == len(texts) == len(trace)
     assert (shares[0], texts[0]) == (0, "")
     assert ((shares >= 0) & (shares <= 1)).all() and all(texts[1:])
 
 
-def test_shares_follow_the_numbers(rope_trace):
+def test_shares_match_formulas(rope_trace):
     logits = rope_trace["logits"][:-1].astype(np.float64)
     p = np.exp(logits - logits.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
@@ -28,13 +28,13 @@ def test_shares_follow_the_numbers(rope_trace):
         np.testing.assert_allclose(shade_tokens(rope_trace, name)[0][1:], shares.clip(0, 1), atol=1e-5)
 
 
-def test_the_words_have_the_numbers(rope_trace):
+def test_text_contains_value(rope_trace):
     rank = SHADES["rank"].values(rope_trace)[3]
     assert shade_tokens(rope_trace, "rank")[1][3] == f"rank {rank:,.0f} of the model’s guesses"
 
 
 @pytest.mark.parametrize("name", SHADES)
-def test_words_are_those_of_their_number_and_language(rope_trace, name):
+def test_texts_follow_language(rope_trace, name):
     english = shade_tokens(rope_trace, name)[1]
     with use_locale("zh-CN"):
         chinese = shade_tokens(rope_trace, name)[1]

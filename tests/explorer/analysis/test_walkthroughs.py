@@ -16,15 +16,15 @@ from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from tests.sample_models import tokenizer
 
-AT = Selection(layer=1, head=1, query=5, key=2)
+SELECTION = Selection(layer=1, head=1, query=5, key=2)
 
 
 def parse_float(text: str) -> float:
     return -np.inf if text == "−∞" else float(text.replace("−", "-"))
 
 
-def test_attention_goes_from_products_to_what_is_fetched(trace):
-    clamped, walk = AT.clamp_to_trace(trace), get_walkthrough("attention", trace, AT)
+def test_attention_walk_leads_from_products_to_output(trace):
+    clamped, walk = SELECTION.clamp_to_trace(trace), get_walkthrough("attention", trace, SELECTION)
     products, scores, masked, weights, mix = walk.segments
     q, k = ("q_rot", "k_rot") if trace.has_tap("blocks.1.attn.q_rot") else ("q", "k")
     query = trace[f"blocks.{clamped.layer}.attn.{q}"][clamped.head, clamped.query]
@@ -57,16 +57,16 @@ def test_attention_goes_from_products_to_what_is_fetched(trace):
         assert np.sign(strip["shares"]).tolist() == np.sign(value[: len(strip["shares"])]).tolist()
 
 
-def test_the_chosen_key_is_shown_and_marked_however_little_it_weighs(trace_of):
-    trace = trace_of("rope", 12)
+def test_selected_key_is_shown_even_with_least_weight(capture_trace):
+    trace = capture_trace("rope", 12)
     least = int(trace["blocks.1.attn.pattern"][0, 11].argmin())
     walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=11, key=least))
     rows = walk.segments[0].frames[-1]["rows"]
     assert [row["key"] for row in rows if row["chosen"]] == [least] and len(rows) == MAX_KEYS
 
 
-def test_of_a_long_text_the_keys_with_most_weight_are_shown(trace_of):
-    trace = trace_of("rope", 12)
+def test_long_prompt_shows_keys_with_most_weight(capture_trace):
+    trace = capture_trace("rope", 12)
     walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=11))
     keys = [row["key"] for row in walk.segments[0].frames[-1]["rows"]]
     weights = trace["blocks.1.attn.pattern"][0, 11]
@@ -74,10 +74,10 @@ def test_of_a_long_text_the_keys_with_most_weight_are_shown(trace_of):
     assert "looks at most" in walk.segments[0].says
 
 
-def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
+def test_rotation_walk_ends_at_captured_vectors(rotating_trace):
     trace = rotating_trace
-    layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))  # of some models one turns nothing
-    selection = replace(AT, layer=layer)
+    layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))  # some models rotate only one layer
+    selection = replace(SELECTION, layer=layer)
     clamped = selection.clamp_to_trace(trace)
     before, q, k, both = get_walkthrough("rotation", trace, selection).segments
     for segment, name, position in ((q, "q", clamped.query), (k, "k", clamped.key)):
@@ -94,10 +94,10 @@ def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
     assert len(before.frames) == 1
 
 
-def test_a_rotation_is_of_the_pair_with_the_longest_hands_that_turn_visibly(rotating_trace):
+def test_rotation_walk_shows_long_visibly_rotated_pair(rotating_trace):
     trace = rotating_trace
     layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))
-    selection = replace(AT, layer=layer).clamp_to_trace(trace)
+    selection = replace(SELECTION, layer=layer).clamp_to_trace(trace)
     q, k = (
         rotated_pairs(trace, name, layer, selection.head, at)
         for name, at in (("q", selection.query), ("k", selection.key))
@@ -111,44 +111,47 @@ def test_a_rotation_is_of_the_pair_with_the_longest_hands_that_turn_visibly(rota
         assert pair == np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key)).argmax()
 
 
-def test_a_rotation_names_the_positions_that_a_shift_has_the_tokens_stand_at(lms, trace_of):
+def test_rotation_walk_uses_shifted_positions(lms, capture_trace):
     shifted = capture(
-        lms["rope"], trace_of("rope").token_ids, [make_intervention("rope.angles", "shift", 40)], tokenizer=tokenizer()
+        lms["rope"],
+        capture_trace("rope").token_ids,
+        [make_intervention("rope.angles", "shift", 40)],
+        tokenizer=tokenizer(),
     )
-    walk = get_walkthrough("rotation", shifted, AT)
-    assert f"at {40 + AT.query}, " in walk.title and walk.title.endswith(f" at {40 + AT.key}")
-    for segment, position in ((walk.segments[1], 40 + AT.query), (walk.segments[2], 40 + AT.key)):
+    walk = get_walkthrough("rotation", shifted, SELECTION)
+    assert f"at {40 + SELECTION.query}, " in walk.title and walk.title.endswith(f" at {40 + SELECTION.key}")
+    for segment, position in ((walk.segments[1], 40 + SELECTION.query), (walk.segments[2], 40 + SELECTION.key)):
         assert f"position {position}" in segment.says or f"position, {position}" in segment.says
         last, before = segment.frames[-1], segment.frames[-2]
         assert last["position"] == position
         ratio = parse_float(last["angle"]) / parse_float(before["angle"])
-        assert ratio == pytest.approx(position / before["position"], rel=1e-2)  # the same angle a position
+        assert ratio == pytest.approx(position / before["position"], rel=1e-2)  # the same angle per position
 
 
-def test_a_rotation_that_was_changed_tells_the_change(lms, trace_of):
+def test_rotation_walk_mentions_intervention(lms, capture_trace):
     unrotated = capture(
-        lms["rope"], trace_of("rope").token_ids, [make_intervention("rope.angles", "zero")], tokenizer=tokenizer()
+        lms["rope"], capture_trace("rope").token_ids, [make_intervention("rope.angles", "zero")], tokenizer=tokenizer()
     )
-    segments = get_walkthrough("rotation", unrotated, AT).segments
+    segments = get_walkthrough("rotation", unrotated, SELECTION).segments
     assert "rotation off" in segments[1].says and "same angle" not in " ".join(segment.says for segment in segments)
     assert [frame["angle"] for frame in segments[1].frames] == ["0"]
 
 
-def test_the_way_up_ends_with_what_the_model_says(trace):
-    walk = get_walkthrough("layers", trace, AT)
+def test_layers_walk_ends_with_model_prediction(trace):
+    walk = get_walkthrough("layers", trace, SELECTION)
     last = walk.segments[-1].frames[-1]
-    logits = trace["logits"][AT.query].astype(np.float64)
+    logits = trace["logits"][SELECTION.query].astype(np.float64)
     p = np.exp(logits - logits.max())
     p /= p.sum()
     assert parse_float(last["guesses"][0]["text"]) == pytest.approx(p.max(), rel=6e-3)
     norms = residual_norms(trace)
-    assert last["floors"][-1]["length"]["text"] == format_number(norms.stream[-1, AT.query])
+    assert last["floors"][-1]["length"]["text"] == format_number(norms.stream[-1, SELECTION.query])
     assert [len(segment.frames[0]["floors"]) for segment in walk.segments] == list(range(1, len(walk.segments) + 1))
 
 
-def test_a_walk_is_data_and_an_unknown_one_is_refused(rope_trace):
+def test_walks_are_json_and_unknown_walk_is_refused(rope_trace):
     for name in WALKTHROUGHS:
-        json.dumps(get_walkthrough(name, rope_trace, AT).as_dict(), allow_nan=False)
+        json.dumps(get_walkthrough(name, rope_trace, SELECTION).as_dict(), allow_nan=False)
     for name in ("", "nothing", None, 7, ["attention"]):
         with pytest.raises(UserError, match="no walk"):
-            get_walkthrough(name, rope_trace, AT)
+            get_walkthrough(name, rope_trace, SELECTION)

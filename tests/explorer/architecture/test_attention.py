@@ -7,7 +7,7 @@ from explorer.architecture.formulas import score_divisor_formula, score_divisor_
 from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
 
 
-def test_what_is_seen_is_what_has_a_weight(trace):
+def test_visible_keys_have_positive_weights(trace):
     for layer in range(trace.config.num_layers):
         weights = trace[f"blocks.{layer}.attn.pattern"]
         assert ((weights > 0).any(0) == visibility_mask(trace.config, layer, len(trace))).all()
@@ -15,15 +15,15 @@ def test_what_is_seen_is_what_has_a_weight(trace):
         assert first == (weights[0] > 0).argmax(-1).tolist()
 
 
-def test_a_local_layer_is_narrower_than_the_text(trace_of):
+def test_window_is_narrower_than_prompt(capture_trace):
     """Otherwise the sample model would not test the window."""
-    trace = trace_of("local")
+    trace = capture_trace("local")
     assert visibility_mask(trace.config, 1, len(trace)).sum() < visibility_mask(trace.config, 0, len(trace)).sum()
 
 
 @pytest.mark.parametrize(("style", "written"), [("rope", ("√d", "√8")), ("local", ("1", "1"))])
-def test_the_divisor_is_written_as_it_is(trace_of, style, written):
-    trace = trace_of(style)
+def test_score_divisor_formula_matches_scores(capture_trace, style, written):
+    trace = capture_trace(style)
     assert (score_divisor_formula(trace.config), score_divisor_in_numbers(trace.config)) == written
     suffix = "_rot" * (style == "rope")
     q, k = (trace[f"blocks.0.attn.{name}{suffix}"][1].astype(float) for name in "qk")

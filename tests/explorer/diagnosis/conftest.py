@@ -71,7 +71,7 @@ def page_state(library):
 
 @pytest.fixture
 def show_view(library) -> Callable[[PageState, str], OpenView]:
-    """Function that returns the open view of a state in another tab: `shown(state, "overview")`."""
+    """Function that returns the open view of a state in another tab: `show_view(state, "overview")`."""
 
     def open_tab(page_state: PageState, view: str) -> OpenView:
         return make_open_view(

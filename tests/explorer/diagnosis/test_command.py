@@ -10,12 +10,12 @@ import torch
 from safetensors.torch import save_file
 
 from explorer.diagnosis.command_line import main
-from tests import course, weight_names
+from tests import course, nanogpt
 from tests.course import TransformerLM
 
-COURSE, SPELLED = Path(course.__file__), Path(weight_names.__file__)
+COURSE, SPELLED = Path(course.__file__), Path(nanogpt.__file__)
 SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 3, "num_heads": 4, "d_ff": 48}
-SLIP = """
+BUGGY_MODULE = """
 from course import *
 
 class Mine(TransformerLM):
@@ -49,7 +49,7 @@ class Crashes(Mine):
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "course.py").write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "mine.py").write_text(SLIP, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(BUGGY_MODULE, encoding="utf-8")
     torch.manual_seed(1)
     torch.save({"model": TransformerLM(**SIZES).state_dict(), "step": 3}, tmp_path / "weights.pt")
     save_file(TransformerLM(**SIZES).state_dict(), tmp_path / "weights.safetensors")
@@ -59,7 +59,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_the_line_that_a_student_types():
+def test_command_runs_from_shell():
     command = [sys.executable, "-m", "explorer.diagnose", f"{COURSE}:TransformerLM"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=COURSE.parent.parent)
     assert (done.returncode, done.stderr) == (0, "")
@@ -68,7 +68,7 @@ def test_the_line_that_a_student_types():
 
 @pytest.mark.parametrize("weights", ["weights.pt", "weights.safetensors"])
 @pytest.mark.exhaustive
-def test_sizes_are_read_off_the_weights(folder, capsys, weights):
+def test_sizes_are_read_from_weights(folder, capsys, weights):
     options = ["--weights", str(folder / weights), "--config", "num_heads=4", "context_length=20"]
     assert main([f"{folder}/mine.py:Mine", *options]) == 1
     output = capsys.readouterr().out
@@ -76,17 +76,17 @@ def test_sizes_are_read_off_the_weights(folder, capsys, weights):
     assert main([f"{folder}/mine.py:make", "--weights", str(folder / weights)]) == 0
 
 
-def test_a_config_as_a_dataclass_is_made_too(capsys):
+def test_dataclass_config_is_built(capsys):
     assert main([f"{SPELLED}:GPT"]) == 0
     assert "GPT computes what the reference does" in capsys.readouterr().out
 
 
-def test_what_a_class_hands_on_is_what_its_base_takes(folder, capsys):
+def test_inherited_arguments_are_used(folder, capsys):
     assert main([f"{folder}/mine.py:HandsOn"]) == 1
     assert "HandsOn parts from the reference at final_norm" in capsys.readouterr().out
 
 
-def test_settings_of_the_reference_can_be_given(capsys):
+def test_reference_settings_can_be_given(capsys):
     assert main([f"{COURSE}:TransformerLM", "--config", "norm_eps=1e-6"]) == 1
     assert "ε is 0.00001" in capsys.readouterr().out
 
@@ -119,13 +119,13 @@ class Mine(TransformerLM):
 
 
 @pytest.mark.parametrize("given", [[], ["--config", "num_heads=6"], ["--config", "n_head=6", "num_kv_heads=3"]])
-def test_heads_that_no_attribute_says_are_given_or_found(folder, capsys, given):
+def test_number_of_heads_is_given_or_found(folder, capsys, given):
     (folder / "grouped.py").write_text(GROUPED)
     assert main([f"{folder}/grouped.py:Mine", *given]) == 0
     assert "num_heads=6" in capsys.readouterr().out
 
 
-def test_the_tokens_that_were_read_are_told_by_the_vocabulary(folder, capsys):
+def test_vocabulary_prints_input_tokens(folder, capsys):
     (folder / "chars.txt").write_text("".join(map(chr, range(65, 115))))
     module_path = f"{folder}/mine.py:make"
     assert main([module_path, "--tokenizer", str(folder / "chars.txt")]) == 0
@@ -133,10 +133,10 @@ def test_the_tokens_that_were_read_are_told_by_the_vocabulary(folder, capsys):
     assert last_line.startswith("Input tokens of both models, by the vocabulary: '") and last_line.count("'") == 34
 
 
-def test_names_are_read_from_a_file(tmp_path, capsys):
+def test_names_are_read_from_file(tmp_path, capsys):
     table = tmp_path / "names.json"
     table.write_text(json.dumps({"layers.*.ln1": "blocks.*.ffn_norm", "layers.*.ln2": "blocks.*.attn_norm"}))
-    assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 1  # as it says, the norms are swapped
+    assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 1  # the table swaps the norms
     table.write_text("[]")
     assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 2
     assert "is not a JSON object of weight names" in capsys.readouterr().err
@@ -164,7 +164,7 @@ def test_names_are_read_from_a_file(tmp_path, capsys):
         (["mine.py:make", "--config", "num_heads=5"], "num_heads must divide d_model"),
     ],
 )
-def test_whatever_is_wrong_is_a_sentence(folder, capsys, monkeypatch, arguments, told):
+def test_errors_are_one_sentence(folder, capsys, monkeypatch, arguments, told):
     monkeypatch.chdir(folder)
     (folder / "broken.py").write_text("class Mine(:\n")
     (folder / "leaves.py").write_text("import sys\nsys.exit('no')\n")

@@ -9,8 +9,8 @@ from explorer.diagnosis.match_weights import match_weights
 from explorer.errors import UserError
 from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
-from tests.planted_bugs import PLANTED, make_buggy_model
-from tests.weight_names import gpt, llama
+from tests.course_bugs import COURSE_BUGS, make_buggy_model
+from tests.nanogpt import gpt, llama
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 THETA = {"rope_type": "default", "rope_theta": 500000.0}
@@ -37,7 +37,7 @@ def logits(module, ids=IDS):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_module_of_a_known_spelling_computes_the_same_as_ours(name):
+def test_converted_model_gives_same_logits(name):
     module = MODELS[name]()
     lm = from_module(module, example_ids=IDS)
     with torch.no_grad():
@@ -47,26 +47,26 @@ def test_a_module_of_a_known_spelling_computes_the_same_as_ours(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_correct_module_is_reported_as_equal(name):
+def test_correct_module_is_equal_to_reference(name):
     report = diagnose(MODELS[name]())
     assert report.first is None and report.cause is None and report.is_equal
     assert report.logits_apart < 1e-4
     assert all(row.is_recorded and row.times <= 1 for row in report.rows)
 
 
-def test_a_module_that_computes_something_else_is_refused():
+def test_module_with_bug_is_refused():
     with pytest.raises(UserError, match="logits differ by up to"):
         from_module(make_buggy_model("no scale"), example_ids=IDS)
 
 
-def test_what_the_shapes_do_not_tell_is_found_by_trying():
+def test_settings_not_in_shapes_are_found_by_trial():
     class AttentionWithoutHeadCount(Attention):
         def __init__(self, d_model, count, rope):
             super().__init__(d_model, count, rope)
             del self.num_heads
             self.__dict__["split"] = lambda x: x.view(*x.shape[:2], count, -1).transpose(1, 2)
 
-    module = PLANTED["rotation of halves"].plant(course_model(d_model=64, num_heads=4))
+    module = COURSE_BUGS["rotation of halves"].plant(course_model(d_model=64, num_heads=4))
     for layer in module.layers:
         attention = layer.attn
         layer.attn = AttentionWithoutHeadCount(64, 4, attention.rope)
@@ -125,7 +125,7 @@ TABLE = {
 
 
 @pytest.mark.parametrize("names", [None, TABLE])
-def test_other_names_are_matched_by_shape_and_order_or_by_a_table(names):
+def test_unusual_names_are_matched_by_order_or_table(names):
     module = UnusualNames()
     lm = from_module(module, names=names, example_ids=IDS)
     with torch.no_grad():
@@ -134,7 +134,7 @@ def test_other_names_are_matched_by_shape_and_order_or_by_a_table(names):
     assert diagnose(module, names=names).is_equal
 
 
-def test_a_table_that_leaves_something_out_is_asked_for_it():
+def test_incomplete_name_table_is_refused():
     module = UnusualNames()
     module.stack[0].extra = nn.Linear(5, 7)
     with pytest.raises(UserError, match=r"stack\.0\.extra"):
@@ -146,12 +146,12 @@ class Crashes(TransformerLM):
         raise RuntimeError("shapes do not fit\nin many lines")
 
 
-class GivesNothing(TransformerLM):
+class ReturnsNone(TransformerLM):
     def forward(self, token_ids):
         return None
 
 
-class GivesHidden(TransformerLM):
+class ReturnsHidden(TransformerLM):
     def forward(self, token_ids):
         return self.token_embeddings(token_ids)
 
@@ -163,21 +163,21 @@ SIZES = {"vocab_size": 61, "context_length": 32, "d_model": 24, "num_layers": 2,
     ("module", "told"),
     [
         (Crashes(**SIZES), r"fails on \d+ tokens: RuntimeError: shapes do not fit \(test_from_module.py, line \d+\)"),
-        (GivesNothing(**SIZES), "gives NoneType in the place of logits"),
-        (GivesHidden(**SIZES), r"gives \(1, \d+, 24\) for \d+ tokens"),
+        (ReturnsNone(**SIZES), "gives NoneType in the place of logits"),
+        (ReturnsHidden(**SIZES), r"gives \(1, \d+, 24\) for \d+ tokens"),
         (nn.ReLU(), "has no weights"),
         (nn.Linear(3, 4), "^2 of the module’s 2 weights were not recognized"),
         ("no module", "got str"),
     ],
 )
-def test_whatever_is_wrong_is_a_sentence(module, told):
+def test_errors_are_one_sentence(module, told):
     for call in (lambda: diagnose(module), lambda: from_module(module, example_ids=IDS)):
         with pytest.raises(UserError, match=told) as raised:
             call()
         assert "\n" not in str(raised.value)
 
 
-def test_other_sizes_than_the_reference_are_a_sentence():
+def test_mismatched_reference_sizes_are_refused():
     other = ModelConfig.llama_style(**SIZES | {"d_ff": 48})
     with pytest.raises(UserError, match="do not fit a model with vocab_size=61.*gate_proj"):
         diagnose(course_model(), other)
@@ -185,7 +185,7 @@ def test_other_sizes_than_the_reference_are_a_sentence():
         diagnose(course_model(), example_ids=[61])
 
 
-def test_the_module_is_left_as_it_was():
+def test_module_stays_unchanged():
     module = course_model().train()
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
     from_module(module, example_ids=IDS)

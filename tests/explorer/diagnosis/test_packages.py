@@ -20,7 +20,7 @@ from tests.course import SIZES, course_model
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9]])
 PROJECT = '[project]\nname = "cs336_basics"\nversion = "1.0.4"\n'
 VERSIONED = 'import importlib.metadata\n\n__version__ = importlib.metadata.version("cs336_basics")\n'
-HEAD = "import math\n\nimport torch\nfrom torch import nn\n\n"
+IMPORT_LINES = "import math\n\nimport torch\nfrom torch import nn\n\n"
 CONFIG = """
 @dataclass
 class ModelConfig:
@@ -41,31 +41,31 @@ EINOPS_SPLIT = """
 """
 
 
-def source(*names: str) -> str:
+def read_source(*names: str) -> str:
     """Return the code of the course's classes and functions."""
     return "\n\n".join(inspect.getsource(getattr(course, name)) for name in names)
 
 
-def from_config(imports: str) -> str:
-    """Return the code of a model that is made of a config."""
-    code = source("TransformerLM").replace(
+def source_from_config(imports: str) -> str:
+    """Return the code of a model whose sizes come from a config."""
+    code = read_source("TransformerLM").replace(
         "self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta=10000.0",
         "self, cfg: ModelConfig",
     )
     return imports + re.sub(rf"\b({'|'.join(SIZES)}|rope_theta)\b", r"cfg.\1", code)
 
 
-BASICS = source("Linear", "Embedding", "RMSNorm", "RotaryPositionalEmbedding", "softmax")
-BLOCKS = source("Attention", "SwiGLU", "Block")
-LAYERS = HEAD + BASICS + "\n\n" + BLOCKS
+BASICS = read_source("Linear", "Embedding", "RMSNorm", "RotaryPositionalEmbedding", "softmax")
+BLOCKS = read_source("Attention", "SwiGLU", "Block")
+LAYERS = IMPORT_LINES + BASICS + "\n\n" + BLOCKS
 EINOPS_BLOCKS = re.sub(r"    def split.*?(?=\n    def positions)", EINOPS_SPLIT.strip("\n"), BLOCKS, flags=re.DOTALL)
-# As public solutions lay their code out -> (its files, what is given to --module, the file of the class).
+# Layouts of public solutions -> (files, argument of --module, file of the class).
 PACKAGES = {
     "one file in a package whose init asks for its version": (
         {
             "pyproject.toml": PROJECT,
             "cs336_basics/__init__.py": VERSIONED,
-            "cs336_basics/model.py": LAYERS + source("TransformerLM"),
+            "cs336_basics/model.py": LAYERS + read_source("TransformerLM"),
         },
         "cs336_basics/model.py:TransformerLM",
     ),
@@ -73,7 +73,7 @@ PACKAGES = {
         {
             "cs336_basics/__init__.py": "from .transformer import TransformerLM\n",
             "cs336_basics/layers.py": LAYERS,
-            "cs336_basics/transformer.py": HEAD + "from .layers import *\n\n" + source("TransformerLM"),
+            "cs336_basics/transformer.py": IMPORT_LINES + "from .layers import *\n\n" + read_source("TransformerLM"),
         },
         "cs336_basics/transformer.py:TransformerLM",
     ),
@@ -81,18 +81,18 @@ PACKAGES = {
         {
             "pyproject.toml": PROJECT,
             **{
-                f"cs336_basics/{name.lower()}.py": HEAD + source(name)
+                f"cs336_basics/{name.lower()}.py": IMPORT_LINES + read_source(name)
                 for name in ("Linear", "Embedding", "RMSNorm", "RotaryPositionalEmbedding", "softmax")
             },
             "cs336_basics/tokenize.py": "raise ImportError('not the standard library')\n",
-            "cs336_basics/attention.py": HEAD
+            "cs336_basics/attention.py": IMPORT_LINES
             + "from cs336_basics.linear import Linear\nfrom cs336_basics.softmax import softmax\n"
-            + source("Attention"),
-            "cs336_basics/transformer.py": HEAD
+            + read_source("Attention"),
+            "cs336_basics/transformer.py": IMPORT_LINES
             + "from cs336_basics.attention import Attention\nfrom cs336_basics.embedding import Embedding\n"
             + "from cs336_basics.linear import Linear\nfrom cs336_basics.rmsnorm import RMSNorm\n"
             + "from cs336_basics.rotarypositionalembedding import RotaryPositionalEmbedding\n"
-            + source("SwiGLU", "Block", "TransformerLM"),
+            + read_source("SwiGLU", "Block", "TransformerLM"),
         },
         "cs336_basics/transformer.py:TransformerLM",
     ),
@@ -101,7 +101,7 @@ PACKAGES = {
             ".git/HEAD": "",
             "cs336_basics/models/config.py": "from dataclasses import dataclass\n" + CONFIG,
             "cs336_basics/models/layers.py": LAYERS,
-            "cs336_basics/models/lm.py": from_config(
+            "cs336_basics/models/lm.py": source_from_config(
                 "from torch import nn\n\nfrom cs336_basics.models.config import ModelConfig\n"
                 "from cs336_basics.models.layers import *\n\n\n"
             ),
@@ -114,7 +114,7 @@ PACKAGES = {
             "src/my_lm/__init__.py": VERSIONED.replace("cs336_basics", "my-lm"),
             "src/my_lm/nn/__init__.py": "from my_lm.nn.layers import *\n",
             "src/my_lm/nn/layers.py": LAYERS,
-            "src/my_lm/model.py": HEAD + "from my_lm.nn import *\n\n\n" + source("TransformerLM"),
+            "src/my_lm/model.py": IMPORT_LINES + "from my_lm.nn import *\n\n\n" + read_source("TransformerLM"),
             "tests/test_model.py": "class TransformerLM: ...\n",
             ".venv/lib/site-packages/other.py": "class TransformerLM: ...\n",
         },
@@ -124,10 +124,10 @@ PACKAGES = {
         {
             "cs336_basics/__init__.py": "",
             "cs336_basics/layers.py": "from jaxtyping import Float, jaxtyped\nfrom beartype import beartype\n" + LAYERS,
-            "cs336_basics/model.py": HEAD
+            "cs336_basics/model.py": IMPORT_LINES
             + "import wandb\nfrom jaxtyping import Bool, Float, Int\nfrom torch import Tensor\n\n"
             + "from .layers import *\n\n\n"
-            + source("TransformerLM").replace(
+            + read_source("TransformerLM").replace(
                 "def forward(self, token_ids):",
                 'def forward(self, token_ids: Int[Tensor, "b t"]) -> Float[Tensor, "b t v"] | None:',
             ),
@@ -138,8 +138,8 @@ PACKAGES = {
         {
             "cs336_basics/__init__.py": "",
             "cs336_basics/model.py": "from einops import rearrange\n"
-            + HEAD
-            + "\n\n".join((BASICS, EINOPS_BLOCKS, source("TransformerLM"))),
+            + IMPORT_LINES
+            + "\n\n".join((BASICS, EINOPS_BLOCKS, read_source("TransformerLM"))),
         },
         "cs336_basics:TransformerLM",
     ),
@@ -149,12 +149,12 @@ PACKAGES = {
             "README.md": "",
             "assignment1-basics/pyproject.toml": PROJECT,
             "assignment1-basics/cs336_basics/__init__.py": VERSIONED,
-            "assignment1-basics/cs336_basics/nn_utils.py": HEAD + BASICS,
-            "assignment1-basics/cs336_basics/model.py": HEAD
+            "assignment1-basics/cs336_basics/nn_utils.py": IMPORT_LINES + BASICS,
+            "assignment1-basics/cs336_basics/model.py": IMPORT_LINES
             + "from cs336_basics.nn_utils import *\n\n\n"
             + BLOCKS
             + "\n\n"
-            + source("TransformerLM").replace("TransformerLM", "BasicsTransformerLM"),
+            + read_source("TransformerLM").replace("TransformerLM", "BasicsTransformerLM"),
         },
         "assignment1-basics",
     ),
@@ -162,7 +162,7 @@ PACKAGES = {
         {
             "model/__init__.py": "from model.transformer import TransformerLM\n",
             "model/layers.py": LAYERS,
-            "model/transformer.py": HEAD + "from model.layers import *\n\n\n" + source("TransformerLM"),
+            "model/transformer.py": IMPORT_LINES + "from model.layers import *\n\n\n" + read_source("TransformerLM"),
             "train.py": "import argparse\nfrom model import TransformerLM\n\nparser = argparse.ArgumentParser()\n"
             'parser.add_argument("--num-heads", type=int, default=3)\nparser.add_argument("--lr", default=1e-3)\n',
             "requirements.txt": "torch\n",
@@ -172,7 +172,9 @@ PACKAGES = {
     "plain scripts that import one another": (
         {
             "layers.py": LAYERS,
-            "gpt.py": HEAD + "from layers import *\n\n\n" + source("TransformerLM").replace("TransformerLM", "GPT"),
+            "gpt.py": IMPORT_LINES
+            + "from layers import *\n\n\n"
+            + read_source("TransformerLM").replace("TransformerLM", "GPT"),
             "config.yaml": "model:\n  num_heads: 3\n  d_model: 24\n",
             "requirements.txt": "torch\n",
         },
@@ -181,7 +183,7 @@ PACKAGES = {
 }
 
 
-def write(folder: Path, files: dict[str, str]) -> Path:
+def write_files(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -194,7 +196,7 @@ def open_package(folder: Path, target: str, weights: Path, **arguments) -> UserM
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> Path:
-    """Weights as a training with `torch.compile` saves them, in bfloat16, beside the optimizer's state."""
+    """Weights as training with `torch.compile` saves them: in bfloat16, with the optimizer's state."""
     path = tmp_path_factory.mktemp("weights") / "checkpoint.pt"
     weights = {f"_orig_mod.{name}": weight.bfloat16() for name, weight in course_model().state_dict().items()}
     torch.save({"model": weights, "optimizer": {"state": {0: {"step": 3}}}, "iteration": 3}, path)
@@ -202,12 +204,12 @@ def checkpoint(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("layout", PACKAGES)
-def test_a_package_opens_as_it_lies_there(tmp_path, checkpoint, layout):
+def test_package_opens_in_place(tmp_path, checkpoint, layout):
     files, target = PACKAGES[layout]
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in ("model", "explorer")}
     path = list(sys.path)
     heads = {} if "train.py" in files or "config.yaml" in files else {"num_heads": 3}
-    own = open_package(write(tmp_path, files), target, checkpoint, **heads)
+    own = open_package(write_files(tmp_path, files), target, checkpoint, **heads)
     expected = course_model()
     expected.load_state_dict({name: weight.bfloat16() for name, weight in expected.state_dict().items()})
     torch.testing.assert_close(own.module(IDS), expected(IDS), rtol=0, atol=0)
@@ -219,23 +221,23 @@ def test_a_package_opens_as_it_lies_there(tmp_path, checkpoint, layout):
     assert all(sys.modules[name] is module for name, module in before.items())
 
 
-def test_a_package_opens_from_the_command_line(tmp_path):
+def test_package_opens_from_command_line(tmp_path):
     files, _target = PACKAGES["a src layout, named by its repository"]
     sizes = (f"{name}={size}" for name, size in SIZES.items())
-    command = [sys.executable, "-m", "explorer.diagnose", str(write(tmp_path, files)), "--config", *sizes]
+    command = [sys.executable, "-m", "explorer.diagnose", str(write_files(tmp_path, files)), "--config", *sizes]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 @pytest.mark.exhaustive  # half a minute each
 @pytest.mark.parametrize("layout", PACKAGES)
-def test_the_app_opens_on_a_package(tmp_path, checkpoint, layout):
+def test_app_opens_on_package(tmp_path, checkpoint, layout):
     files, target = PACKAGES[layout]
     root, heads = Path(__file__).parents[3], [] if {"train.py", "config.yaml"} & set(files) else ["num_heads=3"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "app.py", "--port", str(port), "--module", str(write(tmp_path, files) / target)]
+    command = [sys.executable, "app.py", "--port", str(port), "--module", str(write_files(tmp_path, files) / target)]
     command += ["--weights", str(checkpoint), *(["--config", *heads] if heads else [])]
     app = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -249,18 +251,18 @@ def test_the_app_opens_on_a_package(tmp_path, checkpoint, layout):
         app.wait(timeout=30)
 
 
-def test_this_repository_opens_as_a_package(capsys):
+def test_this_repository_opens_as_package(capsys):
     assert main([str(Path(__file__).parents[3])]) == EQUAL
     assert "TransformerLM computes what the reference does" in capsys.readouterr().out
 
 
-def test_an_option_that_is_off_needs_no_values(tmp_path):
+def test_disabled_option_needs_no_values(tmp_path):
     scaling = "@dataclass\nclass Scaling:\n    kind: str\n    factor: float\n\n"
-    code = HEAD + "from dataclasses import dataclass\n\n" + scaling + BASICS + "\n\n" + BLOCKS
-    code += "\n\n" + source("TransformerLM").replace(
+    code = IMPORT_LINES + "from dataclasses import dataclass\n\n" + scaling + BASICS + "\n\n" + BLOCKS
+    code += "\n\n" + read_source("TransformerLM").replace(
         "rope_theta=10000.0", "rope_theta=10000.0, scaling: Scaling | None = None"
     )
-    own = open_package(write(tmp_path, {"mine.py": code}), "mine.py:TransformerLM", None, **SIZES)
+    own = open_package(write_files(tmp_path, {"mine.py": code}), "mine.py:TransformerLM", None, **SIZES)
     assert own.module(IDS).shape == (1, IDS.shape[1], SIZES["vocab_size"])
 
 
@@ -292,16 +294,16 @@ def test_an_option_that_is_off_needs_no_values(tmp_path):
         ({"p/notes.txt": ""}, "p:Mine", "p has no Mine; it has: none."),
     ],
 )
-def test_what_does_not_open_says_what_is_missing(tmp_path, files, target, said):
-    write(tmp_path, files)
+def test_error_names_what_is_missing(tmp_path, files, target, said):
+    write_files(tmp_path, files)
     with pytest.raises(UserError) as error:
         load_user_module(str(tmp_path / target))
     assert str(error.value).startswith(said.format(folder=tmp_path))
 
 
-def test_configs_that_contradict_one_another_are_not_believed(tmp_path, checkpoint):
+def test_contradicting_configs_are_ignored(tmp_path, checkpoint):
     files, target = PACKAGES["plain scripts that import one another"]
-    write(tmp_path, files | {"configs/large.toml": "num_heads = 12\n", "pyproject.toml": PROJECT})
+    write_files(tmp_path, files | {"configs/large.toml": "num_heads = 12\n", "pyproject.toml": PROJECT})
     (tmp_path / "requirements.txt").unlink()
     with pytest.raises(UserError, match="the number of heads"):
         open_package(tmp_path, target, checkpoint)

@@ -8,13 +8,13 @@ from explorer.tracing.diagnosis_report import FILE, load_diagnosis_report
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"differences": 3}', "{"])
-def test_a_damaged_report_is_none(tmp_path, text):
+def test_damaged_report_loads_as_none(tmp_path, text):
     (tmp_path / FILE).write_text(text)
     assert load_diagnosis_report(tmp_path) is None
     assert load_diagnosis_report(tmp_path / "nowhere") is None
 
 
-def test_a_report_comes_back_as_it_was(tmp_path, file):
+def test_saved_report_loads_unchanged(tmp_path, file):
     report = diagnose(load_module(f"{file}:Mine"))
     report.save(tmp_path)
     again = load_diagnosis_report(tmp_path)

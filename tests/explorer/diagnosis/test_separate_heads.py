@@ -45,7 +45,7 @@ class Head(nn.Module):
         return F.softmax(scores, dim=-1) @ value
 
 
-class HeadsInOneList(nn.Module):
+class HeadList(nn.Module):
     """`heads.0.query`."""
 
     def __init__(self, names, linear, bias, order=range(H), **options):
@@ -59,7 +59,7 @@ class HeadsInOneList(nn.Module):
         return getattr(self, self.names["proj"])(torch.cat([heads[i](x) for i in self.order], dim=-1))
 
 
-class MapsInThreeLists(nn.Module):
+class ProjectionLists(nn.Module):
     """`query.0`."""
 
     def __init__(self, names, linear, bias):
@@ -88,9 +88,9 @@ class Block(nn.Module):
 
 
 class LectureGPT(nn.Module):
-    """No attribute of it says the number of heads."""
+    """Model without an attribute for the number of heads."""
 
-    def __init__(self, names=LECTURE, attention=HeadsInOneList, linear=nn.Linear, bias=False, **options):
+    def __init__(self, names=LECTURE, attention=HeadList, linear=nn.Linear, bias=False, **options):
         super().__init__()
         torch.manual_seed(0)
         self.token_embedding_table, self.position_embedding_table = nn.Embedding(V, D), nn.Embedding(C, D)
@@ -108,13 +108,13 @@ MODELS = {
     "as in the lecture": LectureGPT,
     "with other names": partial(LectureGPT, OTHER),
     "with biases": partial(LectureGPT, bias=True),
-    "three lists": partial(LectureGPT, attention=MapsInThreeLists),
+    "three lists": partial(LectureGPT, attention=ProjectionLists),
     "(in, out)": partial(LectureGPT, linear=RowVectorLinear),
 }
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_heads_are_joined_without_a_table(kind):
+def test_separate_heads_are_joined_without_table(kind):
     module = MODELS[kind]()
     lm = from_module(module, example_ids=IDS)
     with torch.no_grad():
@@ -129,7 +129,7 @@ def test_heads_are_joined_without_a_table(kind):
     assert report.spelling == ("lecture" if kind in ("as in the lecture", "with biases", "(in, out)") else "order")
 
 
-def test_a_table_names_all_heads_by_a_second_star():
+def test_second_star_in_table_names_all_heads():
     module = LectureGPT(OTHER)
     with pytest.raises(UserError, match=r"blocks\.0\.look\.parts\.\*\.k\.weight"):
         module.extra = nn.Linear(5, 7)
@@ -150,7 +150,7 @@ def test_a_table_names_all_heads_by_a_second_star():
     assert match_weights(module, table).name_table == "table" and diagnose(module, names=table).is_equal
 
 
-def test_rows_are_in_the_order_of_heads():
+def test_head_rows_are_in_numeric_order():
     """Eleven heads: 10 comes after 9, not after 1."""
     maps = {f"blocks.0.sa.heads.{head}.query.weight": torch.full((2, 22), float(head)) for head in (10, *range(10))}
     sizes = infer_sizes(maps | {"token_embedding_table.weight": torch.zeros(V, 22)})
@@ -161,7 +161,7 @@ def test_rows_are_in_the_order_of_heads():
     assert torch.equal(query.weight, expected) and query.heads[2] == "blocks.1.sa.heads.2.query"
 
 
-def test_matrices_that_are_no_heads_stay_apart():
+def test_other_matrices_are_not_joined():
     module = LectureGPT()
     module.blocks[0].ffwd.net = nn.Sequential(nn.Linear(D, D), nn.ReLU(), nn.Linear(D, D))
     names = match_weights(module).matched_modules
@@ -176,7 +176,7 @@ def test_matrices_that_are_no_heads_stay_apart():
         ({"mask": False}, "blocks.0.attn.pattern", "no_mask"),
         ({"order": (0, 0, 0)}, "blocks.0.attn.z", None),
     ],
-    ids=["scaled by the model's width", "no mask", "heads in another order"],
+    ids=["scaled by the model's width", "no mask", "heads in wrong order"],
 )
 def test_bugs_in_heads_are_named(options, tap, cause):
     report = diagnose(LectureGPT(**options))
@@ -184,8 +184,8 @@ def test_bugs_in_heads_are_named(options, tap, cause):
     assert report.first == tap and (report.cause and report.cause.name) == cause
 
 
-def test_a_training_checkpoint_opens_without_settings(tmp_path):
-    """Neither the file nor the class says the number of heads; the weights do."""
+def test_training_checkpoint_opens_without_settings(tmp_path):
+    """Neither the file nor the class gives the number of heads; the weights do."""
     (tmp_path / "gpt.py").write_text(
         "import torch\nfrom torch import nn\n"
         "class Head(nn.Module):\n"

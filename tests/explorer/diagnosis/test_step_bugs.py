@@ -11,8 +11,8 @@ import torch.nn.functional as F
 
 from explorer import diagnose
 from model.config import ModelConfig
-from tests.bug_planting import replace_methods, replace_norm
 from tests.course import Attention, TransformerLM, course_model
+from tests.course_bug_methods import replace_methods, replace_norm
 from tests.step_bugs import GPT, GROUPED, LLAMA, Bug, StepLM, catalogue
 
 WEIGHTS, FORWARD = Attention.weights, TransformerLM.forward
@@ -227,7 +227,7 @@ NAMES = {  # (step, kind) -> accepted names of the cause; the same for all norms
 
 
 def all_bugs(config: ModelConfig) -> list[Bug]:
-    """Return all bugs of the catalogue in every layer, and those of a layer also in the last layer alone."""
+    """Return all bugs of the catalogue in every layer, and each bug of a layer also in only the last layer."""
     catalogued = catalogue(config)
     return [*catalogued, *(replace(bug, layer=config.num_layers - 1) for bug in catalogued if "*" in bug.tap)]
 
@@ -241,7 +241,7 @@ def step_lm(config: ModelConfig, bug: Bug | None = None) -> StepLM:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_without_a_bug_nothing_is_named(name):
+def test_correct_model_has_no_bug(name):
     report = diagnose(step_lm(CONFIGS[name]), CONFIGS[name])
     assert report.is_equal and report.logits_apart < 1e-4
     assert all(row.is_recorded for row in report.rows)
@@ -261,7 +261,7 @@ def test_nine_in_ten_bugs_are_named():
         for i, (name, bug) in enumerate(GRID)
     ],
 )
-def test_a_bug_of_a_step_is_named_with_its_place(name, bug):
+def test_step_bug_is_named_with_its_tap(name, bug):
     report = diagnose(step_lm(CONFIGS[name], bug), CONFIGS[name])
     tap = bug.tap.replace("*", str(bug.layer or 0))
     if (bug.step, bug.kind) in UNNAMED:
@@ -307,12 +307,12 @@ def differing_layers(report) -> set[int]:
     ],
     ids=["dropout is on", "logits divided", "ε as the least", "ε beside the reciprocal root"],
 )
-def test_what_else_students_write_is_named(plant, tap, name):
+def test_other_common_bugs_are_named(plant, tap, name):
     report = diagnose(plant(course_model()))
     assert (report.first, report.cause.name, len(report.differences)) == (tap, name, 1)
 
 
-def test_the_blocks_that_run_are_told_by_their_numbers():
+def test_executed_block_order_is_named():
     model = course_model(num_layers=3)
     model.layers.__class__ = type(
         "Skipping", (type(model.layers),), {"__iter__": lambda self: iter([self[0], self[2]])}
@@ -322,7 +322,7 @@ def test_the_blocks_that_run_are_told_by_their_numbers():
     assert "the blocks run in the order 0, 2, not 0, 1, 2" in str(report) and len(report.differences) == 1
 
 
-def test_a_sum_is_told_with_its_factors():
+def test_wrong_sum_is_printed_with_factors():
     report = diagnose(step_lm(LLAMA, Bug("attn residual", "sign flipped")), LLAMA)
     assert "blocks.0.resid_mid: it is resid_pre − attn.out, not resid_pre + attn.out" in str(report)
     assert "weight of blocks.1.attn.v_proj" in str(diagnose(step_lm(LLAMA, Bug("v_proj", "of another layer")), LLAMA))

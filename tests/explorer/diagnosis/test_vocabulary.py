@@ -61,7 +61,7 @@ def lossy_text(piece):
     return token_bytes(piece).decode(errors="replace")
 
 
-def save(folder, name, vocabulary, merges=None):
+def save_vocabulary(folder, name, vocabulary, merges=None):
     serialise = lambda value: pickle.dumps(value, 2) if name.endswith("pkl") else json.dumps(value).encode()  # noqa: E731
     (folder / name).write_bytes(serialise(vocabulary))
     if isinstance(merges, str):
@@ -71,31 +71,31 @@ def save(folder, name, vocabulary, merges=None):
 
 
 SAVE_BY_FORMAT = {
-    "GPT-2's alphabet": lambda folder, pieces, merges: save(
+    "GPT-2's alphabet": lambda folder, pieces, merges: save_vocabulary(
         folder, "vocab.json", {p: i for i, p in enumerate(pieces)}, "#version: 0.2\n" + "\n".join(map(" ".join, merges))
     ),
-    "as Python prints bytes": lambda folder, pieces, merges: save(
+    "as Python prints bytes": lambda folder, pieces, merges: save_vocabulary(
         folder,
         "vocab.json",
         {i: repr(token_bytes(p)) for i, p in enumerate(pieces)},
         "\n".join(f"({token_bytes(a)}, {token_bytes(b)})" for a, b in merges),
     ),
-    "Latin-1": lambda folder, pieces, merges: save(
+    "Latin-1": lambda folder, pieces, merges: save_vocabulary(
         folder,
         "vocab.json",
         {token_bytes(p).decode("latin-1"): i for i, p in enumerate(pieces)},
         [[token_bytes(each).decode("latin-1") for each in pair] for pair in merges],
     ),
-    "escaped": lambda folder, pieces, merges: save(
+    "escaped": lambda folder, pieces, merges: save_vocabulary(
         folder,
         "vocab.json",
         {i: token_bytes(p).decode(errors="backslashreplace") for i, p in enumerate(pieces)},
         "\n".join(" ".join(token_bytes(each).decode(errors="backslashreplace") for each in pair) for pair in merges),
     ),
-    "hexadecimal, with merges in GPT-2's alphabet": lambda folder, pieces, merges: save(
+    "hexadecimal, with merges in GPT-2's alphabet": lambda folder, pieces, merges: save_vocabulary(
         folder, "vocab.json", {i: token_bytes(p).hex() for i, p in enumerate(pieces)}, "\n".join(map(" ".join, merges))
     ),
-    "pickles": lambda folder, pieces, merges: save(
+    "pickles": lambda folder, pieces, merges: save_vocabulary(
         folder,
         "vocab.pkl",
         {i: token_bytes(p) for i, p in enumerate(pieces)},
@@ -114,7 +114,7 @@ SAVE_BY_FORMAT = {
 
 @pytest.mark.parametrize("alphabet", SAVE_BY_FORMAT)
 @pytest.mark.parametrize("padding", [0, 84])
-def test_ids_are_those_of_the_reference(tmp_path, reference, alphabet, padding):
+def test_token_ids_match_reference(tmp_path, reference, alphabet, padding):
     reference_tokenizer, pieces, merges = reference
     SAVE_BY_FORMAT[alphabet](tmp_path, pieces, merges)
     tokenizer = read_vocabulary(tmp_path, len(pieces) + padding)
@@ -131,12 +131,12 @@ def test_ids_are_those_of_the_reference(tmp_path, reference, alphabet, padding):
 
 
 @pytest.mark.parametrize("errors", ["replace", "ignore"])
-def test_of_plain_text_that_lost_bytes_ascii_alone_is_read(tmp_path, reference, errors):
-    """Parts of characters have no text: their bytes follow from their ids, but their merges are lost."""
+def test_lossy_text_vocabulary_reads_ascii_only(tmp_path, reference, errors):
+    """Partial characters have no text: their bytes follow from their ids, but their merges are lost."""
     reference_tokenizer, pieces, merges = reference
     lossy_tokens = [token_bytes(piece).decode(errors=errors) for piece in pieces]
     lines = [" ".join(token_bytes(piece_of_pair).decode(errors=errors) for piece_of_pair in pair) for pair in merges]
-    save(tmp_path, "tokenizer_vocab.json", dict(enumerate(lossy_tokens)))
+    save_vocabulary(tmp_path, "tokenizer_vocab.json", dict(enumerate(lossy_tokens)))
     (tmp_path / "tokenizer_merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = read_vocabulary(tmp_path / "tokenizer_vocab.json", len(pieces))
     for text in filter(str.isascii, (*TEXTS, "two\n\nlines\n", TRAINING_TEXT.replace("é", "e"))):
@@ -150,7 +150,7 @@ def test_of_plain_text_that_lost_bytes_ascii_alone_is_read(tmp_path, reference, 
         read_vocabulary(tmp_path / "tokenizer_vocab.json", len(pieces))
 
 
-def test_a_tokenizer_json_and_a_file_of_tiktoken(tmp_path, reference):
+def test_tokenizer_json_and_tiktoken_are_read(tmp_path, reference):
     reference_tokenizer, pieces, _merges = reference
     reference_tokenizer.save(str(tmp_path / "tokenizer.json"))
     assert [read_vocabulary(tmp_path, 320).encode(text) for text in TEXTS] == [
@@ -167,7 +167,7 @@ def test_a_tokenizer_json_and_a_file_of_tiktoken(tmp_path, reference):
         )
 
 
-def test_minbpe_keeps_its_own_pattern(tmp_path, reference):
+def test_minbpe_keeps_its_pattern(tmp_path, reference):
     reference_tokenizer, pieces, merges = reference
     pairs = "".join(f"{pieces.index(a) - 1} {pieces.index(b) - 1}\n" for a, b in merges)
     pattern = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -189,7 +189,7 @@ def test_minbpe_keeps_its_own_pattern(tmp_path, reference):
         ("stoi.json", json.dumps({c: i for i, c in enumerate(CHARACTERS)}).encode()),
     ],
 )
-def test_characters(tmp_path, name, content):
+def test_character_vocabulary_is_read(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     tokenizer = read_vocabulary(tmp_path / name, len(CHARACTERS))
     assert tokenizer.encode("a fox\né") == [CHARACTERS.index(character) for character in "a fox\né"]
@@ -208,7 +208,7 @@ def encode_length(size):
     return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + encode_length(size >> 7)
 
 
-def test_a_model_of_sentencepiece(tmp_path):
+def test_sentencepiece_model_is_read(tmp_path):
     """Merges follow from the scores, as in Llama's tokenizer."""
     specials = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3), *((f"<0x{byte:02X}>", 0, 6) for byte in range(256))]
     pieces = [(piece, -rank, 1) for rank, piece in enumerate(["▁t", "he", "▁the", "▁", "t", "h", "e", "n"])]
@@ -227,7 +227,7 @@ def test_a_model_of_sentencepiece(tmp_path):
         read_vocabulary(tmp_path, 288)
 
 
-class Code:
+class MaliciousPickle:
     def __reduce__(self):
         return os.system, ("touch RUN",)
 
@@ -235,7 +235,11 @@ class Code:
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("meta.pkl", pickle.dumps({"stoi": Code()}), r"posix\.system, which cannot be read without running its code"),
+        (
+            "meta.pkl",
+            pickle.dumps({"stoi": MaliciousPickle()}),
+            r"posix\.system, which cannot be read without running its code",
+        ),
         ("vocab.json", b'{"a": 0, "\xc4\xa0the": 1}', r"needs merges\.txt beside it"),
         ("vocab.json", b"{", r"vocab\.json holds no vocabulary that can be read: JSONDecodeError"),
         ("vocab.json", b'{"a": "b"}', "a list of tokens, or a mapping"),
@@ -243,7 +247,7 @@ class Code:
         ("x.model", b"\xff", "holds no vocabulary that can be read"),
     ],
 )
-def test_what_is_no_vocabulary_is_a_sentence(tmp_path, monkeypatch, name, content, told):
+def test_invalid_vocabulary_is_refused(tmp_path, monkeypatch, name, content, told):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=told):
@@ -253,7 +257,7 @@ def test_what_is_no_vocabulary_is_a_sentence(tmp_path, monkeypatch, name, conten
         read_vocabulary("nowhere", 10)
 
 
-def test_without_a_vocabulary_tokens_are_bytes():
+def test_without_vocabulary_tokens_are_bytes():
     large, small = bytes_tokenizer(300), bytes_tokenizer(50)
     assert large.decode(large.encode("é <299>")) == "é <299>" and large.token_text(299) == "<299>"
     assert small.encode(small.example) == [48, 49] and len(small.vocabulary) == 50

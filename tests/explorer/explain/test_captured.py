@@ -20,54 +20,54 @@ from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
 
 
-def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return indices of the first and last element and of some in between."""
+def sample_indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the indices of the first and last element and of two between."""
     return [tuple(int(index * (size - 1)) for size in shape) for index in (0, 0.3, 0.6, 1)]
 
 
 @pytest.mark.parametrize("length", [1, 2, 12, 32])
-def test_every_captured_value_follows_its_formula(trace_of, style, length):
-    trace = trace_of(style, length)
+def test_captured_values_match_formulas(capture_trace, style, length):
+    trace = capture_trace(style, length)
     for name, value in trace.values.items():
         recomputed = recompute(trace, name).value
         assert (recomputed.shape, recomputed.dtype) == (value.shape, np.float64), name
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
-def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, style):
-    trace = edited_trace_of(style)
+def test_edited_run_matches_formulas_with_interventions(capture_edited_trace, style):
+    trace = capture_edited_trace(style)
     assert trace.edits
     for name in trace.values:
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
-def test_a_run_changed_along_its_stream_follows_them_too(style):
-    check_all(capture_stream_edited_style(style))
+def test_stream_edited_run_matches_formulas(style):
+    assert_all_within_tolerance(capture_stream_edited_style(style))
 
 
-def test_a_run_with_every_kind_of_change_follows_them_too(style):
-    check_all(capture_all_kinds_edited_style(style))
+def test_run_with_all_interventions_matches_formulas(style):
+    assert_all_within_tolerance(capture_all_kinds_edited_style(style))
 
 
-def check_all(trace):
+def assert_all_within_tolerance(trace):
     for name in trace.values:
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
-def test_without_its_changes_a_changed_run_does_not_follow(edited_trace_of, style):
-    trace = replace(edited_trace_of(style), edits=())
+def test_edited_run_without_its_interventions_fails_checks(capture_edited_trace, style):
+    trace = replace(capture_edited_trace(style), edits=())
     wrong = {name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance}
-    local = {"local_rope.angles"} & set(trace.values)  # which are shifted with the others
-    assert wrong == {edit.tap for edit in edited_trace_of(style).edits} | local
+    local = {"local_rope.angles"} & set(trace.values)  # shifted together with rope.angles
+    assert wrong == {edit.tap for edit in capture_edited_trace(style).edits} | local
 
 
-@pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
+@pytest.mark.parametrize("changed", [False, True], ids=["unchanged", "changed"])
 @pytest.mark.parametrize("length", [1, 12])
-def test_one_element_is_worked_out_like_the_whole(trace_of, edited_trace_of, style, length, changed):
-    trace = (edited_trace_of if changed else trace_of)(style, length)
+def test_element_derivation_matches_whole_value(capture_trace, capture_edited_trace, style, length, changed):
+    trace = (capture_edited_trace if changed else capture_trace)(style, length)
     for name, value in trace.values.items():
         whole = recompute(trace, name)
-        for index in corners(value.shape):
+        for index in sample_indices(value.shape):
             working = derive(trace, name, index).working
             assert working.value == pytest.approx(whole.value[index], abs=1e-9), (name, index)
             assert working.sizes == pytest.approx(whole.sizes[index], abs=1e-9), (name, index)
@@ -76,30 +76,30 @@ def test_one_element_is_worked_out_like_the_whole(trace_of, edited_trace_of, sty
             assert "=" in working.symbols and "=" in working.numbers()
 
 
-def test_all_after_one_token_is_worked_out_like_the_whole(trace):
+def test_row_recomputation_matches_whole_value(trace):
     row = recompute(trace, "logits", (3, slice(None)))
     whole = recompute(trace, "logits")
     np.testing.assert_allclose(row.value, whole.value[3], atol=1e-9)
     np.testing.assert_allclose(row.sizes, whole.sizes[3], atol=1e-9)
 
 
-def test_a_value_is_worked_out_from_earlier_ones_and_weights(trace):
+def test_values_depend_only_on_earlier_values_and_weights(trace):
     order = list(trace.values)
     for name in order:
         for used_name in input_names(trace, name):
             assert used_name in trace.weights or order.index(used_name) < order.index(name), (name, used_name)
 
 
-def test_the_parts_that_an_element_is_worked_out_from_are_what_they_say(trace):
+def test_derivation_inputs_have_stated_shapes(trace):
     for name, value in trace.values.items():
-        for index in corners(value.shape):
+        for index in sample_indices(value.shape):
             for used_input in derive(trace, name, index).working.inputs:
                 whole = trace.weights[used_input.name] if used_input.name in trace.weights else trace[used_input.name]
                 assert whole[used_input.index].shape == used_input.shape
                 assert used_input.name in input_names(trace, name)
 
 
-def test_a_changed_number_is_found(trace):
+def test_altered_value_is_detected(trace):
     """A changed value no longer follows from its inputs."""
     for name, value in trace.values.items():
         changed = value.copy()
@@ -110,7 +110,7 @@ def test_a_changed_number_is_found(trace):
         assert not check_captured_value(other, name).is_within_tolerance, name
 
 
-def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, style):
+def test_kernel_rounding_passes_and_altered_value_fails(lms, style):
     """The run stores only the outputs of blocks: other values are recomputed."""
     lm = lms[style]
     trace = capture(lm, range(30), max_bytes=0)
@@ -128,7 +128,7 @@ def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, st
         } == wrong
 
 
-def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
+def test_tolerance_near_mean_follows_its_terms(lms):
     """x − mean has the rounding error of the mean, whose terms are large even where the mean and x are small."""
     lm = deepcopy(lms["gpt"])
     norm = lm.blocks[0].attn_norm
@@ -146,7 +146,7 @@ def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
     assert not check_captured_value(replace(run), "blocks.0.attn_norm").is_within_tolerance
 
 
-def test_a_changed_weight_is_found(trace):
+def test_altered_weight_is_detected(trace):
     for weight, tap in (("blocks.1.attn.o_proj.weight", "blocks.1.attn.out"), ("lm_head.weight", "logits")):
         other = replace(trace, weights={**trace.weights, weight: trace.weights[weight] * 1.1})
         assert not check_captured_value(other, tap).is_within_tolerance
@@ -166,7 +166,7 @@ def test_a_changed_weight_is_found(trace):
     ids=lambda scaling: scaling.kind if scaling else "plain",
 )
 @pytest.mark.parametrize("heads", [3, 12], ids=["4 pairs", "1 pair"])
-def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
+def test_angles_match_for_each_rope_scaling(tiny_config, scaling, heads):
     if scaling and scaling.pair_factors:
         scaling = replace(scaling, pair_factors=tuple(range(1, 1 + tiny_config.d_model // heads // 2)))
     lm = TransformerLM(replace(tiny_config, rope_scaling=scaling, num_heads=heads)).eval()
@@ -174,13 +174,13 @@ def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
     assert check_captured_value(trace, "rope.angles").is_within_tolerance
 
 
-def test_an_unknown_value_is_named(trace):
+def test_unknown_tap_is_named(trace):
     for name in ("blocks.0.attn.nonsense", "nonsense"):
         with pytest.raises(KeyError, match="nonsense"):
             get_formula(trace.config, name)
 
 
-def test_a_check_is_forgotten_with_its_run(lms):
+def test_check_is_freed_with_its_run(lms):
     trace = capture(lms["rope"], [1, 2, 3])
     before = len(_CHECKED)
     check_captured_value(trace, "logits")
@@ -189,7 +189,7 @@ def test_a_check_is_forgotten_with_its_run(lms):
     assert len(_CHECKED) == before
 
 
-def test_every_formula_points_at_a_line_of_the_model(trace):
+def test_formula_sources_are_lines_of_model(trace):
     for name in trace.values:
         source = get_formula(trace.config, name).source
         lines = (ROOT / source.path).read_text("utf-8").splitlines()
@@ -197,7 +197,7 @@ def test_every_formula_points_at_a_line_of_the_model(trace):
         assert lines[source.line - 1].strip() == source.text and source.fragment in source.text
 
 
-def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, style):
+def test_formula_source_lines_run_in_forward_pass(lms, capture_trace, style):
     """Python's tracer sees the line run in a forward pass or while the model is built."""
     run = set()
 
@@ -208,7 +208,7 @@ def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, 
         run.add((path.removeprefix(f"{ROOT}/"), frame.f_lineno))
         return tracer
 
-    trace = trace_of(style)
+    trace = capture_trace(style)
     sys.settrace(tracer)
     try:
         capture(TransformerLM(lms[style].config).eval(), trace.token_ids)
@@ -219,8 +219,8 @@ def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, 
         assert any((source.path, source.line + below) in run for below in range(2)), (name, str(source))
 
 
-def test_no_part_of_the_model_is_used():
-    """An independent implementation: it uses only the config of `model`, and cites no figures."""
+def test_explanations_do_not_use_model_code():
+    """Check that explanations are independent: they import only the config of `model`, and no figures."""
     files = [path for folder in ("explain", "analysis") for path in (ROOT / "explorer" / folder).rglob("*.py")]
     assert len(files) > 30
     num_derivations = 0

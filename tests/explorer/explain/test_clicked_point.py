@@ -8,12 +8,12 @@ from explorer.explain.clicked_point import ClickedPoint
 @pytest.mark.parametrize(
     "values", [{}, {"x": 1}, {"x": "1", "y": 1}, {"x": True, "y": 1}, {"x": float("nan"), "y": 1}, {"x": 1e300, "y": 1}]
 )
-def test_a_point_that_makes_no_sense_is_refused(values):
+def test_invalid_point_is_refused(values):
     with pytest.raises(ValueError, match="point"):
         ClickedPoint.parse(values)
 
 
-def test_a_point_is_read_from_what_the_browser_sends():
+def test_point_is_parsed_from_browser_values():
     point = ClickedPoint.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
     assert (point.column, point.row, point.coordinate_or_none("layer"), point.coordinate_or_none("head")) == (
         3,

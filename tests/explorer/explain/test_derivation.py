@@ -6,7 +6,7 @@ from explorer.explain.derivation import Input, read_input
 from explorer.explain.notation import MAX_TERMS, format_dot_product, format_sum
 
 
-def test_an_input_is_written_as_python_indexes_it():
+def test_input_is_written_as_python_index():
     assert str(Input("x", (1, slice(None, 8)), (8,))) == "x[1, :8], 8 numbers"
     assert str(Input("x", (slice(2, 4),), (2, 5))) == "x[2:4], 2 × 5 numbers"
     assert str(Input("x", (1, slice(None)), (8,))) == "x[1], 8 numbers"
@@ -14,7 +14,7 @@ def test_an_input_is_written_as_python_indexes_it():
     assert str(Input("x", (1, 2), ())) == "x[1, 2], 1 number"
 
 
-def test_what_is_taken_can_be_changed_without_changing_the_run(rope_trace):
+def test_input_copy_does_not_change_trace(rope_trace):
     before = rope_trace["logits"].copy()
     value, used_input = read_input(rope_trace, "logits", 3)
     value *= 2
@@ -22,7 +22,7 @@ def test_what_is_taken_can_be_changed_without_changing_the_run(rope_trace):
     np.testing.assert_array_equal(rope_trace["logits"], before)
 
 
-def test_a_sum_is_written_largest_first():
+def test_sum_lists_largest_terms_first():
     a, b = np.array([0.1, -2.0, 0.0, 3.0, 0.5]), np.array([1.0, 1.0, 1.0, -1.0, 1.0])
     assert MAX_TERMS == 3
     assert format_dot_product(a, b) == "(3·(−1) + (−2)·1 + 0.5·1 + 2 more terms)"

@@ -11,18 +11,18 @@ from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions
 
-ON_THE_WAY = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
+PATH_TAPS = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
 
-def edit_texts(config) -> list[str]:
+def scale_and_zero_texts(config) -> list[str]:
     """Return edits of every value between a component and its logit, of the whole value and of one dimension."""
-    taps = [*residual_taps(config), *ON_THE_WAY]
+    taps = [*residual_taps(config), *PATH_TAPS]
     return [f"{tap}{part}" for tap in taps for part in ("*scale*-1.5", ".3*scale*4", "*zero")]
 
 
-def test_a_value_is_what_the_hooks_make_of_it(lms, trace, style):
+def test_linear_part_matches_hooks(lms, trace, style):
     """A run with the edit is compared with the edit applied to the value before it."""
-    for text in edit_texts(trace.config):
+    for text in scale_and_zero_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))
         (edit,) = changed.edits
         expected = apply_intervention_linear_part(changed, edit.tap, trace[edit.tap])
@@ -31,7 +31,7 @@ def test_a_value_is_what_the_hooks_make_of_it(lms, trace, style):
             assert np.abs(changed[edit.tap] - trace[edit.tap]).max() > 0.01, text
 
 
-def test_what_is_not_edited_is_the_same_array(trace):
+def test_value_without_intervention_is_same_array(trace):
     assert apply_intervention_linear_part(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
 
 
@@ -56,7 +56,7 @@ KINDS = [
 
 @pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])
-def test_so_they_do_with_every_kind_of_edit(lms, trace, style, ids, text):
+def test_every_kind_of_intervention_keeps_sums_exact(lms, trace, style, ids, text):
     changed = capture(lms[style], trace.token_ids, applicable_interventions(lms[style], text))
     for position in (8, 9):
         assert direct_logit_attribution(changed, position, *ids).error <= 1e-4, text
@@ -73,7 +73,7 @@ def log_softmax(logits):
 
 
 @pytest.mark.exhaustive
-def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, trace, style):
+def test_backward_linear_part_is_transpose_of_forward(lms, trace, style):
     """For any vectors x and y, the edits' linear map A satisfies (A x) · y = x · (Aᵀ y)."""
     edits = parse_interventions(
         "blocks.0.resid_post*remove*unembed.3~blocks.0.resid_post.3*scale*-4~blocks.0.resid_post.5@9*mean"
@@ -90,15 +90,15 @@ def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, tr
         )
 
 
-def test_it_is_asked_where_where_that_matters(lms, trace, style):
+def test_position_is_required_if_intervention_is_positional(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("final_norm@9*zero"))
     with pytest.raises(ValueError, match="holds at some positions only: say at which the vectors are"):
         apply_intervention_linear_part(changed, "final_norm", trace["final_norm"])
 
 
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])
-def test_parts_add_up_to_the_logit_and_the_last_depth_to_all_logits(lms, trace, style, ids):
-    for text in edit_texts(trace.config):
+def test_attribution_and_last_lens_depth_match_logits(lms, trace, style, ids):
+    for text in scale_and_zero_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))
         assert direct_logit_attribution(changed, 9, *ids).error <= 1e-4, text
         assert_allclose(
@@ -106,7 +106,7 @@ def test_parts_add_up_to_the_logit_and_the_last_depth_to_all_logits(lms, trace, 
         )
 
 
-def test_a_token_s_own_direction_follows_an_edit_of_its_logit(lms, trace, style):
+def test_logit_direction_follows_scaled_logit(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("logits.17*scale*3"))
     assert_allclose(logit_direction(changed, 17, 9), 3 * logit_direction(trace, 17, 9))
     assert_array_equal(logit_direction(changed, 16, 9), logit_direction(trace, 16, 9))

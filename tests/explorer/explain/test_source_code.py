@@ -13,7 +13,7 @@ from tests.sample_models import STYLES
 ROOT = Path(__file__).parents[3]
 
 
-def test_every_view_shows_lines_of_the_parts_that_the_model_has():
+def test_views_show_code_of_existing_components():
     without_code = {"experiments", "directions", "compare", "training", "own_module"}
     for style in STYLES:
         lm = sample_models.models()[style]
@@ -30,7 +30,7 @@ def test_every_view_shows_lines_of_the_parts_that_the_model_has():
             assert not marked or (f" {marked[0][1:]}" in text and any(part in marked[0] for part in view.code_lines))
 
 
-def test_the_code_is_whole_but_for_its_docstring():
+def test_code_has_no_docstrings():
     text = code_text(
         sample_models.models()["rope"], 3, 0, ("blocks.{layer}.ffn", "model.layers.attention:attention_scores")
     )
@@ -39,19 +39,19 @@ def test_the_code_is_whole_but_for_its_docstring():
 
 
 @pytest.mark.parametrize(("fragment", "hits"), [("no such text", 0), ("import", 9)])
-def test_a_fragment_that_is_not_one_line_is_refused(fragment, hits):
+def test_ambiguous_or_missing_fragment_is_refused(fragment, hits):
     with pytest.raises(ValueError, match=f"but {hits} do"):
         _ = SourceLine("model/layers/attention.py", fragment).line
 
 
-def test_a_line_is_found_in_its_definition():
+def test_line_is_found_within_its_definition():
     lines = [
         SourceLine("model/layers/feed_forward.py", "return self.out(", name).line for name in ("FeedForward", "SwiGLU")
     ]
     assert lines[0] < lines[1]
 
 
-def test_a_derivation_quotes_a_line_of_its_own_file_and_not_itself():
+def test_derivation_quotes_code_line_instead_of_itself():
     line = SourceLine("explorer/analysis/residual.py", "return (units @ units.T)")
     text = (ROOT / line.path).read_text("utf-8")
     assert text.count(line.fragment) == 2  # the line, and the derivation that quotes it

@@ -9,13 +9,13 @@ from explorer.explain.tolerance import RecomputationCheck, largest_error, roundi
 from explorer.tracing.capture import capture
 
 
-def test_a_number_that_is_off_by_rounding_passes():
+def test_rounding_error_is_within_tolerance():
     values = np.float32([0.1, -3.0, 1e-30, 0.0])
     recomputed = values.astype(np.float64) * (1 + 2.0**-24)
     assert RecomputationCheck.from_arrays("float32", values, recomputed, np.abs(recomputed)).is_within_tolerance
 
 
-def test_one_number_that_is_one_percent_off_does_not():
+def test_one_percent_error_exceeds_tolerance():
     values = np.linspace(1, 2, 1000)
     recomputed = values.copy()
     recomputed[500] *= 1.01
@@ -26,7 +26,7 @@ def test_one_number_that_is_one_percent_off_does_not():
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_what_is_not_a_number_never_passes(wrong):
+def test_non_finite_value_exceeds_tolerance(wrong):
     values, fine = np.array([1.0, wrong, 2.0]), np.array([1.0, 1.0, 2.0])
     for pair in ((values, fine), (fine, values), (values, values)):
         result = RecomputationCheck.from_arrays("float32", *pair, fine)
@@ -36,7 +36,7 @@ def test_what_is_not_a_number_never_passes(wrong):
     assert np.isnan(largest_error([RecomputationCheck(1.0, 0.5), RecomputationCheck(np.nan, np.nan)]))
 
 
-def test_below_the_smallest_normal_number_rounding_is_not_relative():
+def test_subnormal_rounding_is_absolute():
     assert RecomputationCheck.from_arrays(
         "float16", np.array([6e-8]), np.array([9e-8]), np.array([9e-8])
     ).is_within_tolerance
@@ -47,14 +47,14 @@ def test_below_the_smallest_normal_number_rounding_is_not_relative():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("length", [1, 30])
-def test_a_model_of_16_bit_numbers_is_held_to_what_they_can_tell(lms, style, dtype, length):
+def test_half_precision_models_are_within_tolerance(lms, style, dtype, length):
     lm = deepcopy(lms[style]).to(dtype)
     trace = capture(lm, list(range(length)))
     assert trace.dtype == str(dtype).removeprefix("torch.")
     assert [name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance] == []
 
 
-def test_finer_numbers_tell_smaller_differences():
+def test_finer_dtypes_have_smaller_tolerances():
     kinds = ("float32", "float16", "bfloat16")
     assert [tolerance(kind) for kind in kinds] == sorted(map(tolerance, kinds))
     assert [rounding_threshold(kind) for kind in kinds] == sorted(map(rounding_threshold, kinds))

@@ -8,13 +8,13 @@ from explorer.analysis.logit_lens import lens_cell
 
 @pytest.mark.parametrize("rival", [None, 20])
 @pytest.mark.parametrize("part", ["shift", "sum", "logit", "token"])
-def test_in_the_parts_of_a_logit(trace_of, part, rival):
-    derivation = component_contribution(trace_of("local"), 9, 17, rival, part)
+def test_logit_components_include_bias(capture_trace, part, rival):
+    derivation = component_contribution(capture_trace("local"), 9, 17, rival, part)
     assert derivation.recomputed_value == pytest.approx(derivation.value, abs=1e-5)
     assert any(used_input.name == "lm_head.bias" for used_input in derivation.working.inputs) is (part != "token")
 
 
 @pytest.mark.parametrize("kind", ["probability", "target", "entropy"])
-def test_in_the_lens(trace_of, kind):
-    derivation = lens_cell(trace_of("local"), 1, 9, 17, kind)
+def test_lens_includes_bias(capture_trace, kind):
+    derivation = lens_cell(capture_trace("local"), 1, 9, 17, kind)
     assert derivation.recomputed_value == pytest.approx(derivation.value, rel=1e-4)

@@ -1,4 +1,4 @@
-"""A kind of intervention is one file, found by being there."""
+"""Kinds of interventions are discovered by their files."""
 
 import numpy as np
 
@@ -33,20 +33,20 @@ KINDS = (Negation,)
 """
 
 
-def test_the_kinds_act_in_their_order():
-    """First where tokens stand, then what computes a value in another way, then what changes a computed value."""
+def test_kinds_act_in_order():
+    """First position shifts, then changes of how a value is computed, then changes of computed values."""
     kinds = "shift base norm mask drop mean patch patch_mean scale zero clamp remove add"
     assert list(KINDS) == kinds.split()
 
 
-def test_every_kind_says_how_it_acts():
+def test_every_kind_has_hooks_and_exact_effect():
     """Kinds without an exact effect change how a value is computed, which the value's own formula recomputes."""
     assert all(issubclass(kind.hooks_class, InterventionHooks) for kind in KINDS.values())
     by_formula = {name for name, kind in KINDS.items() if kind.effect_class is InterventionEffect}
     assert by_formula == {"shift", "base", "norm", "mask"}
 
 
-def test_a_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):
+def test_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):
     (tmp_path / "negation.py").write_text(NEGATION, encoding="utf-8")
     monkeypatch.setattr(explorer.interventions, "__path__", [*explorer.interventions.__path__, str(tmp_path)])
     monkeypatch.setattr(parsing, "KINDS", kinds := parsing.discover_kinds())

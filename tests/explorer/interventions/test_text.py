@@ -8,11 +8,11 @@ import pytest
 
 from explorer.interventions import KINDS, make_intervention, parse_intervention
 
-from .written import INTERVENTIONS_BY_TEXT
+from .intervention_texts import INTERVENTIONS_BY_TEXT
 
 
 @pytest.mark.parametrize(("text", "edit"), INTERVENTIONS_BY_TEXT.items(), ids=INTERVENTIONS_BY_TEXT)
-def test_an_edit_is_read_back_as_it_was_written(text, edit):
+def test_text_round_trip(text, edit):
     assert str(edit) == text
     assert parse_intervention(text) == edit
     assert len({parse_intervention(text), edit}) == 1
@@ -82,20 +82,20 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("embed*base*500", "the whole of rope.angles, got embed"),
     ],
 )
-def test_what_is_no_edit_is_refused_in_a_sentence(text, message):
+def test_invalid_text_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         parse_intervention(text)
 
 
 @pytest.mark.parametrize("text", ["x" * 10**6, "embed*" + "x" * 10**6, "embed*scale*" + "x" * 10**6])
-def test_a_long_text_has_a_short_answer(text):
+def test_long_text_gives_short_error(text):
     with pytest.raises(ValueError) as error:
         parse_intervention(text)
     assert len(str(error.value)) < 200
 
 
 @pytest.mark.parametrize("operation", KINDS)
-def test_every_operation_can_be_written_at_its_limits(operation):
+def test_every_operation_accepts_its_limits(operation):
     rule = KINDS[operation]
     tap = next(edit.tap for edit in INTERVENTIONS_BY_TEXT.values() if edit.operation == operation)
     for amount in (rule.min_amount, rule.max_amount):
@@ -107,7 +107,7 @@ def test_every_operation_can_be_written_at_its_limits(operation):
             replace(edit, amount=amount)
 
 
-def test_texts_stay_readable_in_an_address():
-    """The texts need no percent encoding except of "@", which browsers encode, as they do the "~" between texts."""
+def test_texts_need_no_url_encoding():
+    """Texts need no percent encoding, except "@" and the "~" between texts, which browsers encode."""
     for text in INTERVENTIONS_BY_TEXT:
         assert quote(text, safe="*.-_@") == text

@@ -12,7 +12,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
 
-TEACHING = Path(__file__).parents[3] / "docs" / "teaching.md"  # which has the format of lessons
+TEACHING = Path(__file__).parents[3] / "docs" / "teaching.md"  # documents the format of lessons
 FRONT = """---
 title: A lesson
 for: testers
@@ -30,7 +30,7 @@ query: 8
 key: 7
 ```
 """
-STATE_LINE = len(FRONT.splitlines()) + 4  # of "text" in the file of `lesson_text()`
+STATE_LINE = len(FRONT.splitlines()) + 4  # line number of "text" in the file of `lesson_text()`
 
 
 def lesson_text(blocks: str = "", state: str = STATE) -> str:
@@ -44,8 +44,8 @@ def runs() -> RunService:
 
 
 @pytest.fixture(scope="session")
-def look_at(runs) -> Callable[..., QuantityContext]:
-    """Function that returns the evaluation context of a lesson's step: `look_at(lesson, step)`."""
+def get_context(runs) -> Callable[..., QuantityContext]:
+    """Function that returns the evaluation context of a lesson's step: `get_context(lesson, step)`."""
 
     def make_context(lesson: Lesson, step: int = 1, **change) -> QuantityContext:
         return QuantityContext(runs, PageStateBuilder(runs).state_from_query, {**lesson.state(step), **change})
@@ -54,6 +54,6 @@ def look_at(runs) -> Callable[..., QuantityContext]:
 
 
 @pytest.fixture(scope="session")
-def plain(look_at) -> QuantityContext:
+def plain_context(get_context) -> QuantityContext:
     """Evaluation context of a lesson without questions."""
-    return look_at(parse_lesson("a", lesson_text()))
+    return get_context(parse_lesson("a", lesson_text()))

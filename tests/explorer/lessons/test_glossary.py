@@ -17,7 +17,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.translations import CATALOGUES, use_locale
 from tests.sample_models import STYLES, capture_style, models, tokenizer
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 WORD = re.compile(r"[A-Za-z][A-Za-z_\-]*[A-Za-z]|[^\x00-\x7f]")
 FIELD = re.compile(r"%?\{[^}]*\}|<[^>]*>|[\u4e00-\u9fff，。：；、“”（）？]")
 
@@ -26,9 +26,9 @@ def split_words(text: str) -> set[str]:
     return {word.lower() for word in WORD.findall(FIELD.sub(" ", text))}
 
 
-def test_a_word_is_either_everyday_or_explained():
+def test_every_page_word_is_everyday_or_explained():
     """Add a new word to the glossary, or an everyday word to everyday.txt."""
-    everyday = set((HERE / "everyday.txt").read_text(encoding="utf-8").split())
+    everyday = set((FOLDER / "everyday.txt").read_text(encoding="utf-8").split())
     explained = {word for entry in ENTRIES for form in entry.forms for word in split_words(form)}
     with next(CATALOGUES.glob("*/LC_MESSAGES/explorer.po")).open("rb") as file:
         messages = [message.id for message in read_po(file) if message.id]
@@ -40,7 +40,7 @@ def test_a_word_is_either_everyday_or_explained():
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("length", [1, 12])
-def test_every_entry_is_told_of_every_model(style, length):
+def test_every_entry_is_defined_for_every_model(style, length):
     trace = capture_style(style, length)
     context = GlossaryExampleContext(
         trace, Selection(layer=1, head=1, query=length - 1, key=0, neuron=3).clamp_to_trace(trace), GenerationSettings()
@@ -51,7 +51,7 @@ def test_every_entry_is_told_of_every_model(style, length):
         assert "{" not in text and "nan" not in text, entry.name
 
 
-def test_entries_have_the_runs_own_numbers():
+def test_examples_contain_numbers_of_run():
     """The entries in `NUMBERLESS` say instead that this run or model has none."""
     trace = capture_style("rope")
     comparison = Comparison.from_traces(trace, capture(models()["rope"], trace.token_ids[2:], tokenizer=tokenizer()))
@@ -69,7 +69,7 @@ def test_entries_have_the_runs_own_numbers():
 
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("name", ["previous_token", "self"])
-def test_a_head_score_is_the_one_that_the_map_of_heads_shows(name, hidden):
+def test_head_score_entry_matches_head_map(name, hidden):
     trace = capture_style("rope", 12)
     selection = Selection().replace(layer=0, head=2, head_score=name, first_token="hidden" if hidden else "shown")
     definition = ENTRY_BY_NAME["head score"].define(
@@ -82,14 +82,14 @@ def test_a_head_score_is_the_one_that_the_map_of_heads_shows(name, hidden):
 NUMBERLESS = {"bias", "cap", "sinusoidal", "logit lens", "greedy", "beam", "induction"}
 
 
-def test_forms_lead_to_one_entry_each():
+def test_each_form_belongs_to_one_entry():
     all_forms = [form for entry in ENTRIES for form in entry.forms]
     assert len(all_forms) == len(set(all_forms)) and set(entry_names_by_form()) == set(all_forms)
     with use_locale("zh-CN"):
         assert entry_names_by_form()["词元"] == "token" and "tokens" not in entry_names_by_form()
 
 
-def test_the_documents_have_all_entries():
+def test_glossary_document_is_current():
     """If this fails, run `python -m docs.make_glossary`."""
     text = GLOSSARY.read_text(encoding="utf-8")
     assert text == glossary_markdown()

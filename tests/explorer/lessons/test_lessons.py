@@ -20,8 +20,8 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("lesson", "number"), every_nth_in_core(3, STEPS))
-def test_a_step_can_be_asked_and_has_one_truth(look_at, lesson, number):
-    step, context = lesson.step(number), look_at(lesson, number)
+def test_step_has_one_correct_answer(get_context, lesson, number):
+    step, context = lesson.step(number), get_context(lesson, number)
     assert all(
         quantity.evaluate(context) == quantity.evaluate(context) for quantity in step.values.values()
     )  # none is NaN
@@ -41,8 +41,8 @@ def test_a_step_can_be_asked_and_has_one_truth(look_at, lesson, number):
 
 @pytest.mark.parametrize(("lesson", "number"), STEPS)
 @pytest.mark.exhaustive
-def test_what_a_step_points_out_is_there(look_at, lesson, number):
-    step, context = lesson.step(number), look_at(lesson, number)
+def test_step_state_is_valid(get_context, lesson, number):
+    step, context = lesson.step(number), get_context(lesson, number)
     assert step.state["view"] and step.title
     assert 0 <= context.selection.query < len(context.trace)
     assert all(
@@ -53,7 +53,7 @@ def test_what_a_step_points_out_is_there(look_at, lesson, number):
 
 
 @pytest.mark.parametrize("lesson", LESSONS.values(), ids=LESSONS)
-def test_a_lesson_is_short_asks_and_ends_each_question_with_words(lesson):
+def test_lesson_is_short_and_asks_questions(lesson):
     assert 3 <= len(lesson.steps) <= 12
     assert sum(bool(step.question or step.task) for step in lesson.steps) >= 3
     assert all(step.before or step.question_text for step in lesson.steps)
@@ -61,7 +61,7 @@ def test_a_lesson_is_short_asks_and_ends_each_question_with_words(lesson):
 
 
 @pytest.mark.parametrize("lesson", LESSONS.values(), ids=LESSONS)
-def test_no_lesson_tells_a_number_of_a_run_by_itself(lesson):
+def test_prose_contains_no_measured_numbers(lesson):
     """Measured numbers are computed from the run; the prose has only whole numbers and settings."""
     text = (BUNDLED / f"{lesson.name}.md").read_text(encoding="utf-8")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
@@ -69,8 +69,8 @@ def test_no_lesson_tells_a_number_of_a_run_by_itself(lesson):
     assert set(re.findall(r"\d+\.\d+", prose)) <= allowed
 
 
-def test_what_asks_hides_what_tells():
-    """Every question hides something, but for examples, one to be read off, and one that the page does not answer."""
+def test_questions_hide_figures_with_answer():
+    """Every question hides figures, except two: one is read from a figure, one the page does not answer."""
     asking = {
         (name, number)
         for name, lesson in LESSONS.items()
@@ -80,22 +80,22 @@ def test_what_asks_hides_what_tells():
     assert asking == {("vectors-and-meaning", 4), ("feed-forward", 2)}
 
 
-def test_all_that_are_ordered_are_there():
+def test_ordered_lessons_exist():
     assert list(LESSONS) == [name for name in ORDER if name in LESSONS]
     assert len(LESSONS) >= 6
 
 
-def test_the_guide_lists_all_with_their_titles_and_minutes():
+def test_teaching_guide_lists_all_lessons():
     guide = TEACHING.read_text(encoding="utf-8")
     rows = [f"| [{x.title}](../explorer/lessons/{name}.md) | {x.minutes} |" for name, x in LESSONS.items()]
     assert [row for row in rows if row not in guide] == []
 
 
-def test_the_lesson_of_the_formats_page_is_true(look_at):
+def test_example_lesson_in_guide_works(get_context):
     page = TEACHING.read_text(encoding="utf-8")
     (whole,) = re.findall(r"````markdown\n(.*?)````", page, re.DOTALL)
     lesson = parse_lesson("whole", whole, ELEMENT_IDS)
-    assert lesson.steps[1].question.grade(look_at(lesson, 2), "1").is_right
-    context = look_at(lesson, 3)
+    assert lesson.steps[1].question.grade(get_context(lesson, 2), "1").is_right
+    context = get_context(lesson, 3)
     assert not lesson.steps[2].task.check(context, context).is_done
     assert lesson.steps[2].task.check(context, context.replace({"layer": 2, "head": 0})).is_done

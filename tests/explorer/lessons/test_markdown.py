@@ -23,11 +23,11 @@ from explorer.lessons.lesson import fill_placeholders, parse_inline, parse_markd
         ("[a](javascript:b)", ["[a](javascript:b)"]),
     ],
 )
-def test_what_stands_out_in_a_line(text, found):
+def test_inline_markup_is_parsed(text, found):
     assert parse_inline(text) == found
 
 
-def test_blocks():
+def test_blocks_are_parsed():
     assert parse_markdown(
         "one\ntwo\n\n- a\n  b\n- c\n\n1. d\n2. e\n\n| x | y |\n| --- | --- |\n| 1 | **2** |\n\n```\n<i>\n```"
     ) == [
@@ -39,7 +39,7 @@ def test_blocks():
     ]
 
 
-def test_numbers_are_put_in_as_text():
+def test_placeholders_are_filled_as_text():
     tree = parse_markdown("- is **{a}**\n\n{b}")
     assert list(placeholder_names(tree)) == ["a", "b"]
     filled = fill_placeholders(tree, {"a": "1", "b": "<2>"}.__getitem__)

@@ -22,7 +22,7 @@ def make_setup(bundled, pair: PatchingPromptPair, **options) -> PatchingSetup:
 
 
 @pytest.mark.parametrize("pair", PROMPT_PAIRS, ids=lambda pair: pair.name)
-def test_each_prompt_has_the_answer_of_its_own(bundled_model, pair):
+def test_each_prompt_predicts_its_answer(bundled_model, pair):
     lm, tokenizer = bundled_model
     setup = make_setup(bundled_model, pair)
     for token_ids, answer in ((setup.clean_ids, setup.answer), (setup.corrupted_ids, setup.wrong)):
@@ -34,7 +34,7 @@ def test_each_prompt_has_the_answer_of_its_own(bundled_model, pair):
 
 @pytest.mark.parametrize("pair", first_in_core(PROMPT_PAIRS), ids=lambda pair: pair.name)
 @pytest.mark.exhaustive
-def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled_model, pair):
+def test_effects_move_from_differing_token_to_last_position(bundled_model, pair):
     setup = make_setup(bundled_model, pair)
     args = setup.lm, setup.clean_ids, setup.corrupted_ids, setup.answer, setup.wrong
     stream = activation_patching(*args, part="resid_pre")  # (L, T)
@@ -48,6 +48,6 @@ def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled_mo
     assert activation_patching(*args, part="attn.z").max() > 0.1
 
 
-def test_there_are_enough_and_none_twice():
+def test_pairs_are_many_and_unique():
     assert len(PROMPT_PAIRS) >= 6
     assert len({pair.name for pair in PROMPT_PAIRS}) == len(PROMPT_PAIRS)

@@ -11,7 +11,7 @@ from explorer.lessons.yaml_blocks import parse_yaml_mapping
 from .conftest import TEACHING
 
 
-def of(text: str):
+def quantity_from_text(text: str):
     return parse_quantity(parse_yaml_mapping(text, 1), 1)
 
 
@@ -74,44 +74,54 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if not name.endswith("_adds")])
-def test_a_quantity_is_what_the_run_has(plain, name):
+def test_quantity_matches_trace(plain_context, name):
     arguments = ARGUMENTS.get(name, "")
-    value = of(f"{{of: {name}{', ' * bool(arguments)}{arguments}}}").evaluate(plain)
-    assert value == pytest.approx(expected_value(plain.trace, name), rel=1e-5)
+    value = quantity_from_text(f"{{of: {name}{', ' * bool(arguments)}{arguments}}}").evaluate(plain_context)
+    assert value == pytest.approx(expected_value(plain_context.trace, name), rel=1e-5)
 
 
-def test_what_all_parts_add_is_the_logit(plain):
-    config = plain.trace.config
+def test_contributions_sum_to_logit(plain_context):
+    config = plain_context.trace.config
     heads = [
-        of(f"{{of: head_adds, rank: 1, layer: {i}, head: {j}}}").evaluate(plain) for i in range(6) for j in range(6)
+        quantity_from_text(f"{{of: head_adds, rank: 1, layer: {i}, head: {j}}}").evaluate(plain_context)
+        for i in range(6)
+        for j in range(6)
     ]
-    layers = [of(f"{{of: feed_forward_adds, rank: 1, layer: {i}}}").evaluate(plain) for i in range(6)]
+    layers = [
+        quantity_from_text(f"{{of: feed_forward_adds, rank: 1, layer: {i}}}").evaluate(plain_context) for i in range(6)
+    ]
     assert len(heads) == config.num_layers * config.num_heads
-    whole = of("{of: logit, rank: 1}").evaluate(plain)
-    assert abs(sum(heads) + sum(layers) - whole) < abs(whole)  # but for what the token itself adds
+    whole = quantity_from_text("{of: logit, rank: 1}").evaluate(plain_context)
+    assert abs(sum(heads) + sum(layers) - whole) < abs(whole)  # the token's embedding adds the rest
     assert max(map(abs, heads)) > 0.1
 
 
 @pytest.mark.parametrize(("text", "value"), [("sum", 12), ("difference", 6), ("product", 27), ("ratio", 3)])
-def test_arithmetic(plain, text, value):
-    assert of(f"{{of: {text}, a: {{of: tokens}}, b: 3}}").evaluate(plain) == value
+def test_arithmetic_quantities(plain_context, text, value):
+    assert quantity_from_text(f"{{of: {text}, a: {{of: tokens}}, b: 3}}").evaluate(plain_context) == value
 
 
-def test_names_of_the_address_take_the_place_of_the_steps(plain):
-    pattern = plain.trace["blocks.1.attn.pattern"]
-    assert of("{of: weight, layer: 1, head: 2, query: 5, key: 3}").evaluate(plain) == pytest.approx(pattern[2, 5, 3])
-    cold, hot = (of(f"{{of: chance, rank: 1, temperature: {t}}}").evaluate(plain) for t in (0.2, 2))
+def test_arguments_override_step_state(plain_context):
+    pattern = plain_context.trace["blocks.1.attn.pattern"]
+    assert quantity_from_text("{of: weight, layer: 1, head: 2, query: 5, key: 3}").evaluate(
+        plain_context
+    ) == pytest.approx(pattern[2, 5, 3])
+    cold, hot = (
+        quantity_from_text(f"{{of: chance, rank: 1, temperature: {t}}}").evaluate(plain_context) for t in (0.2, 2)
+    )
     assert cold > hot
-    assert of('{of: tokens, text: "One two"}').evaluate(plain) == 2
-    ablated = of("{of: probability, rank: 1, edits: blocks.0.attn.z*zero}").evaluate(plain)
-    assert ablated != pytest.approx(of("{of: probability, rank: 1}").evaluate(plain))
-    assert of("{of: weight}").evaluate(plain) == pytest.approx(plain.trace["blocks.0.attn.pattern"][0, 8, 7])
+    assert quantity_from_text('{of: tokens, text: "One two"}').evaluate(plain_context) == 2
+    ablated = quantity_from_text("{of: probability, rank: 1, edits: blocks.0.attn.z*zero}").evaluate(plain_context)
+    assert ablated != pytest.approx(quantity_from_text("{of: probability, rank: 1}").evaluate(plain_context))
+    assert quantity_from_text("{of: weight}").evaluate(plain_context) == pytest.approx(
+        plain_context.trace["blocks.0.attn.pattern"][0, 8, 7]
+    )
 
 
-def test_another_text_is_looked_at_from_its_end(plain):
+def test_other_text_is_evaluated_at_its_end(plain_context):
     for text in ("Once upon a", "Once upon a time there was a fox who wanted the moon"):
-        value = of(f'{{of: probability, rank: 1, text: "{text}"}}').evaluate(plain)
-        trace = plain.replace({"text": text}).trace
+        value = quantity_from_text(f'{{of: probability, rank: 1, text: "{text}"}}').evaluate(plain_context)
+        trace = plain_context.replace({"text": text}).trace
         assert value == pytest.approx(softmax(trace["logits"][-1]).max())
 
 
@@ -133,10 +143,10 @@ def test_another_text_is_looked_at_from_its_end(plain):
         ("not: {more: [1, 2]}", True),
     ],
 )
-def test_conditions(plain, text, holds):
-    assert parse_condition(parse_yaml_mapping(text, 1), 1).holds(plain) is holds
+def test_conditions_hold_as_expected(plain_context, text, holds):
+    assert parse_condition(parse_yaml_mapping(text, 1), 1).holds(plain_context) is holds
 
 
-def test_every_quantity_is_told_in_the_formats_page():
+def test_every_quantity_is_documented():
     page = TEACHING.read_text(encoding="utf-8")
     assert [name for name in QUANTITIES if f"`{name}`" not in page] == []

@@ -12,7 +12,7 @@ from explorer.lessons.questions import format_answer_number
 
 from .conftest import lesson_text
 
-ASKS = {  # kind -> blocks, and a right and a wrong reply
+QUESTIONS = {  # kind -> blocks, and a right and a wrong reply
     "choice": (
         """
         ```ask
@@ -60,11 +60,11 @@ ASKS = {  # kind -> blocks, and a right and a wrong reply
 
 
 def make_question(kind: str):
-    return parse_lesson("a", lesson_text(ASKS[kind][0])).steps[0].question
+    return parse_lesson("a", lesson_text(QUESTIONS[kind][0])).steps[0].question
 
 
 def right_reply(kind: str, context) -> str:
-    """Return a right reply, computed from the trace if `ASKS` has none."""
+    """Return a right reply, computed from the trace if `QUESTIONS` has none."""
     pattern = context.trace["blocks.1.attn.pattern"][0].astype(float)
     if kind == "cell":
         return "_".join(map(str, np.unravel_index(np.tril(pattern).argmax(), pattern.shape)))
@@ -74,25 +74,25 @@ def right_reply(kind: str, context) -> str:
         q, k = (context.trace[f"blocks.0.attn.{name}_rot"][0].astype(float) for name in "qk")
         dot = q[8] @ k[7]
         return "_".join(f"{value:.3g}" for value in (dot, np.sqrt(32), dot / np.sqrt(32)))
-    return ASKS[kind][1]
+    return QUESTIONS[kind][1]
 
 
-@pytest.mark.parametrize("kind", ASKS)
-def test_a_right_reply_is_right(plain, kind):
-    judged = make_question(kind).grade(plain, right_reply(kind, plain))
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_right_reply_is_right(plain_context, kind):
+    judged = make_question(kind).grade(plain_context, right_reply(kind, plain_context))
     assert judged.is_right is True
 
 
-@pytest.mark.parametrize("kind", ASKS)
-def test_a_wrong_reply_is_not(plain, kind):
-    reply = ASKS[kind][2] or ("0_0" if right_reply(kind, plain) != "0_0" else "1_0")
-    assert make_question(kind).grade(plain, reply).is_right is False
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_wrong_reply_is_wrong(plain_context, kind):
+    reply = QUESTIONS[kind][2] or ("0_0" if right_reply(kind, plain_context) != "0_0" else "1_0")
+    assert make_question(kind).grade(plain_context, reply).is_right is False
 
 
-@pytest.mark.parametrize("kind", ASKS)
+@pytest.mark.parametrize("kind", QUESTIONS)
 @pytest.mark.parametrize("reply", ["", "_", "x", "-1", "99", "1_1_1_1_1_1_1_1_1", "nan", "inf", "<b>", "٣", "9" * 200])
-def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain, kind, reply):
-    judged = make_question(kind).grade(plain, reply)
+def test_invalid_reply_is_not_graded(plain_context, kind, reply):
+    judged = make_question(kind).grade(plain_context, reply)
     if kind == "token" and reply.strip() and len(reply) < 40:
         assert not judged.is_right
     elif kind == "number" and reply in ("-1", "99", "٣"):
@@ -101,56 +101,60 @@ def test_what_is_no_reply_is_none_and_a_number_only_where_one_is_asked_for(plain
         assert judged is None
 
 
-def test_a_verdict_has_the_option_s_words_and_no_error_of_nothing(plain):
+def test_grade_quotes_option_and_omits_zero_error(plain_context):
     choice, number = make_question("choice"), make_question("number")
-    judged = choice.grade(plain, "2")
+    judged = choice.grade(plain_context, "2")
     assert judged.text.startswith(f"The answer is “{choice.options[1].text.rstrip('.')}”: The + ")
-    right = number.grade(plain, str(len(plain.trace))).text
-    assert "off by" not in right and " + ".join(map(escape_token, plain.trace.tokens)) in right
+    right = number.grade(plain_context, str(len(plain_context.trace))).text
+    assert "off by" not in right and " + ".join(map(escape_token, plain_context.trace.tokens)) in right
     assert format_answer_number(1.0) == "1"
-    assert "off by" in number.grade(plain, str(len(plain.trace) + 1)).text
+    assert "off by" in number.grade(plain_context, str(len(plain_context.trace) + 1)).text
 
 
-@pytest.mark.parametrize("kind", ASKS)
-def test_the_truth_is_told_without_a_reply_where_somebody_wants_that(plain, kind):
-    judged = make_question(kind).grade(plain, None)
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_truth_is_given_without_reply(plain_context, kind):
+    judged = make_question(kind).grade(plain_context, None)
     assert judged.is_right is None and judged.truth
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ASKS if kind != "blanks"])  # whose given rows depend on the text
-def test_a_question_tells_nothing_of_the_truth(plain, kind):
+@pytest.mark.parametrize(
+    "kind", [kind for kind in QUESTIONS if kind != "blanks"]
+)  # whose given rows depend on the text
+def test_question_does_not_reveal_truth(plain_context, kind):
     """A text with another truth gives the same question; a heatmap also has the text's tokens."""
     text = "The cat saw the dog. The cat saw" if kind == "cell" else "One two three four five six seven, and on and on"
-    other = plain.replace({"text": text, "query": 8, "key": 7})
-    payload, other_payload = (json.dumps(make_question(kind).prompt_payload(context)) for context in (plain, other))
+    other = plain_context.replace({"text": text, "query": 8, "key": 7})
+    payload, other_payload = (
+        json.dumps(make_question(kind).prompt_payload(context)) for context in (plain_context, other)
+    )
     assert payload.replace("dog (7)", "cat (7)") == other_payload
 
 
-@pytest.mark.parametrize("kind", ASKS)
+@pytest.mark.parametrize("kind", QUESTIONS)
 @pytest.mark.exhaustive
-def test_a_hundred_times_the_same(look_at, kind):
-    lesson = parse_lesson("a", lesson_text(ASKS[kind][0]))
-    replies = (right_reply(kind, look_at(lesson)), None)
+def test_grading_is_deterministic(get_context, kind):
+    lesson = parse_lesson("a", lesson_text(QUESTIONS[kind][0]))
+    replies = (right_reply(kind, get_context(lesson)), None)
     results = {
-        json.dumps([vars(lesson.steps[0].question.grade(look_at(lesson), r)) for r in replies]) for _ in range(100)
+        json.dumps([vars(lesson.steps[0].question.grade(get_context(lesson), r)) for r in replies]) for _ in range(100)
     }
     assert len(results) == 1
 
 
-def test_the_largest_cell_is_none_that_is_masked(plain):
-    judged = make_question("cell").grade(plain, None)
+def test_largest_cell_is_not_masked(plain_context):
+    judged = make_question("cell").grade(plain_context, None)
     assert all(value is None for i, row in enumerate(judged.truth["values"]) for value in row[i + 1 :])
-    assert make_question("cell").grade(plain, "0_5") is None
+    assert make_question("cell").grade(plain_context, "0_5") is None
 
 
-def test_rows_of_a_heatmap_may_be_chosen(plain):
+def test_heatmap_rows_can_be_chosen(plain_context):
     check = "argmax_cell: {of: {of: head_score, score: previous_token}, rows: layer, columns: head}"
     question = parse_lesson("a", lesson_text(f"\n```ask\ncell: W?\n```\n\n```check\n{check}\n```\n")).steps[0].question
-    pattern = plain.trace.stack("blocks.*.attn.pattern")
+    pattern = plain_context.trace.stack("blocks.*.attn.pattern")
     scores = pattern[:, :, range(1, 9), range(8)].mean(-1)
-    judged = question.grade(plain, "_".join(map(str, np.unravel_index(scores.argmax(), scores.shape))))
+    judged = question.grade(plain_context, "_".join(map(str, np.unravel_index(scores.argmax(), scores.shape))))
     assert judged.is_right
-    assert len(question.prompt_payload(plain)["rows"]) == 6
+    assert len(question.prompt_payload(plain_context)["rows"]) == 6
 
 
 @pytest.mark.parametrize("blanks", ["none", "one", "all"])
@@ -165,17 +169,17 @@ def test_rows_of_a_heatmap_may_be_chosen(plain):
         ("temperature_top_k", ", top_k: 3, temperature: 0.5"),
     ],
 )
-def test_workings_agree_with_the_run(plain, of, state, blanks):
+def test_workings_match_run(plain_context, of, state, blanks):
     check = f"working: {{of: {of}, blanks: {blanks}{state}}}"
     question = (
         parse_lesson("a", lesson_text(f"\n```ask\nblanks: B?\n```\n\n```check\n{check}\n```\n")).steps[0].question
     )
-    rows, judged = question.prompt_payload(plain)["rows"], question.grade(plain, None)
+    rows, judged = question.prompt_payload(plain_context)["rows"], question.grade(plain_context, None)
     hidden = [row for row in rows if row["value"] is None]
     assert len(hidden) == len(judged.truth["truth"]) and bool(hidden) == (blanks != "none")
     if blanks == "one":
         assert len(hidden) == 1 and rows[-1]["value"] is None
-    trace, (last,) = plain.trace, judged.truth["truth"][-1:] or [rows[-1]["value"]]
+    trace, (last,) = plain_context.trace, judged.truth["truth"][-1:] or [rows[-1]["value"]]
     run = {
         "score": lambda: trace["blocks.0.attn.scores"][0, 8, 7],
         "softmax_row": lambda: trace["blocks.0.attn.pattern"][0, 2, 2],
@@ -195,61 +199,66 @@ def softmax(x):
 TASK = "\n```check\n%s\n```\n"
 
 
-def test_a_head_is_found(plain):
+def test_find_head_task_checks_selected_head(plain_context):
     task = parse_lesson("a", lesson_text(TASK % "find_head: {score: previous_token, at_least: 0.5}")).steps[0].task
-    scores = plain.trace.stack("blocks.*.attn.pattern")[:, :, range(1, 9), range(8)].mean(-1)
+    scores = plain_context.trace.stack("blocks.*.attn.pattern")[:, :, range(1, 9), range(8)].mean(-1)
     for pick, is_done in ((scores.argmax(), True), (scores.argmin(), False)):
         layer, head = np.unravel_index(pick, scores.shape)
-        done = task.check(plain, plain.replace({"layer": int(layer), "head": int(head)}))
+        done = task.check(plain_context, plain_context.replace({"layer": int(layer), "head": int(head)}))
         assert done.is_done is is_done and f"layer {layer} head {head}" in done.text
 
 
-def test_a_prompt_is_found(plain):
+def test_find_prompt_task_checks_prompt(plain_context):
     task = parse_lesson("a", lesson_text(TASK % "find_prompt: {less: [{of: tokens}, 4]}")).steps[0].task
-    assert not task.check(plain, plain).is_done
-    assert task.check(plain, plain.replace({"text": "One two"})).is_done
-    assert not task.check(plain, plain.replace({"text": "One two three four five"})).is_done
+    assert not task.check(plain_context, plain_context).is_done
+    assert task.check(plain_context, plain_context.replace({"text": "One two"})).is_done
+    assert not task.check(plain_context, plain_context.replace({"text": "One two three four five"})).is_done
 
 
-def test_a_prompt_that_is_no_find_says_which_part_of_the_task_fails(plain):
+def test_find_prompt_task_names_failed_condition(plain_context):
     conditions = "{all: [{less: [{of: tokens}, 7]}, {more: [{of: tokens}, 4]}, {more: [{of: mean_surprisal}, %s]}]}"
     task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 0.1}")).steps[0].task
-    few = plain.replace({"text": "One two"})
+    few = plain_context.replace({"text": "One two"})
     count = len(few.trace.tokens)
-    assert task.check(plain, few).text == f"It has {count} tokens; 5 or 6 are wanted. The surprisal is high enough."
-    enough = plain.replace(
+    assert (
+        task.check(plain_context, few).text
+        == f"It has {count} tokens; 5 or 6 are wanted. The surprisal is high enough."
+    )
+    enough = plain_context.replace(
         {
             "text": next(
                 text
                 for text in ("One" + " two" * n for n in range(9))
-                if task.check(plain, plain.replace({"text": text})).is_done
+                if task.check(plain_context, plain_context.replace({"text": text})).is_done
             )
         }
     )
     bits = float(surprisal(enough.trace)[1:].mean())
     text = f"Well done: your text has a surprisal of {format_number(bits)} bits a token."
-    assert task.check(plain, enough).text == text
+    assert task.check(plain_context, enough).text == text
     task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 90}")).steps[0].task
-    assert "more than 90 are wanted" in task.check(plain, few).text
+    assert "more than 90 are wanted" in task.check(plain_context, few).text
     task = (
         parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0.9999]}")).steps[0].task
     )
-    assert task.check(plain, few).text.startswith("The likeliest token has probability ")
+    assert task.check(plain_context, few).text.startswith("The likeliest token has probability ")
 
 
-def test_the_lessons_own_text_is_no_find(plain):
+def test_find_prompt_task_rejects_lesson_prompt(plain_context):
     task = parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: tokens}, 4]}")).steps[0].task
-    assert not task.check(plain, plain).is_done
+    assert not task.check(plain_context, plain_context).is_done
 
 
-def test_heads_are_silenced_until_another_token_wins(plain):
+def test_silence_heads_task_requires_other_top_token(plain_context):
     task = parse_lesson("a", lesson_text(TASK % "silence_heads: {most: 12}")).steps[0].task
     ablations = "~".join(f"blocks.{layer}.attn.z.{head}*zero" for layer in (0, 1) for head in range(6))
-    top = {edits: plain.replace({"edits": edits}).trace["logits"][8].argmax() for edits in ("", ablations)}
+    top = {edits: plain_context.replace({"edits": edits}).trace["logits"][8].argmax() for edits in ("", ablations)}
     assert top[""] != top[ablations]
-    assert task.check(plain, plain.replace({"edits": ablations})).is_done
-    assert not task.check(plain, plain).is_done
-    assert not task.check(plain, plain.replace({"edits": "blocks.0.attn.z.0*zero"})).is_done
-    assert not task.check(plain, plain.replace({"edits": ablations + "~blocks.2.ffn.hidden*zero"})).is_done
+    assert task.check(plain_context, plain_context.replace({"edits": ablations})).is_done
+    assert not task.check(plain_context, plain_context).is_done
+    assert not task.check(plain_context, plain_context.replace({"edits": "blocks.0.attn.z.0*zero"})).is_done
+    assert not task.check(
+        plain_context, plain_context.replace({"edits": ablations + "~blocks.2.ffn.hidden*zero"})
+    ).is_done
     fewer = parse_lesson("a", lesson_text(TASK % "silence_heads: {most: 11}")).steps[0].task
-    assert not fewer.check(plain, plain.replace({"edits": ablations})).is_done
+    assert not fewer.check(plain_context, plain_context.replace({"edits": ablations})).is_done

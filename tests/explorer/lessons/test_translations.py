@@ -31,7 +31,7 @@ ENGLISH_TEXT = {
 
 
 def without_texts(lesson: Lesson) -> Lesson:
-    """Return a lesson with nothing but what the page shows, asks for and checks."""
+    """Return a lesson without its texts: only what the page displays, requests and checks."""
     steps = tuple(
         replace(
             step,
@@ -56,7 +56,7 @@ def without_labels(question: Question | None) -> Question | None:
 
 
 def count_kinds(tree: Any) -> Counter[tuple[str, str]]:
-    """Count the parts of a block that are no plain text: emphasised words, code, placeholders."""
+    """Count the parts of a block other than plain text: emphasised words, code, placeholders."""
     if isinstance(tree, list):
         return sum(map(count_kinds, tree), Counter())
     if not isinstance(tree, dict):
@@ -64,40 +64,40 @@ def count_kinds(tree: Any) -> Counter[tuple[str, str]]:
     return Counter([(tree.get("kind", ""), tree.get("name", ""))]) + count_kinds(list(tree.values()))
 
 
-def texts(lesson: Lesson) -> Iterator[str]:
+def iter_texts(lesson: Lesson) -> Iterator[str]:
     yield from (lesson.title, lesson.audience, lesson.misconception)
     for step in lesson.steps:
         yield step.title
-        yield from plain_texts([step.before, step.after])
+        yield from iter_plain_texts([step.before, step.after])
         if step.question:
             yield step.question_text
         if isinstance(step.question, ChoiceQuestion):
             yield from (option.text for option in step.question.options)
 
 
-def plain_texts(tree: Any) -> Iterator[str]:
-    """Yield the text of each block, without its marks."""
+def iter_plain_texts(tree: Any) -> Iterator[str]:
+    """Yield the text of each block, without its markup."""
     if isinstance(tree, list):
         for inner in tree:
-            yield from plain_texts(inner)
+            yield from iter_plain_texts(inner)
     elif isinstance(tree, dict) and "parts" in tree:
-        yield "".join(part if isinstance(part, str) else "".join(plain_texts([part])) for part in tree["parts"])
+        yield "".join(part if isinstance(part, str) else "".join(iter_plain_texts([part])) for part in tree["parts"])
 
 
 @pytest.mark.parametrize(("path", "language"), TRANSLATED)
-def test_a_translation_differs_in_its_texts_alone(path, language):
+def test_translation_differs_only_in_texts(path, language):
     lesson, translation = (load_lesson(file, ELEMENT_IDS) for file in (path, translated_path(path, language)))
     assert without_texts(translation) == without_texts(lesson)
 
 
 @pytest.mark.parametrize(("path", "language"), TRANSLATED)
-def test_a_translation_leaves_no_text_in_english(path, language):
+def test_translation_has_no_english_text(path, language):
     lesson, translation = (load_lesson(file) for file in (path, translated_path(path, language)))
-    assert set(texts(translation)) & set(texts(lesson)) == set()
-    assert [text for text in texts(translation) if ENGLISH_TEXT[language].search(text)] == []
+    assert set(iter_texts(translation)) & set(iter_texts(lesson)) == set()
+    assert [text for text in iter_texts(translation) if ENGLISH_TEXT[language].search(text)] == []
 
 
-def test_what_a_language_lacks_is_listed():
+def test_untranslated_lessons_are_listed():
     """If this fails, translate the lesson, or list it above."""
     names = {path.stem for path in lesson_files(BUNDLED)}
     folders = {language: BUNDLED / language.replace("-", "_") for language in LANGUAGES if language != ENGLISH}
@@ -106,7 +106,7 @@ def test_what_a_language_lacks_is_listed():
     assert all(there <= names for there in translated.values())
 
 
-def test_a_lesson_is_in_the_users_language_if_it_is_translated():
+def test_translated_lesson_follows_language():
     library = LessonLibrary()
     assert library.lessons["who-looks-at-whom"].title == "Attention: who looks at whom"
     with use_locale("zh-CN"):
@@ -116,7 +116,7 @@ def test_a_lesson_is_in_the_users_language_if_it_is_translated():
     assert library.lessons["who-looks-at-whom"].title == "Attention: who looks at whom"
 
 
-def test_a_lesson_without_a_translation_is_in_english(tmp_path):
+def test_untranslated_lesson_is_english(tmp_path):
     write_lesson(tmp_path / "translated.md", "Translated")
     write_lesson(tmp_path / "zh_CN" / "translated.md", "已翻译")
     write_lesson(tmp_path / "untranslated.md", "Untranslated")
@@ -131,7 +131,7 @@ def write_lesson(path: Path, title: str):
     path.write_text(re.sub("title: .+", f"title: {title}", text, count=1), encoding="utf-8")
 
 
-def test_our_translation_is_none_of_a_teachers_lesson(tmp_path):
+def test_bundled_translation_does_not_replace_own_lesson(tmp_path):
     write_lesson(tmp_path / "ours" / "same.md", "Ours")
     write_lesson(tmp_path / "ours" / "zh_CN" / "same.md", "我们的")
     write_lesson(tmp_path / "own" / "same.md", "Own")

@@ -14,27 +14,27 @@ from explorer.state.token_alignment import (
 )
 
 
-def tokens(text: str) -> tuple[str, ...]:
+def split_characters(text: str) -> tuple[str, ...]:
     return tuple(text)
 
 
-def test_rows_as_long_as_each_other_stand_position_by_position():
-    assert align_tokens(tokens("abc"), tokens("abc")) == Alignment("same", (0, 1, 2), 3)
-    assert align_tokens(tokens("abc"), tokens("bca")) == Alignment("length", (0, 1, 2), 3)
+def test_equal_lengths_align_by_position():
+    assert align_tokens(split_characters("abc"), split_characters("abc")) == Alignment("same", (0, 1, 2), 3)
+    assert align_tokens(split_characters("abc"), split_characters("bca")) == Alignment("length", (0, 1, 2), 3)
 
 
-def test_a_token_more_leaves_a_gap():
-    alignment = align_tokens(tokens("abcdef"), tokens("abXYcdef"))
+def test_inserted_token_leaves_gap():
+    alignment = align_tokens(split_characters("abcdef"), split_characters("abXYcdef"))
     assert alignment.kind == "edited" and alignment.partners == (0, 1, 4, 5, 6, 7)
     assert alignment.inverse == (0, 1, None, None, 2, 3, 4, 5)
-    inverse_alignment = align_tokens(tokens("abXYcdef"), tokens("abcdef"))
+    inverse_alignment = align_tokens(split_characters("abXYcdef"), split_characters("abcdef"))
     assert inverse_alignment.partners == alignment.inverse and inverse_alignment.inverse == alignment.partners
     assert [alignment.nearest_aligned(position) for position in range(6)] == [0, 1, 4, 5, 6, 7]
     assert [inverse_alignment.nearest_aligned(position) for position in range(8)] == [0, 1, 1, 1, 2, 3, 4, 5]
 
 
-def test_rows_that_share_nothing_are_not_aligned():
-    assert align_tokens(tokens("abcd"), tokens("xyz")) == Alignment("none", (None,) * 4, 3)
+def test_unrelated_prompts_are_not_aligned():
+    assert align_tokens(split_characters("abcd"), split_characters("xyz")) == Alignment("none", (None,) * 4, 3)
 
 
 def edit_distance(first: str, second: str) -> int:
@@ -54,20 +54,20 @@ def edit_distance(first: str, second: str) -> int:
 
 
 @pytest.mark.parametrize("lengths", [(2, 3), (4, 2), (0, 2), (3, 0)], ids=str)
-def test_scripts_are_as_short_as_can_be(lengths):
+def test_alignment_is_shortest_edit_script(lengths):
     rows = [["".join(letters) for letters in product("abc", repeat=length)] for length in lengths]
     for first in rows[0]:
         for second in rows[1]:
             partners = align_by_shortest_edit(first, second)
             aligned = [partner for partner in partners if partner is not None]
-            assert aligned == sorted(set(aligned))  # in order, none twice
+            assert aligned == sorted(set(aligned))  # in order, no duplicates
             replaced = sum(first[i] != second[p] for i, p in enumerate(partners) if p is not None)
             num_edits = replaced + partners.count(None) + len(second) - len(aligned)
             assert num_edits == edit_distance(first, second)
 
 
-def test_tokens_that_were_put_together_stand_beside_each_other():
-    first, second = tokens("abcdef"), tokens("abXcdefg")
+def test_pinned_tokens_are_aligned():
+    first, second = split_characters("abcdef"), split_characters("abXcdefg")
     alignment = align_tokens(first, second, ((2, 2), (5, 7)))
     assert alignment.kind == "pinned"
     assert alignment.partners[2] == 2 and alignment.partners[5] == 7 and alignment.partners[:2] == (0, 1)
@@ -78,7 +78,7 @@ def test_tokens_that_were_put_together_stand_beside_each_other():
 
 
 @pytest.mark.parametrize("text", ["", "3.4", "3.4~7.9"])
-def test_pairs_are_read_as_they_were_written(text):
+def test_pins_round_trip(text):
     assert format_pins(parse_pins(text)) == text
 
 
@@ -91,7 +91,7 @@ def test_pairs_are_read_as_they_were_written(text):
     ],
     ids=str,
 )
-def test_pairs_that_make_no_sense_are_told(text, message):
+def test_invalid_pins_are_refused(text, message):
     with pytest.raises(UserError, match=message):
         parse_pins(text)
     assert MAX_PINS < 99

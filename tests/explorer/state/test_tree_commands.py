@@ -23,7 +23,7 @@ def make_branches(*paths) -> tuple[Branch, ...]:
     return tuple(Branch(path) for path in paths)
 
 
-def test_another_token_is_taken_and_the_former_continuation_kept():
+def test_replaced_token_keeps_old_continuation():
     now = replace_next_token(make_state(), 3, 9)
     assert (now.run.prompt, now.run.generated, now.branches, now.began) == (
         (1, 2, 3),
@@ -36,12 +36,12 @@ def test_another_token_is_taken_and_the_former_continuation_kept():
     assert replace_next_token(make_state(), 2, 9).run.generated == (9,)
 
 
-def test_the_token_that_is_there_already_changes_no_branch():
+def test_replacing_token_by_itself_keeps_branches():
     now = replace_next_token(make_state(), 3, 5)
     assert (now.run.generated, now.branches) == ((4, 5), make_branches((4, 5, 6)))
 
 
-def test_within_the_prompt_its_rest_becomes_a_branch():
+def test_replacing_prompt_token_makes_branch_of_rest():
     now = replace_next_token(make_state(branches=(Branch((7,), "beam"),)), 0, 9)
     assert (now.run.prompt, now.run.generated) == ((1,), (9,))
     assert now.branches == (Branch((2, 3, 7), "beam"), Branch((2, 3, 4, 5, 6)))
@@ -54,13 +54,13 @@ def test_within_the_prompt_its_rest_becomes_a_branch():
     assert go_to_branch(without_branches, (3,)).run.token_ids == (1, 2, 3)
 
 
-def test_there_is_a_most_of_what_can_be_taken():
+def test_full_context_cannot_take_another_token():
     full = make_state(generated=(4,) * MAX_TOKENS)
     with pytest.raises(ValueError, match="as many as fit"):
         replace_next_token(full, MAX_TOKENS + 2, 9)
 
 
-def test_one_goes_to_a_branch_and_back():
+def test_go_to_branch_and_back():
     at_branch = go_to_branch(make_state(branches=make_branches((4, 7, 8))), (4, 7, 8))
     assert (at_branch.run.generated, at_branch.began) == ((4, 7, 8), 1)
     back = go_to_branch(at_branch, (4, 5, 6))
@@ -70,7 +70,7 @@ def test_one_goes_to_a_branch_and_back():
         go_to_branch(back, (9,))
 
 
-def test_a_branch_is_forgotten_and_the_run_with_it():
+def test_prune_branch_removes_it_from_run():
     before = make_state(branches=make_branches((4, 5, 9), (7,)), began=3)
     now = prune_branch(before, (4, 5, 9))
     assert (now.run.generated, now.branches, now.began) == ((4, 5, 6), make_branches((7,)), 3)
@@ -79,7 +79,7 @@ def test_a_branch_is_forgotten_and_the_run_with_it():
     assert prune_branch(before, (8,)) == before
 
 
-def test_undoing_takes_a_token_and_leaves_it_in_the_tree():
+def test_undo_keeps_token_in_tree():
     once = undo_token(make_state(began=3))
     assert (once.run.generated, once.branches, once.began) == ((4, 5), make_branches((4, 5, 6)), 2)
     twice = undo_token(once)
@@ -88,7 +88,7 @@ def test_undoing_takes_a_token_and_leaves_it_in_the_tree():
         undo_token(make_state(generated=()))
 
 
-def test_the_browser_names_a_move():
+def test_apply_command_dispatches_by_kind():
     assert apply_command(make_state(), 3, {"kind": "take", "token": 9}) == replace_next_token(make_state(), 3, 9)
     assert apply_command(make_state(), 0, {"kind": "go", "path": [4, 5]}) == go_to_branch(make_state(), (4, 5))
     assert apply_command(make_state(), 0, {"kind": "prune", "path": "4.5"}) == prune_branch(make_state(), (4, 5))
@@ -100,6 +100,6 @@ def test_the_browser_names_a_move():
     + [{"kind": "take", "token": -1}, {"kind": "go", "path": [[]]}, {"kind": "go", "path": 7}],
     ids=str,
 )
-def test_a_move_that_makes_no_sense_is_refused(move):
+def test_invalid_command_is_refused(move):
     with pytest.raises(ValueError):
         apply_command(make_state(), 3, move)

@@ -1,4 +1,4 @@
-"""Ablation effects equal those of runs with the ablating intervention."""
+"""Ablation effects equal those of separate runs with ablations."""
 
 from importlib import import_module
 
@@ -29,15 +29,15 @@ def component_ablations(config, layer: int) -> list[tuple[Intervention, ...]]:
     ]
 
 
-CHANGED = [
+INTERVENTION_TEXTS = [
     "",
     "blocks.0.attn.z.1*scale*0.5~blocks.1.ffn.hidden*scale*2~embed*scale*1.5",
     "blocks.0.attn.z.1*mean~blocks.0.resid_post.3*mean~blocks.1.attn.pattern@5-*mask*1~blocks.1.resid_post@3*add*unembed.2*1",
 ]
 
 
-@pytest.mark.parametrize("text", CHANGED)
-def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
+@pytest.mark.parametrize("text", INTERVENTION_TEXTS)
+def test_each_component_is_ablated_alone(lms, style, text):
     lm, edits = lms[style], parse_interventions(text)
     log_probabilities = run_to_completion(ablate(lm, IDS, edits, POSITION, TOKEN))
     changes = [
@@ -49,7 +49,7 @@ def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
 
 
 @pytest.mark.parametrize("position", [0, 11])
-def test_the_first_and_the_last_position_have_one_too(lms, style, position):
+def test_first_and_last_positions_work(lms, style, position):
     lm = lms[style]
     log_probabilities = run_to_completion(ablate(lm, IDS, (), position, TOKEN))
     logits = capture(lm, IDS)["logits"][position].astype(np.float64)
@@ -57,19 +57,19 @@ def test_the_first_and_the_last_position_have_one_too(lms, style, position):
     assert log_probabilities[0] == pytest.approx(logits[TOKEN] - np.log(np.exp(logits).sum()), abs=1e-4)
 
 
-def test_the_model_is_left_as_it_was(lms, style):
+def test_model_is_left_unchanged(lms, style):
     pieces = ablate(lms[style], IDS, parse_interventions("embed*scale*2"), POSITION, TOKEN)
     for _done in pieces:
         assert not any(module._forward_hooks for module in lms[style].modules())
     assert not any(module._forward_hooks for module in lms[style].modules())
 
 
-def one_piece():
+def yield_one_piece():
     yield 1
     return np.zeros((2, 7))
 
 
-def test_in_pieces_it_is_the_same(lms, style, monkeypatch):
+def test_pieces_give_same_result(lms, style, monkeypatch):
     whole = run_to_completion(ablate(lms[style], IDS, (), POSITION, TOKEN))
     monkeypatch.setattr("explorer.tracing.ablation_sweep.chunk_tokens", lambda config: 1)
     done, pieces = [], ablate(lms[style], IDS, (), POSITION, TOKEN)
@@ -77,7 +77,7 @@ def test_in_pieces_it_is_the_same(lms, style, monkeypatch):
     assert done == list(range(1, num_ablation_runs(lms[style]) + 1))
 
 
-def test_an_answer_waits_for_a_small_models_alone(tiny_lm, monkeypatch):
+def test_only_small_models_are_ablated_within_a_request(tiny_lm, monkeypatch):
     trace = capture(tiny_lm, IDS)
     with RequestBudget(max_tokens=10**6, max_seconds=100).activate():
         assert np.isfinite(trace.ablate(POSITION, 8)).all()
@@ -85,13 +85,13 @@ def test_an_answer_waits_for_a_small_models_alone(tiny_lm, monkeypatch):
             trace.ablate(POSITION, 9, max_wait_macs=1)
         assert not_yet.value.job.units == num_ablation_runs(tiny_lm)
         assert np.isfinite(trace.ablate(POSITION, 9, max_wait_macs=np.inf)).all()
-        assert np.isfinite(trace.ablate(POSITION, 9, max_wait_macs=1)).all()  # it is kept
+        assert np.isfinite(trace.ablate(POSITION, 9, max_wait_macs=1)).all()  # cached
 
 
-def test_a_trace_asks_the_model_once(tiny_lm, monkeypatch):
+def test_trace_caches_ablations(tiny_lm, monkeypatch):
     calls = []
     module = import_module("explorer.tracing.capture")  # the package's attribute of that name is the function
-    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or one_piece())
+    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or yield_one_piece())
     trace = capture(tiny_lm, IDS)
     assert calls == []
     for token_id in (TOKEN, TOKEN, 5):

@@ -8,7 +8,7 @@ from explorer.tracing.numpy_arrays import as_array, as_unbatched_arrays
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
-def test_an_array_is_in_float32_and_not_to_be_written_to(dtype):
+def test_array_is_read_only_float32(dtype):
     tensor = torch.tensor([0.5, -2.0], dtype=dtype)
     array = as_array(tensor)
     assert array.dtype == np.float32 and array.tolist() == [0.5, -2.0]
@@ -16,7 +16,7 @@ def test_an_array_is_in_float32_and_not_to_be_written_to(dtype):
         array[0] = 1
 
 
-def test_memory_is_shared_where_it_can_be():
+def test_float32_memory_is_shared():
     tensor = torch.zeros(2)
     array = as_array(tensor)
     tensor[1] = 3
@@ -24,7 +24,7 @@ def test_memory_is_shared_where_it_can_be():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_one_tensor_under_two_names_is_one_array(dtype):
+def test_tensor_with_two_names_becomes_one_array(dtype):
     one, other = torch.zeros(1, 2, dtype=dtype), torch.ones(1, 2, dtype=dtype)
     arrays = as_unbatched_arrays({"left": one, "entered": one, "other": other})
     assert list(arrays) == ["left", "entered", "other"]

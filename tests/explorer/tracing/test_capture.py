@@ -26,7 +26,7 @@ def num_hooks(lm) -> int:
     return sum(len(module._forward_hooks) for module in lm.modules())
 
 
-def test_names_and_shapes_of_a_llama_style_model(tiny_lm, tiny_config, ids):
+def test_llama_style_names_and_shapes(tiny_lm, tiny_config, ids):
     sizes = {
         "T": LENGTH,
         "D": tiny_config.d_model,
@@ -41,14 +41,14 @@ def test_names_and_shapes_of_a_llama_style_model(tiny_lm, tiny_config, ids):
     assert {name: value.shape for name, value in capture(tiny_lm, ids).values.items()} == expected
 
 
-def test_without_rope_there_are_no_angles_and_nothing_rotated(trace_of):
-    with_rope, without = set(trace_of("rope").values), set(trace_of("none").values)
+def test_model_without_rope_has_no_rotated_values(capture_trace):
+    with_rope, without = set(capture_trace("rope").values), set(capture_trace("none").values)
     missing = {name for name in with_rope - without if ".ffn." not in name}
     assert {name.split(".")[-1] for name in missing} == {"angles", "q_rot", "k_rot"}
     assert without < with_rope
 
 
-def test_values_stand_in_the_order_they_were_computed(rope_trace):
+def test_values_are_in_order_of_computation(rope_trace):
     names = list(rope_trace.values)
     in_order = ["embed", "rope.angles", "blocks.0.resid_pre", "blocks.0.attn.q", "blocks.0.attn.q_rot"]
     in_order += ["blocks.0.attn.scores", "blocks.0.attn.pattern", "blocks.0.attn.z", "blocks.0.resid_mid"]
@@ -56,13 +56,13 @@ def test_values_stand_in_the_order_they_were_computed(rope_trace):
     assert sorted(in_order, key=names.index) == in_order
 
 
-def test_the_logits_are_those_of_the_plain_forward_pass(lms, style, ids):
+def test_logits_equal_plain_forward_pass(lms, style, ids):
     with torch.inference_mode():
         plain = lms[style](torch.tensor([ids]))[0].numpy()
     np.testing.assert_allclose(capture(lms[style], ids)["logits"], plain, atol=1e-5)
 
 
-def test_the_trace_knows_what_ran(tiny_lm, tiny_config, tiny_tokenizer, ids):
+def test_trace_has_config_and_tokens(tiny_lm, tiny_config, tiny_tokenizer, ids):
     trace = capture(tiny_lm, ids, tokenizer=tiny_tokenizer)
     assert (trace.config, trace.token_ids) == (tiny_config, tuple(ids))
     assert "".join(trace.tokens) == tiny_tokenizer.decode(ids)
@@ -71,14 +71,14 @@ def test_the_trace_knows_what_ran(tiny_lm, tiny_config, tiny_tokenizer, ids):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
-def test_values_are_read_only_float32_whatever_the_model_computes_in(tiny_lm, ids, dtype):
+def test_values_are_read_only_float32_for_every_dtype(tiny_lm, ids, dtype):
     for name, value in capture(tiny_lm.to(dtype), ids).values.items():
         assert value.dtype == np.float32, name
         with pytest.raises(ValueError, match="read-only"):
             value[:] = 0
 
 
-def test_values_do_not_share_memory_with_weights_or_tables(tiny_lm, ids):
+def test_values_share_no_memory_with_model(tiny_lm, ids):
     inside = [tensor.detach().numpy() for tensor in (*tiny_lm.parameters(), *tiny_lm.buffers())]
     for name, value in capture(tiny_lm, ids).values.items():
         assert not any(np.shares_memory(value, tensor) for tensor in inside), name
@@ -93,19 +93,19 @@ def test_values_do_not_share_memory_with_weights_or_tables(tiny_lm, ids):
         ([1, 300], "0 to 299, got 1 to 300"),
     ],
 )
-def test_tokens_that_cannot_run_are_refused_in_a_sentence(tiny_lm, wrong, message):
+def test_invalid_tokens_are_refused(tiny_lm, wrong, message):
     with pytest.raises(ValueError, match=message):
         capture(tiny_lm, wrong)
     assert num_hooks(tiny_lm) == 0
 
 
-def test_hooks_are_gone_afterwards_and_those_of_others_stay(tiny_lm, ids):
+def test_only_capture_hooks_are_removed(tiny_lm, ids):
     tiny_lm.embed.register_forward_hook(lambda module, inputs, output: None)
     capture(tiny_lm, ids)
     assert num_hooks(tiny_lm) == 1
 
 
-def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
+def test_hooks_are_removed_after_a_forward_error(tiny_lm, ids):
     def fail(module, inputs):
         raise RuntimeError("in the middle")
 
@@ -117,7 +117,7 @@ def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
     assert len(capture(tiny_lm, ids)) == LENGTH
 
 
-def test_hooks_are_gone_after_an_exception_while_they_are_set(tiny_lm, ids, monkeypatch):
+def test_hooks_are_removed_after_a_registration_error(tiny_lm, ids, monkeypatch):
     class Full(dict):
         def __setitem__(self, key, value):
             raise MemoryError
@@ -128,13 +128,13 @@ def test_hooks_are_gone_after_an_exception_while_they_are_set(tiny_lm, ids, monk
     assert num_hooks(tiny_lm) == 0
 
 
-def test_the_model_learns_nothing_from_being_watched(tiny_lm, ids):
+def test_capture_leaves_weights_unchanged(tiny_lm, ids):
     before = {name: tensor.clone() for name, tensor in tiny_lm.state_dict().items()}
     capture(tiny_lm, ids)
     assert all(torch.equal(tensor, before[name]) for name, tensor in tiny_lm.state_dict().items())
 
 
-def test_the_weights_are_the_models_and_shared_by_its_traces(tiny_lm):
+def test_traces_share_read_only_weights(tiny_lm):
     first, second = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [4])
     assert all(first.weights[name] is weight for name, weight in second.weights.items())
     assert first.weights.keys() == tiny_lm.state_dict().keys()
@@ -146,7 +146,7 @@ def test_the_weights_are_the_models_and_shared_by_its_traces(tiny_lm):
         first.weights["lm_head.weight"] = np.zeros(1)
 
 
-def test_earlier_names_of_interventions_work(tiny_lm, ids):
+def test_former_intervention_names_still_work(tiny_lm, ids):
     ablation = Edit("blocks.0.attn.z", "zero", index=1)
     assert ablation == make_intervention("blocks.0.attn.z", "zero", index=1)
     by_name = [capture(tiny_lm, ids, **{name: [ablation]})["logits"] for name in ("interventions", "edits")]

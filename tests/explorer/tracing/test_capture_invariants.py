@@ -30,23 +30,23 @@ def for_each_head(trace, values: np.ndarray) -> np.ndarray:
     return np.repeat(values, trace.config.num_heads // len(values), axis=0)
 
 
-def test_rows_of_a_pattern_sum_to_1_and_look_only_back(block):
+def test_pattern_rows_sum_to_one_and_are_causal(block):
     pattern = block("attn.pattern")
     assert_allclose(pattern.sum(-1), 1, atol=1e-5)
     assert (pattern >= 0).all()
     assert not np.triu(pattern, k=1).any()
 
 
-def test_scores_are_scaled_products_of_queries_and_keys(trace, block):
+def test_scores_are_scaled_query_key_products(trace, block):
     q, k = rotated_heads(trace, block, "q"), rotated_heads(trace, block, "k")
     assert_allclose(block("attn.scores"), q @ k.swapaxes(-2, -1) / trace.config.divisor, atol=1e-5)
 
 
-def test_scores_are_not_masked_yet(block):
+def test_scores_are_unmasked(block):
     assert np.isfinite(block("attn.scores")).all()
 
 
-def test_the_pattern_is_the_masked_softmax_of_the_scores(trace):
+def test_pattern_is_masked_softmax_of_scores(trace):
     for layer in range(trace.config.num_layers):
         scores = layouts.softcap(trace[f"blocks.{layer}.attn.scores"], trace.config.score_cap)
         window = trace.config.window(layer) or len(trace)
@@ -55,17 +55,17 @@ def test_the_pattern_is_the_masked_softmax_of_the_scores(trace):
         assert_allclose(trace[f"blocks.{layer}.attn.pattern"], softmax(masked), atol=1e-6)
 
 
-def test_z_is_the_pattern_times_the_values(trace, block):
+def test_z_is_pattern_times_values(trace, block):
     assert_allclose(block("attn.z"), block("attn.pattern") @ for_each_head(trace, block("attn.v")), atol=1e-5)
 
 
-def test_there_are_as_many_keys_and_values_as_the_model_says(trace, block):
+def test_head_counts_match_config(trace, block):
     heads = {name: len(block(f"attn.{name}")) for name in "qkv"}
     assert heads == {"q": trace.config.num_heads, "k": trace.config.kv_heads, "v": trace.config.kv_heads}
 
 
 @pytest.mark.parametrize("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
-def test_rotation_keeps_lengths_and_leaves_position_0(rotating_trace, name):
+def test_rotation_keeps_norms_and_position_zero(rotating_trace, name):
     before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
     scaling, num_rotary_dims = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims
     if scaling and scaling.attention_factor != 1:  # the first pairs of two halves
@@ -85,7 +85,7 @@ def test_each_sublayer_adds_to_the_residual_stream(trace):
         assert_allclose(trace[name], trace[before] + sum(trace[out] for out in added), atol=1e-6)
 
 
-def test_the_feed_forward_gates_or_bends(trace, block):
+def test_feed_forward_applies_its_activation(trace, block):
     up = block("ffn.up")
     gated = trace.config.ffn in ("swiglu", "geglu")
     x = block("ffn.gate_pre") if gated else up
@@ -105,13 +105,13 @@ def test_the_feed_forward_gates_or_bends(trace, block):
     assert_allclose(block("ffn.hidden"), expected, atol=1e-6)
 
 
-def test_blocks_hand_on_the_residual_stream(trace):
+def test_blocks_pass_on_residual_stream(trace):
     handed_on = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     assert_array_equal(trace["blocks.0.resid_pre"], trace["embed"])
     assert_array_equal(trace["blocks.1.resid_pre"], trace[f"blocks.0.{handed_on}"])
 
 
-def test_the_stream_begins_with_tokens_and_positions(lms, style, trace):
+def test_stream_starts_with_token_and_position_embeddings(lms, style, trace):
     table = lms[style].token_embedding.weight.numpy()[list(trace.token_ids)]
     scale = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
     added = trace.values.get("position_embed", 0)
@@ -119,7 +119,7 @@ def test_the_stream_begins_with_tokens_and_positions(lms, style, trace):
     assert ("position_embed" in trace) is (trace.config.position in ("sinusoidal", "learned"))
 
 
-def test_outputs_are_projections_of_what_was_captured_before(lms, style, trace):
+def test_outputs_are_projections_of_captured_values(lms, style, trace):
     weights = {name: tensor.numpy() for name, tensor in lms[style].state_dict().items()}
 
     def project(x: np.ndarray, name: str) -> np.ndarray:

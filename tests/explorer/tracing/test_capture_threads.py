@@ -16,7 +16,7 @@ CAPTURES, GENERATIONS, WORKERS = 24, 8, 6
 
 
 @pytest.fixture
-def restless():
+def fast_thread_switching():
     """Make threads switch as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -24,7 +24,7 @@ def restless():
     sys.setswitchinterval(before)
 
 
-def test_captures_and_generations_side_by_side_do_not_mix(tiny_lm, tiny_config, restless):
+def test_concurrent_captures_and_generations_do_not_mix(tiny_lm, tiny_config, fast_thread_switching):
     random = np.random.default_rng(0)
     # Different texts of equal length: the shape would not reveal another pass's value.
     prompts = [tuple(random.integers(tiny_config.vocab_size, size=9).tolist()) for _ in range(5)]
@@ -50,7 +50,7 @@ def test_captures_and_generations_side_by_side_do_not_mix(tiny_lm, tiny_config, 
     assert not any(module._forward_hooks for module in tiny_lm.modules())
 
 
-def test_the_hooks_of_a_capture_ignore_a_pass_of_another_thread(tiny_lm):
+def test_capture_ignores_passes_of_other_threads(tiny_lm):
     """Deterministic: the other thread's pass runs completely in the middle of the capture."""
     expected = capture(tiny_lm, [1, 2, 3])
 
@@ -66,7 +66,7 @@ def test_the_hooks_of_a_capture_ignore_a_pass_of_another_thread(tiny_lm):
         np.testing.assert_array_equal(trace[name], value, err_msg=name)
 
 
-def test_the_edits_of_a_thread_change_no_pass_of_another(tiny_lm, restless):
+def test_concurrent_interventions_do_not_mix(tiny_lm, fast_thread_switching):
     ids = (1, 2, 3, 4, 5, 6)
     texts = ["", "rope.angles*zero", "rope.angles*base*500", "blocks.0.attn.z.1*zero", "blocks.1.ffn.out*scale*-2"]
     changes = [parse_interventions(text) for text in texts]
@@ -91,7 +91,7 @@ def test_the_edits_of_a_thread_change_no_pass_of_another(tiny_lm, restless):
     assert not any(module._forward_hooks for module in tiny_lm.modules())
 
 
-def test_the_edits_of_a_capture_leave_a_pass_of_another_thread_alone(tiny_lm):
+def test_interventions_skip_passes_of_other_threads(tiny_lm):
     """Deterministic: the other thread's pass runs completely in the middle of the edited capture."""
     expected, others = capture(tiny_lm, [1, 2, 3]), []
 
@@ -107,7 +107,7 @@ def test_the_edits_of_a_capture_leave_a_pass_of_another_thread_alone(tiny_lm):
         np.testing.assert_array_equal(others[0][name], value, err_msg=name)
 
 
-def test_edits_that_end_while_a_pass_of_another_thread_begins_leave_it_alone(tiny_lm):
+def test_interventions_ending_during_another_pass_do_not_apply(tiny_lm):
     """PyTorch has already collected the hooks at that time and still calls them."""
     expected = capture(tiny_lm, [1, 2, 3])
     started, ended = threading.Event(), threading.Event()

@@ -16,7 +16,7 @@ def comparison() -> Comparison:
     return Comparison.from_traces(*(capture(lm, tokenizer().encode(text), tokenizer=tokenizer()) for text in TEXTS))
 
 
-def test_values_of_the_other_stand_at_partners(comparison):
+def test_other_values_are_aligned_to_partner_positions(comparison):
     """Values are aligned along every token axis; NaN where a position has no partner."""
     partners = comparison.alignment.partners
     for name in ("embed", "blocks.1.attn.z", "blocks.1.attn.pattern", "rope.angles", "logits"):
@@ -35,7 +35,7 @@ def test_values_of_the_other_stand_at_partners(comparison):
             assert_allclose(row, expected)
 
 
-def test_the_same_tokens_take_no_copy():
+def test_equal_tokens_need_no_copy():
     trace = capture_style("rope")
     same = Comparison.from_traces(trace, trace)
     assert same.aligned_other("logits") is trace["logits"]
@@ -43,7 +43,7 @@ def test_the_same_tokens_take_no_copy():
         same.aligned_other("logit")
 
 
-def test_what_is_compared_with_itself_unchanged_is_known():
+def test_comparison_with_unmodified_run_is_detected():
     trace = capture_style("rope")
     changed = capture(models()["rope"], trace.token_ids, parse_interventions("blocks.0.attn.z.1*zero"))
     plain = capture(models()["rope"], trace.token_ids)

@@ -11,7 +11,7 @@ from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.forward_hooks import mean_stream
-from tests.explorer.tracing.changes_by_hand import neuron_output, residual_update
+from tests.explorer.tracing.manual_interventions import neuron_output, residual_update
 
 
 def unit_direction(lm, text: str, **weights) -> np.ndarray:
@@ -24,7 +24,7 @@ def unit(x):
     return x / np.linalg.norm(x)
 
 
-def test_each_is_a_row_or_column_of_a_table(lms, style):
+def test_directions_are_rows_or_columns_of_weights(lms, style):
     lm = lms[style]
     table = lm.lm_head.weight.double().numpy()
     assert_allclose(unit_direction(lm, "unembed.17"), unit(table[17]))
@@ -36,7 +36,7 @@ def test_each_is_a_row_or_column_of_a_table(lms, style):
 
 
 @pytest.mark.parametrize("style", ["rope", "grouped", "post", "output"])
-def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, style):
+def test_head_directions_are_left_singular_vectors_of_ov(lms, style):
     """Directions of one head with its group's value matrix: OV OVᵀ u = σ² u, orthogonal, largest σ first."""
     lm = lms[style]
     d, shared = lm.config.d_head, lm.config.num_heads // lm.config.kv_heads
@@ -55,7 +55,7 @@ def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, styl
             assert vector[np.abs(vector).argmax()] > 0
 
 
-def test_a_head_that_writes_one_thing_has_that_direction(lms):
+def test_rank_one_head_has_its_output_direction(lms):
     lm = lms["rope"]
     d, rng = lm.config.d_head, np.random.default_rng(0)
     out, read = rng.normal(size=lm.config.d_model), rng.normal(size=lm.config.d_model)
@@ -83,12 +83,12 @@ def test_a_head_that_writes_one_thing_has_that_direction(lms):
         ("unembed.1.2", "a direction is unembed.ID"),
     ],
 )
-def test_what_a_model_has_not_is_told(lms, text, message):
+def test_invalid_direction_is_refused(lms, text, message):
     with pytest.raises(ValueError, match=message):
         unit_direction(lms["rope"], text)
 
 
-def test_a_difference_of_means_is_that_of_the_streams_of_its_prompts(lms, style):
+def test_means_direction_is_difference_of_mean_streams(lms, style):
     """Means over a prompt's tokens, then over a list's prompts, are of the unmodified model, also in an edited run."""
     lm = lms[style]
 
@@ -108,6 +108,6 @@ def test_a_difference_of_means_is_that_of_the_streams_of_its_prompts(lms, style)
     assert_allclose(changed["blocks.0.resid_post"], expected_stream, atol=1e-4)
 
 
-def test_two_lists_that_are_alike_point_nowhere(tiny_lm):
+def test_equal_lists_give_no_direction(tiny_lm):
     with pytest.raises(UserError, match="is 0 and points nowhere"):
         unit_direction(tiny_lm, "means.0.5.6-5.6")

@@ -13,10 +13,10 @@ from explorer.web.browser_api.page_contents import PageContents
 from model.gguf.gguf_file import read_licence
 from tests.hugging_face import transformers
 from tests.model.pretrained.gguf_files import write_gguf
-from tests.model.pretrained.kinds import KINDS
+from tests.model.pretrained.model_kinds import KINDS
 
 
-def test_a_model_is_traced_in_memory_and_in_its_file_alike(tmp_path, monkeypatch):
+def test_in_memory_and_offloaded_traces_agree(tmp_path, monkeypatch):
     torch.manual_seed(0)
     _name, settings = KINDS["Llama 2"]
     write_gguf(tmp_path / "large.gguf", transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings)), "llama")
@@ -37,7 +37,7 @@ def test_a_model_is_traced_in_memory_and_in_its_file_alike(tmp_path, monkeypatch
     assert library.memory()["models_bytes"] < 20_000
 
 
-def test_the_page_names_the_licence_and_the_chat_template(tmp_path):
+def test_page_shows_licence_and_chat_template(tmp_path):
     _name, settings = KINDS["Llama 2"]
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**settings))
     write_gguf(tmp_path / "fox.gguf", model, "llama", general_license="mit", tokenizer_chat_template="{{ messages }}")
@@ -51,7 +51,7 @@ def test_the_page_names_the_licence_and_the_chat_template(tmp_path):
     assert "licence" not in facts["owl"]
 
 
-def test_the_licence_is_read_without_the_vocabulary_and_of_no_damaged_file(tmp_path):
+def test_licence_is_read_only_before_vocabulary(tmp_path):
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value)) + value.encode()
 

@@ -22,19 +22,19 @@ def contribution_arrays(lm, edits=(), rival=RIVAL, **options) -> dict[str, np.nd
     return run_to_completion(token_contributions(lm, IDS, edits, POSITION, TOKEN, rival, **options))
 
 
-def lead(lm, edits=(), rival=RIVAL) -> float:
+def logit_difference(lm, edits=(), rival=RIVAL) -> float:
     logits = capture(lm, IDS, edits)["logits"][POSITION].astype(np.float64)
     return logits[TOKEN] - (0 if rival is None else logits[rival])
 
 
 @pytest.mark.parametrize("rival", [None, RIVAL])
 @pytest.mark.parametrize("edits", ["", "blocks.0.attn.z.1*zero~embed*scale*1.5"])
-def test_the_gradient_is_that_of_finite_differences(lms, style, edits, rival):
+def test_gradient_equals_finite_differences(lms, style, edits, rival):
     lm = deepcopy(lms[style]).double()
     edits, ids = parse_interventions(edits), IDS[: POSITION + 1]
     x, f, slope = embedding_gradients(lm, ids, edits, POSITION, TOKEN, rival)
     assert_allclose(x[0].numpy(), capture(lms[style], ids, edits)["embed"], atol=1e-5)
-    assert float(f) == pytest.approx(lead(lms[style], edits, rival), abs=1e-4)
+    assert float(f) == pytest.approx(logit_difference(lms[style], edits, rival), abs=1e-4)
     generator = torch.Generator().manual_seed(0)
     for _ in range(3):
         step = torch.randn(x.shape, generator=generator, dtype=x.dtype) * 3e-3  # norms are computed in float32
@@ -42,7 +42,7 @@ def test_the_gradient_is_that_of_finite_differences(lms, style, edits, rival):
         assert float((slope * step).sum()) == pytest.approx(float(up - down) / 2, rel=1e-2, abs=1e-5)
 
 
-def test_completeness_holds_the_better_the_more_steps(lms, style):
+def test_completeness_improves_with_steps(lms, style):
     errors = []
     for steps in (5, 400):
         arrays = contribution_arrays(lms[style], steps=steps)
@@ -51,7 +51,7 @@ def test_completeness_holds_the_better_the_more_steps(lms, style):
     assert errors[1] < 2e-3 and errors[1] <= errors[0]
 
 
-def test_of_a_linear_model_both_are_in_closed_form(lms):
+def test_linear_model_has_closed_form_gradients(lms):
     """Without norms and feed-forward layers, and with fixed patterns, f is linear in the embedding."""
     lm = deepcopy(lms["rope"])
     for block in lm.blocks:
@@ -67,7 +67,7 @@ def test_of_a_linear_model_both_are_in_closed_form(lms):
     assert arrays["without"][:-1] == pytest.approx(float(arrays["f"]), abs=1e-5)
 
 
-def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
+def test_baseline_is_mean_embedding_at_each_position(lms, style):
     lm = lms[style]
     baseline, mean = contribution_arrays(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
     mean = mean * (lm.config.d_model**0.5 if lm.config.scale_embeddings else lm.config.embedding_multiplier)
@@ -76,7 +76,7 @@ def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
     assert_allclose(baseline, np.broadcast_to(mean + added, baseline.shape), atol=1e-5)
 
 
-def test_the_mean_embedding_of_16_bits_takes_no_copy_of_the_table(tiny_lm, monkeypatch):
+def test_bfloat16_mean_embedding_copies_no_table(tiny_lm, monkeypatch):
     lm = deepcopy(tiny_lm).to(torch.bfloat16)
     table = lm.token_embedding.weight
     monkeypatch.setattr(token_attribution, "MAX_CHUNK_NUMBERS", table.numel() // 8)
@@ -88,16 +88,16 @@ def test_the_mean_embedding_of_16_bits_takes_no_copy_of_the_table(tiny_lm, monke
 
 
 @pytest.mark.parametrize("edits", ["", ALL_KINDS_INTERVENTIONS.format(other="none")])
-def test_a_knock_out_is_a_run_in_which_no_later_token_sees_the_key(lms, style, edits):
+def test_knockout_equals_masking_key(lms, style, edits):
     lm, edits = lms[style], applicable_interventions(lms[style], edits)
     without = contribution_arrays(lm, edits)["without"]
     for key in (0, 5):
         hidden = [make_intervention(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]
-        assert without[key] == pytest.approx(lead(lm, (*edits, *hidden)), abs=1e-4)
+        assert without[key] == pytest.approx(logit_difference(lm, (*edits, *hidden)), abs=1e-4)
     assert np.isnan(without[-1])
 
 
-def test_the_model_is_as_it_was_between_pieces(tiny_lm):
+def test_model_is_unchanged_between_pieces(tiny_lm):
     pieces = token_contributions(tiny_lm, IDS, (), POSITION, TOKEN)
     done = []
     for units in pieces:

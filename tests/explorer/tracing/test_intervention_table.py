@@ -1,4 +1,4 @@
-"""Interventions of the table in `docs/experiments.md` can be made, and change the run."""
+"""Interventions of the table in `docs/experiments.md` apply and change the run."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ def lm():
     return load_checkpoint("llama-fables")[0]
 
 
-def test_every_kind_has_an_example():
+def test_every_operation_has_an_example():
     assert {edit.operation for text in TEXTS for edit in parse_interventions(text)} == set(KINDS)
 
 
@@ -35,7 +35,7 @@ def other(lm):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_example_changes_the_run(lm, baseline_trace, other, text):
+def test_example_changes_run(lm, baseline_trace, other, text):
     edits = parse_interventions(text)
     edits = [replace(edit, source=other) if isinstance(edit, CrossRunIntervention) else edit for edit in edits]
     assert "~".join(map(str, edits)) == text

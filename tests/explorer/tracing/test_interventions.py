@@ -13,18 +13,18 @@ from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 from tests import sample_models
 
-from .changes_by_hand import BY_HAND, IDS, assignment_hook, hooked_logits, run
+from .manual_interventions import IDS, MANUAL_HOOKS, assignment_hook, hooked_logits, run
 
 
-@pytest.mark.parametrize("text", BY_HAND)
-def test_a_change_is_what_it_is_by_hand(lms, style, text):
+@pytest.mark.parametrize("text", MANUAL_HOOKS)
+def test_intervention_equals_manual_hooks(lms, style, text):
     lm = lms[style]
     changed = run(lm, text)
     assert np.abs(changed["logits"] - run(lm)["logits"]).max() > 1e-4
-    assert_allclose(changed["logits"], hooked_logits(lm, BY_HAND[text](lm)), atol=2e-5)
+    assert_allclose(changed["logits"], hooked_logits(lm, MANUAL_HOOKS[text](lm)), atol=2e-5)
 
 
-def test_a_gate_is_held_open_where_there_is_one(lms, style):
+def test_gate_can_be_clamped(lms, style):
     lm, text = lms[style], "blocks.1.ffn.gate.7@3-*clamp*1.5"
     if not lm.config.is_gated:
         with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn\.gate that could be changed"):
@@ -37,7 +37,7 @@ def test_a_gate_is_held_open_where_there_is_one(lms, style):
 @pytest.mark.parametrize("kind", ["rmsnorm", "layernorm", "none"])
 @pytest.mark.parametrize("positions", ["", "@3-5.9-"])
 @pytest.mark.parametrize("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
-def test_a_norm_is_another(lms, style, place, positions, kind):
+def test_norm_can_be_replaced(lms, style, place, positions, kind):
     lm, text = lms[style], f"{place}{positions}*norm*{kind}"
     if lm.config.norm_placement == "post" and place == "final_norm":
         with pytest.raises(ValueError, match="no norm at final_norm: its last layer ends with one"):
@@ -69,7 +69,7 @@ def test_a_norm_is_another(lms, style, place, positions, kind):
     assert (np.abs(changed["logits"] - run(lm)["logits"]).max() < 1e-4) == (kind == lm.config.norm)
 
 
-def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, style):
+def test_last_norm_replacement_wins(lms, style):
     lm, tap = lms[style], "blocks.0.attn_norm"
     kinds = ("none", "rmsnorm" if lm.config.norm == "layernorm" else "layernorm")
     single = [run(lm, f"{tap}*norm*{kind}")[tap] for kind in kinds]
@@ -80,7 +80,7 @@ def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, styl
     assert check_captured_value(both, tap).is_within_tolerance
 
 
-def test_what_is_not_chosen_is_as_it_was(lms, style):
+def test_other_indices_are_unchanged(lms, style):
     """Only the chosen head, position or edge changes at the edited tap."""
     lm = lms[style]
     plain = run(lm)
@@ -102,7 +102,7 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         assert_array_equal(changed, unchanged, err_msg=text)
 
 
-def test_weights_make_up_for_a_masked_one_and_not_for_a_dropped_one(lms, style):
+def test_mask_renormalises_weights_and_drop_does_not(lms, style):
     lm = lms[style]
     plain = run(lm)["blocks.1.attn.pattern"][2, 9]
     masked, dropped = (
@@ -115,12 +115,12 @@ def test_weights_make_up_for_a_masked_one_and_not_for_a_dropped_one(lms, style):
     assert_array_equal(dropped[:10][others], plain[:10][others])
 
 
-def test_scores_are_captured_as_before_any_mask(lms, style):
+def test_masks_do_not_change_captured_scores(lms, style):
     name = "blocks.1.attn.scores"
     assert_array_equal(run(lms[style], "blocks.1.attn.pattern@5-*mask*2")[name], run(lms[style])[name])
 
 
-def test_masks_follow_changed_scores(lms):
+def test_masks_apply_after_score_interventions(lms):
     """Holds also if the edit of the scores is listed after the mask."""
     changed = run(lms["rope"], "blocks.1.attn.pattern.2@9*mask*3~blocks.1.attn.scores.2*scale*3")
     scores = 3 * run(lms["rope"])["blocks.1.attn.scores"][2, 9, :10].astype(np.float64)
@@ -128,14 +128,14 @@ def test_masks_follow_changed_scores(lms):
     assert_allclose(changed["blocks.1.attn.pattern"][2, 9, :10], exps / exps.sum(), atol=1e-6)
 
 
-def test_a_query_keeps_a_key_to_look_at(lms):
+def test_masking_all_keys_of_query_is_refused(lms):
     masks = "~".join(f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3))
     with pytest.raises(ValueError, match="query 2 would have no key left to attend to"):
         run(lms["rope"], masks)
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
 
 
-def test_an_edge_of_all_layers_is_one_change_and_the_same_as_one_in_each(lms, style):
+def test_all_layers_edge_equals_one_edge_per_layer(lms, style):
     lm = lms[style]
     for kind in ("drop", "mask"):
         everywhere = run(lm, f"blocks.*.attn.pattern@9*{kind}*4")
@@ -148,7 +148,7 @@ def test_an_edge_of_all_layers_is_one_change_and_the_same_as_one_in_each(lms, st
         assert not everywhere.stack("blocks.*.attn.pattern")[:, :, 9, 4].any()
 
 
-def test_kinds_at_one_value_act_in_their_order(lms):
+def test_operations_at_one_tap_have_a_fixed_order(lms):
     """Order: mean, then scale, then removed and added directions."""
     texts = (
         "blocks.0.resid_post*add*unembed.4*0.5",
@@ -168,7 +168,7 @@ def test_kinds_at_one_value_act_in_their_order(lms):
         assert check_captured_value(changed, "blocks.0.resid_post").is_within_tolerance
 
 
-WRONG = {  # an edit of each kind -> the tap that it changes
+CHANGED_TAPS = {  # an intervention of each kind -> the tap that it changes
     "blocks.1.attn.z.1*mean": "blocks.1.attn.z",
     "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
@@ -184,10 +184,10 @@ WRONG = {  # an edit of each kind -> the tap that it changes
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, text):
+@pytest.mark.parametrize("text", CHANGED_TAPS)
+def test_wrong_values_fail_verification(lms, style, text):
     """Detected: a value off by 1 %, the unedited value, and an edited value in a run without that edit."""
-    name, plain, changed = WRONG[text], run(lms[style]), run(lms[style], text)
+    name, plain, changed = CHANGED_TAPS[text], run(lms[style]), run(lms[style], text)
     assert all(check_captured_value(changed, value).is_within_tolerance for value in changed.values)
     for value in (changed[name] * np.float32(1.01), plain[name]):
         assert not check_captured_value(
@@ -196,15 +196,15 @@ def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, tex
     assert not check_captured_value(replace(changed, edits=()), name).is_within_tolerance
 
 
-def test_every_kind_has_a_change_by_hand():
-    tested = {edit.operation for text in BY_HAND for edit in parse_interventions(text)} | {"norm"}
-    elsewhere = {"shift", "base", "patch", "patch_mean"}  # (test_changed_positions.py, test_putting.py)
+def test_every_operation_has_manual_hooks():
+    tested = {edit.operation for text in MANUAL_HOOKS for edit in parse_interventions(text)} | {"norm"}
+    elsewhere = {"shift", "base", "patch", "patch_mean"}  # in test_position_interventions.py, test_cross_run_patches.py
     assert tested | elsewhere == set(KINDS)
-    assert {edit.operation for text in WRONG for edit in parse_interventions(text)} | elsewhere == set(KINDS)
+    assert {edit.operation for text in CHANGED_TAPS for edit in parse_interventions(text)} | elsewhere == set(KINDS)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_in_half_precision_all_is_worked_out_again_too(dtype):
+def test_half_precision_values_pass_verification(dtype):
     lm = TransformerLM(sample_models.config()).eval().requires_grad_(False).to(dtype)
     edits = sample_models.applicable_interventions(lm, sample_models.ALL_KINDS_INTERVENTIONS.format(other="layernorm"))
     changed = capture(lm, IDS, edits)

@@ -9,7 +9,7 @@ from explorer.tracing.request_budget import RequestBudget, is_time_limited
 
 
 @pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
+def empty_results(monkeypatch):
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(1 << 20, result_num_bytes))
 
 
@@ -24,7 +24,7 @@ def counting_job(question, units: int = 3, computed=None) -> Job:
     return Job(question, pieces, units, 1e6)
 
 
-def test_a_result_is_worked_out_once_a_question():
+def test_result_is_computed_once_per_question():
     computed = []
     first = get_or_run(counting_job("a", computed=computed))
     assert get_or_run(counting_job("a", computed=computed)) is first and computed == ["a"]
@@ -32,7 +32,7 @@ def test_a_result_is_worked_out_once_a_question():
     assert computed == ["a", "b"]
 
 
-def test_an_answer_does_not_wait_but_takes_what_is_there():
+def test_request_uses_only_cached_results():
     job, answer = counting_job("a"), RequestBudget(10**6, 10.0)
     assert not is_time_limited()
     with answer.activate():
@@ -45,18 +45,18 @@ def test_an_answer_does_not_wait_but_takes_what_is_there():
         assert get_or_run(counting_job("a")) is expected
 
 
-def test_a_long_work_may_ask_for_another():
+def test_job_may_run_another_job():
     with RequestBudget(10**6, float("inf")).activate():
         np.testing.assert_array_equal(get_or_run(counting_job("a")), [0, 1, 2])
 
 
-def test_progress_is_told_after_each_piece():
+def test_progress_is_reported_after_each_piece():
     counts = []
     run_to_completion(counting_job("a").steps(), counts.append)
     assert counts == [1, 2, 3]
 
 
-def test_results_are_kept_within_bounds(monkeypatch):
+def test_cached_results_are_limited(monkeypatch):
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(100, result_num_bytes))
     computed = []
     for question in "abca":
@@ -65,12 +65,12 @@ def test_results_are_kept_within_bounds(monkeypatch):
     assert result_num_bytes({"a": np.zeros(3), "b": {"c": np.zeros(2)}}) == 40
 
 
-def test_a_name_tells_questions_apart():
+def test_different_questions_have_different_names():
     names = {counting_job(question).name for question in ("a", "b", ("a", 1), ("a", 2))}
     assert len(names) == 4 and counting_job("a").name in names
 
 
-def test_the_time_is_told_by_the_last_job(monkeypatch):
+def test_estimated_time_uses_last_job(monkeypatch):
     monkeypatch.setattr(jobs, "_speed", 1e6)
     job = Job("a", lambda: iter(()), 1, 4e6)
     assert job.seconds == 4

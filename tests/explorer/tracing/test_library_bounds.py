@@ -13,7 +13,7 @@ from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.run_service import LogitsCache
 
 
-def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
+def test_models_beyond_limit_are_evicted(tiny_checkpoint):
     for name in ("b", "c"):
         shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name(name))
     size = model_num_bytes(ModelLibrary("cpu").model("tiny")[0])
@@ -25,7 +25,7 @@ def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
     assert library.model("b") is not second
 
 
-def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
+def test_traces_beyond_limit_are_evicted(tiny_checkpoint):
     size = ModelLibrary("cpu").trace("tiny", (0, 1)).num_bytes
     library = ModelLibrary("cpu", max_trace_cache_bytes=2 * size)
     traces = [library.trace("tiny", (0, i)) for i in range(3)]
@@ -39,7 +39,7 @@ OFF = parse_interventions("rope.angles*zero")
 DOUBLED = parse_interventions("embed*scale*2")
 
 
-def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
+def test_intervention_run_is_cached_beside_its_baseline(library):
     plain, off, doubled = (library.trace("rope", (3, 1, 2), edits) for edits in ((), OFF, DOUBLED))
     assert off.edits == OFF and doubled.edits == DOUBLED
     assert off.baseline is doubled.baseline is plain
@@ -48,14 +48,14 @@ def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
     assert not off["rope.angles"].any() and plain["rope.angles"].any()
 
 
-def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
+def test_inapplicable_interventions_are_not_cached(library):
     for _ in range(2):
         with pytest.raises(ValueError, match=r"no value rope\.angles"):
             library.trace("none", (1, 2), OFF)
     assert library.trace("none", (1, 2)).baseline is None
 
 
-def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
+def test_baselines_count_towards_cache_size(tiny_checkpoint):
     """In any order of requests, a cached run never holds a baseline that was evicted itself."""
     size = ModelLibrary("cpu").trace("tiny", (0, 1)).num_bytes
     library = ModelLibrary("cpu", max_trace_cache_bytes=5 * size)
@@ -67,7 +67,7 @@ def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
         assert sum(trace.num_bytes for trace in distinct.values()) == library._traces.total <= 5 * size
 
 
-def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
+def test_baseline_is_computed_once(tiny_checkpoint, monkeypatch):
     calls, capture = [], zero_gpu.capture
     monkeypatch.setattr(zero_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
     library = ModelLibrary("cpu")
@@ -76,7 +76,7 @@ def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
     assert calls == [OFF, (), DOUBLED]
 
 
-def test_its_memory_is_counted(tiny_checkpoint):
+def test_memory_report_counts_models_and_traces(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
     library = ModelLibrary("cpu", max_trace_bytes=0)
     before = library.memory()
@@ -91,7 +91,7 @@ def test_its_memory_is_counted(tiny_checkpoint):
 
 
 @pytest.mark.exhaustive
-def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
+def test_evicted_model_is_freed_after_any_use(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
     library = ModelLibrary("cpu", max_model_cache_bytes=0, max_trace_bytes=0)
     lm, trace = library.model_and_trace("tiny", (1, 2, 3))

@@ -26,7 +26,7 @@ def runs(request, lms, style):
     return capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
 
 
-def test_they_are_pytorchs(runs, step):
+def test_logits_and_statistics_equal_pytorch(runs, step):
     whole = torch.tensor(runs[0]["logits"]).double()
     following = torch.tensor(IDS[1:])
     for run in runs:
@@ -49,7 +49,7 @@ def test_they_are_pytorchs(runs, step):
         assert_allclose(logits.token_logits(IDS[1:], range(11)), actual[:, 0], atol=1e-5)
 
 
-def test_chunks_are_all_positions_once(runs, step):
+def test_chunks_cover_each_position_once(runs, step):
     for run in runs:
         slices, chunks = zip(*run.logits.chunks(), strict=True)
         assert [chunk.shape[0] for chunk in chunks] == [positions.stop - positions.start for positions in slices]
@@ -57,13 +57,13 @@ def test_chunks_are_all_positions_once(runs, step):
         assert_array_equal(np.concatenate([np.arange(12)[positions] for positions in slices]), np.arange(12))
 
 
-def test_parts_are_those_of_the_whole(runs):
+def test_slices_equal_whole_logits(runs):
     for part in ((3,), (-2,), (3, 7), (slice(2, 9),), (slice(2, 9), 4), (slice(None), slice(5)), ()):
         assert_allclose(runs[1].get_slice("logits", *part), runs[0]["logits"][part], atol=1e-5)
     assert_array_equal(runs[0].get_slice("embed", 3), runs[0]["embed"][3])
 
 
-def test_of_equal_ones_the_lower_id_comes_first():
+def test_equal_logits_rank_by_token_id():
     logits = logits_from_array((0, 1), np.array([[1, 3, 3, 2, 3], [0, 0, 0, 0, 0]], np.float32))
     assert logits.top(4, 0).tolist() == [1, 2, 4, 3]
     assert [logits.rank(token_id, 0) for token_id in range(5)] == [5, 1, 2, 4, 3]
@@ -71,15 +71,15 @@ def test_of_equal_ones_the_lower_id_comes_first():
     assert logits.summary.next_rank.tolist() == [1]
 
 
-def test_closed_forms():
-    """n equal logits a have log-sum-exp ln n + a and entropy log₂ n bits; a dominant logit has itself and 0."""
+def test_entropy_and_log_sum_exp_match_closed_forms():
+    """Equal logits a have log-sum-exp ln n + a and entropy log₂ n; a dominant logit a has a and 0."""
     logits = logits_from_array((0, 2, 1), np.array([[2.5] * 8, [0, 0, 1e4, 0, 0, 0, 0, 0], [-1e4] * 8], np.float32))
     assert_allclose(logits.log_sum_exp, [2.5 + np.log(8), 1e4, -1e4 + np.log(8)], rtol=1e-7)
     assert_allclose(logits.entropy, [3, 0, 3], atol=1e-6)
     assert logits.summary.next_logit.tolist() == [2.5, 0]
 
 
-def test_no_more_than_a_chunk_is_there_at_once(lms, monkeypatch):
+def test_at_most_one_chunk_is_computed_at_once(lms, monkeypatch):
     lm = lms["rope"]
     some, sizes = capture(lm, IDS, max_bytes=0), []
     monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * lm.config.vocab_size * 5)
@@ -91,18 +91,18 @@ def test_no_more_than_a_chunk_is_there_at_once(lms, monkeypatch):
     assert sizes == [5, 5, 2, 1]
 
 
-def test_there_is_no_position_beyond_the_last(runs):
+def test_position_out_of_range_is_refused(runs):
     for run in runs:
         for position in (12, -13):
             with pytest.raises(IndexError, match=f"no position {position} among 12"):
                 run.logits.row(position)
 
 
-def test_a_single_token(lms):
+def test_single_token_has_no_next_rank(lms):
     summary = capture(lms["rope"], (4,), max_bytes=0).logits.summary
     assert summary.next_rank.shape == summary.next_logit.shape == (0,) and summary.likeliest.shape == (1, 3)
 
 
-def test_a_vocabulary_of_two_has_two_likeliest():
+def test_vocabulary_of_two_has_two_likeliest():
     logits = Logits((0,), 2, lambda start, stop: np.array([[1, 2]], np.float32), lambda i: np.array([1, 2], np.float32))
     assert logits.summary.likeliest.tolist() == [[1, 0]]

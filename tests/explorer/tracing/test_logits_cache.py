@@ -10,7 +10,7 @@ def ids(library) -> tuple[int, ...]:
     return tuple(library.model("rope")[1].encode("the fox asked the owl"))
 
 
-def test_the_logits_are_those_of_the_trace_however_they_were_come_by(library, style, ids):
+def test_cached_logits_equal_trace(library, style, ids):
     predictions = LogitsCache(library)
     for end in (3, 4, 5, len(ids)):  # from scratch, continued twice, and from scratch again
         trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
@@ -18,7 +18,7 @@ def test_the_logits_are_those_of_the_trace_however_they_were_come_by(library, st
         assert (trace.token_ids, trace.tokens, trace.config) == (whole.token_ids, whole.tokens, whole.config)
 
 
-def test_two_texts_may_go_on_from_the_same_beginning(library, ids):
+def test_texts_with_a_common_prefix_do_not_mix(library, ids):
     predictions = LogitsCache(library)
     predictions.trace("rope", ids[:3])
     for last in (5, 9, 5):
@@ -27,7 +27,7 @@ def test_two_texts_may_go_on_from_the_same_beginning(library, ids):
         np.testing.assert_allclose(predictions.trace("rope", other)["logits"], expected, atol=1e-5)
 
 
-def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
+def test_only_new_token_is_computed(library, ids, monkeypatch):
     predictions, lm = LogitsCache(library), library.model("rope")[0]
     predictions.trace("rope", ids[:4])
     lengths_read = []
@@ -41,7 +41,7 @@ def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
     assert lengths_read == [1]
 
 
-def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
+def test_prefixes_share_entry_of_longest_text(library, style, ids):
     predictions = LogitsCache(library)
     for end in (3, 4, 6, len(ids), 5, 2):
         trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
@@ -54,7 +54,7 @@ def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
     assert predictions._cache.total == 4 * len(ids) * d_model + entry.cache.entries.nbytes + summary_bytes
 
 
-def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):
+def test_common_prefix_is_not_recomputed(library, ids, monkeypatch):
     predictions, (lm, _) = LogitsCache(library), library.model("rope")
     predictions.trace("rope", ids)
     lengths_read, forward = [], lm.forward
@@ -72,7 +72,7 @@ def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatc
 SUMMARISED = ("log_sum_exp", "entropy", "likeliest", "likeliest_logits", "next_logit", "next_rank")
 
 
-def test_what_is_said_of_the_logits_is_what_all_of_them_say(library, style, ids):
+def test_summary_equals_whole_trace(library, style, ids):
     predictions = LogitsCache(library)
     for text in (ids[:1], ids[:2], ids[:4], ids, (*ids[:-2], 5, 9, 7), ids[:3], (*ids[:3], 8)):
         summary, whole = predictions.trace(style, text).logits.summary, library.trace(style, text).logits.summary
@@ -80,7 +80,7 @@ def test_what_is_said_of_the_logits_is_what_all_of_them_say(library, style, ids)
             np.testing.assert_allclose(getattr(summary, name), getattr(whole, name), atol=1e-5, err_msg=name)
 
 
-def test_logits_that_were_looked_at_are_not_looked_at_again(library, ids, monkeypatch):
+def test_summarised_logits_are_not_recomputed(library, ids, monkeypatch):
     predictions, looked_at = LogitsCache(library), []
     rows = LazyActivations._logit_rows
     monkeypatch.setattr(

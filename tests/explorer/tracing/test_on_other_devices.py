@@ -19,36 +19,36 @@ from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
 from tests.devices import on_each_device
-from tests.exhaustive import first_in_core, in_turn
+from tests.exhaustive import first_in_core, pairwise_params
 from tests.sample_models import CORE, STYLES, models, tokenizer
 
 IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 EDITS = parse_interventions("blocks.0.attn.z.1*scale*0.5~blocks.1.resid_post*add*unembed.7*2")
-in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+for_each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def limit(dtype: torch.dtype) -> float:
+def rounding_tolerance(dtype: torch.dtype) -> float:
     """Return the tolerance for two runs, relative to the largest number; GPUs may round float32 products to 19 bits."""
     kind = str(dtype).removeprefix("torch.")
     return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])
 
 
 @on_each_device
-@pytest.mark.parametrize(("kind", "dtype"), in_turn(list(STYLES), DTYPES), ids=str)
-def test_every_value_is_the_same(kind, dtype, device):
+@pytest.mark.parametrize(("kind", "dtype"), pairwise_params(list(STYLES), DTYPES), ids=str)
+def test_values_agree_with_cpu(kind, dtype, device):
     lm = deepcopy(models()[kind]).to(dtype)
     on_cpu, device_trace = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)
     assert device_trace.dtype == on_cpu.dtype
     for name, value in on_cpu.values.items():
         assert device_trace[name].dtype == np.float32
-        allowed = limit(dtype) * max(1.0, float(np.abs(value).max()))
+        allowed = rounding_tolerance(dtype) * max(1.0, float(np.abs(value).max()))
         np.testing.assert_allclose(device_trace[name], value, atol=allowed, rtol=0, err_msg=name)
 
 
 @on_each_device
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
-def test_marks_are_true_there(dtype, device):
+def test_verification_passes_on_device(dtype, device):
     for kind in ("rope", "gpt", "grouped"):
         lm = deepcopy(models()[kind]).to(device, dtype)
         trace = capture(lm, IDS)
@@ -57,22 +57,22 @@ def test_marks_are_true_there(dtype, device):
 
 
 @on_each_device
-@in_each_type
+@for_each_dtype
 @pytest.mark.parametrize("text", ["", "blocks.1.attn.z.1*zero", "blocks.0.resid_post*add*unembed.17*0.5"])
-def test_what_is_computed_when_it_is_looked_at_is_the_same(dtype, device, text):
+def test_lazy_values_equal_captured_ones(dtype, device, text):
     lm = deepcopy(models()["rope"]).to(device, dtype)
     at_once, on_demand = (capture(lm, IDS, parse_interventions(text), max_bytes=most) for most in (float("inf"), 0))
     assert on_demand.is_lazy
     for name in at_once.values:
-        allowed = limit(dtype) * max(1.0, float(np.abs(at_once[name]).max()))
+        allowed = rounding_tolerance(dtype) * max(1.0, float(np.abs(at_once[name]).max()))
         np.testing.assert_allclose(on_demand[name], at_once[name], atol=allowed, rtol=0, err_msg=name)
 
 
 @on_each_device
-@in_each_type
-def test_a_text_is_written_on(dtype, device):
+@for_each_dtype
+def test_greedy_generation_picks_likeliest_tokens(dtype, device):
     lm = deepcopy(models()["rope"]).to(device, dtype)
-    check_is_likeliest(lm, lm, limit(dtype))
+    check_is_likeliest(lm, lm, rounding_tolerance(dtype))
 
 
 @torch.inference_mode()
@@ -87,7 +87,7 @@ def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float
 
 @on_each_device
 @pytest.mark.parametrize("style", CORE)
-def test_what_a_trace_asks_of_its_model_is_that_of_the_cpu(lms, style, device):
+def test_model_functions_agree_with_cpu(lms, style, device):
     device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
     for ask in (
         lambda lm: run_to_completion(ablate(lm, IDS, EDITS, 4, 5)),
@@ -103,21 +103,21 @@ def test_what_a_trace_asks_of_its_model_is_that_of_the_cpu(lms, style, device):
 
 @on_each_device
 @pytest.mark.parametrize("dtype", first_in_core(DTYPES), ids=str)
-def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints_folder, dtype, device):
+def test_offloaded_model_agrees_with_whole_model(checkpoints_folder, dtype, device):
     whole, spread = load_whole_and_spread(device, dtype)
     assert spread.offloaded and spread.device.type == device
     for text in ("", "blocks.1.attn.z.1*zero", "blocks.1.attn_norm*norm*none"):
         one, other = capture(whole, IDS, parse_interventions(text)), capture(spread, IDS, parse_interventions(text))
         for name in one.values:
-            allowed = limit(dtype) * max(1.0, float(np.abs(one[name]).max()))
+            allowed = rounding_tolerance(dtype) * max(1.0, float(np.abs(one[name]).max()))
             np.testing.assert_allclose(other[name], one[name], atol=allowed, rtol=0, err_msg=name)
         for name in ("token_embedding.weight", "blocks.0.attn.q_proj.weight", "blocks.1.ffn.down_proj.weight"):
             assert np.array_equal(one.weights[name][:], other.weights[name][:])
-    check_is_likeliest(spread, whole, limit(dtype))
+    check_is_likeliest(spread, whole, rounding_tolerance(dtype))
 
 
 @on_each_device
-def test_so_it_answers_what_is_asked_of_a_model(checkpoints_folder, device):
+def test_offloaded_model_functions_agree_with_whole_model(checkpoints_folder, device):
     whole, spread = load_whole_and_spread(device, torch.float32)
     for ask in (
         lambda lm: activation_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, part="attn.z"),

@@ -36,28 +36,28 @@ def hub(folder, tmp_path, monkeypatch, tiny_checkpoint):
 
 
 @pytest.fixture
-def opening(hub):
+def opener(hub):
     return ModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
 
 
-def test_a_model_is_fetched_loaded_and_offered(opening, folder):
-    needs = opening.requirements(NAME)
+def test_hub_model_is_downloaded_loaded_and_offered(opener, folder):
+    needs = opener.requirements(NAME)
     weights = (folder / "model.safetensors").stat().st_size
     assert needs.download > weights and needs.memory == weights
     progress = []
-    run_to_completion(opening.open_job(NAME).steps(), progress.append)
+    run_to_completion(opener.open_job(NAME).steps(), progress.append)
     assert progress == sorted(progress) and progress[-1] <= needs.download
-    assert NAME in opening.library.checkpoints
-    assert opening.library.has(NAME) and opening.requirements(NAME).download == 0
+    assert NAME in opener.library.checkpoints
+    assert opener.library.has(NAME) and opener.requirements(NAME).download == 0
 
 
-def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(opening, hub):
+def test_page_url_downloads_no_model(opener, hub):
     with pytest.raises(CheckpointError, match=f"{NAME} is not on this machine: choose “Open a model…”"):
-        opening.library.model(NAME)
+        opener.library.model(NAME)
     assert hub.requested_paths == []
-    run_to_completion(opening.open_job(NAME).steps())
+    run_to_completion(opener.open_job(NAME).steps())
     hub.requested_paths.clear()
-    later = ModelLibrary("cpu", hub_names=ANY_NAME)  # the app was started anew
+    later = ModelLibrary("cpu", hub_names=ANY_NAME)  # as after a restart of the app
     assert later.model(NAME)[0].config.num_layers == 5 and hub.requested_paths == []
 
 
@@ -72,26 +72,26 @@ def test_an_address_has_only_what_is_on_this_machine_and_downloads_nothing(openi
         ((), NAME, "this server does not open other models"),
     ],
 )
-def test_what_may_not_be_opened_is_not_asked_for(hub, names, name, told):
-    opening = ModelOpener(ModelLibrary("cpu", hub_names=names))
-    for ask in (opening.requirements, opening.open_job):
+def test_disallowed_model_is_not_requested(hub, names, name, told):
+    opener = ModelOpener(ModelLibrary("cpu", hub_names=names))
+    for ask in (opener.requirements, opener.open_job):
         with pytest.raises(UserError, match=told):
             ask(name)
     if isinstance(name, str):
         with pytest.raises(CheckpointError, match="there is no checkpoint"):
-            opening.library.model(name)
+            opener.library.model(name)
     assert hub.requested_paths == []
 
 
-def test_a_path_is_opened_where_only_this_machine_is_served(folder, hub, tmp_path):
+def test_local_server_opens_paths(folder, hub, tmp_path):
     copy, odd = shutil.copytree(folder, tmp_path / "by-path"), tmp_path / "odd.gguf"
     odd.write_bytes(b"GGUF" + bytes(20))
-    opening = ModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
-    needs = opening.requirements(str(copy))
+    opener = ModelOpener(ModelLibrary("cpu", hub_names=ANY_NAME))
+    needs = opener.requirements(str(copy))
     assert (needs.checkpoint, needs.download) == ("by-path", 0) and "F32" in dict(needs.files.rows)["types"]
-    assert "by-path" not in opening.library.checkpoints
-    run_to_completion(opening.open_job(str(copy)).steps())
-    assert opening.library.has("by-path")
+    assert "by-path" not in opener.library.checkpoints
+    run_to_completion(opener.open_job(str(copy)).steps())
+    assert opener.library.has("by-path")
     for path, words in (
         (odd, "version 0"),
         (tmp_path / "none.gguf", "there is no file or folder"),
@@ -99,22 +99,22 @@ def test_a_path_is_opened_where_only_this_machine_is_served(folder, hub, tmp_pat
         ("bare", "there is no checkpoint 'bare'"),
     ):
         with pytest.raises(CheckpointError, match=words):
-            opening.open_job(str(path))
+            opener.open_job(str(path))
     listed = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
     with pytest.raises(UserError, match=f"only opens these models of the Hugging Face Hub: {NAME}"):
         listed.requirements(str(copy))
 
 
-def test_of_listed_names_each_may_be_opened(hub):
-    opening = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
-    assert opening.library.catalog.allowed_names == [NAME]
-    run_to_completion(opening.open_job(NAME).steps())
-    assert opening.library.has(NAME)
+def test_listed_model_can_be_opened(hub):
+    opener = ModelOpener(ModelLibrary("cpu", hub_names=frozenset([NAME])))
+    assert opener.library.catalog.allowed_names == [NAME]
+    run_to_completion(opener.open_job(NAME).steps())
+    assert opener.library.has(NAME)
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, hub, monkeypatch):
+def test_too_large_model_is_refused_before_download(opener, hub, monkeypatch):
     monkeypatch.setattr(model_catalog, "available_bytes", lambda device: 1_000_000)
-    for ask in (opening.requirements, opening.open_job):
+    for ask in (opener.requirements, opener.open_job):
         with pytest.raises(
             CheckpointError, match=f"{NAME} takes up to 2 MB of memory, and 1 MB are free: take a smaller"
         ):
@@ -123,11 +123,11 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, 
 
 
 @pytest.mark.exhaustive
-def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
+def test_download_stops_when_its_client_leaves(opener, hub):
     hub.pause = lambda sent: time.sleep(0.02)
     queue = JobScheduler(timeout_s=60)
-    name = opening.open_job(NAME).name
-    progress = queue.begin("ann", opening.open_job(NAME))
+    name = opener.open_job(NAME).name
+    progress = queue.begin("ann", opener.open_job(NAME))
     while not progress.done:
         progress = queue.progress("ann", name)
         time.sleep(0.02)
@@ -136,67 +136,67 @@ def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
     time.sleep(0.5)
     files = len(hub.requested_paths)
     time.sleep(0.5)
-    assert len(hub.requested_paths) == files and NAME not in opening.library.checkpoints
+    assert len(hub.requested_paths) == files and NAME not in opener.library.checkpoints
 
 
-def test_a_hub_out_of_reach_is_told_to_whoever_waits(opening, hub):
-    job = opening.open_job(NAME)
+def test_unreachable_hub_raises(opener, hub):
+    job = opener.open_job(NAME)
     hub.models.clear()
     with pytest.raises(CheckpointError, match="the Hugging Face Hub has no model|out of reach"):
         run_to_completion(job.steps())
 
 
-def test_a_model_from_elsewhere_is_compared_once(opening):
-    run_to_completion(opening.open_job(NAME).steps())
-    assert opening.agreement(NAME) is None and opening.self_check_job("tiny") is None
-    run_to_completion(opening.self_check_job(NAME).steps())
-    assert opening.agreement(NAME).holds and opening.agreement(NAME).reference == "stored"
-    assert opening.self_check_job(NAME) is None
+def test_opened_model_is_self_checked_once(opener):
+    run_to_completion(opener.open_job(NAME).steps())
+    assert opener.agreement(NAME) is None and opener.self_check_job("tiny") is None
+    run_to_completion(opener.self_check_job(NAME).steps())
+    assert opener.agreement(NAME).holds and opener.agreement(NAME).reference == "stored"
+    assert opener.self_check_job(NAME) is None
 
 
-def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder, tmp_path):
-    opening, copy = ModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
-    name, queue = opening.library.catalog.open(copy), JobScheduler(timeout_s=60)
+def test_rewritten_files_are_self_checked_again(tiny_checkpoint, folder, tmp_path):
+    opener, copy = ModelOpener(ModelLibrary("cpu")), shutil.copytree(folder, tmp_path / "of-somebody")
+    name, queue = opener.library.catalog.open(copy), JobScheduler(timeout_s=60)
 
     def compare():
-        job = opening.self_check_job(name)
+        job = opener.self_check_job(name)
         queue.begin("ann", job)
         while queue.progress("ann", job.name).state in ("waiting", "working"):
             time.sleep(0.02)
 
     compare()
-    assert opening.agreement(name).holds
+    assert opener.agreement(name).holds
     lm, tokenizer = load_checkpoint(copy)
     lm.final_norm.weight = torch.nn.Parameter(lm.final_norm.weight * 1.5)
     reference_logits = (copy / REFERENCE_LOGITS).read_bytes()
     save_hugging_face(lm, tokenizer, copy)
     (copy / REFERENCE_LOGITS).write_bytes(reference_logits)
-    assert opening.agreement(name) is None
+    assert opener.agreement(name) is None
     compare()
-    assert not opening.agreement(name).holds
+    assert not opener.agreement(name).holds
 
 
 @pytest.mark.exhaustive
-def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
+def test_deleted_download_is_fetched_again(opener, hub, tmp_path):
     for _ in range(2):
-        queue, job = JobScheduler(timeout_s=60), opening.open_job(NAME)
+        queue, job = JobScheduler(timeout_s=60), opener.open_job(NAME)
         queue.begin("ann", job)
         while queue.progress("ann", job.name).state in ("waiting", "working"):
             time.sleep(0.02)
-        assert opening.requirements(NAME).download == 0
+        assert opener.requirements(NAME).download == 0
         shutil.rmtree(tmp_path / "cache")
 
 
-def test_what_nothing_can_be_compared_with_is_not(tiny_checkpoint):
-    opening = ModelOpener(ModelLibrary("cpu"))
-    name = opening.library.catalog.open(STORIES)
-    assert opening.self_check_job(name) is None and opening.agreement(name) is None
+def test_model_without_reference_has_no_self_check(tiny_checkpoint):
+    opener = ModelOpener(ModelLibrary("cpu"))
+    name = opener.library.catalog.open(STORIES)
+    assert opener.self_check_job(name) is None and opener.agreement(name) is None
 
 
-def test_a_path_that_does_not_fit_into_memory_is_refused(tiny_checkpoint, monkeypatch):
+def test_too_large_path_is_refused(tiny_checkpoint, monkeypatch):
     library = ModelLibrary("cpu")
     name = library.catalog.open(STORIES)
     monkeypatch.setattr(model_catalog, "available_bytes", lambda device: 1_000_000)
     with pytest.raises(CheckpointError, match="stories260K takes up to 2 MB of memory, and 1 MB are free"):
         library.model(name)
-    library.model("tiny")  # ours are not asked
+    library.model("tiny")  # bundled checkpoints are not checked

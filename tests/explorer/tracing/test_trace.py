@@ -29,36 +29,36 @@ def small(tiny_config) -> Trace:
     return Trace(tiny_config, token_ids=(2, 0, 2), vocabulary=("a", " b", "\n"), values=values)
 
 
-def test_a_value_by_its_name(small):
+def test_value_is_found_by_name(small):
     assert small["blocks.1.resid_pre"] is small.values["blocks.1.resid_pre"]
 
 
-def test_results_can_be_kept_by_trace(small):
+def test_traces_are_hashable(small):
     results = {small: 1, replace(small): 2}
     assert results[small] == 1 and len(results) == 2
 
 
-def test_a_wrong_name_is_answered_with_the_near_ones(small):
+def test_unknown_name_suggests_nearest(small):
     with pytest.raises(KeyError, match=r"blocks\.1\.resid_pro.*nearest names are blocks\.1\.resid_pre, blocks\.0"):
         small["blocks.1.resid_pro"]
     with pytest.raises(KeyError, match="nearest names are none"):
         small["?"]
 
 
-def test_stack_puts_the_layers_first(small):
+def test_stack_puts_layers_first(small):
     stacked = small.stack("blocks.*.resid_pre")
     assert stacked.shape == (2, 3, 4)
     assert stacked[:, 0, 0].tolist() == [0, 1]
 
 
-def test_stack_of_a_captured_run_is_every_layer_of_it(trace):
+def test_stack_contains_every_layer(trace):
     patterns = trace.stack("blocks.*.attn.pattern")
     assert patterns.shape == (2, trace.config.num_heads, 12, 12)
     for layer, pattern in enumerate(patterns):
         np.testing.assert_array_equal(pattern, trace[f"blocks.{layer}.attn.pattern"])
 
 
-def test_a_head_has_its_own_part_of_a_value_or_that_of_its_group(small):
+def test_head_value_uses_head_or_its_group(small):
     values = {"q": np.arange(6)[:, None, None], "k": np.arange(2)[:, None, None], "v": np.zeros((1, 1, 1))}
     trace = replace(small, config=replace(small.config, num_heads=6), values=values)
     assert [trace.head_value("q", head).item() for head in range(6)] == [0, 1, 2, 3, 4, 5]
@@ -66,7 +66,7 @@ def test_a_head_has_its_own_part_of_a_value_or_that_of_its_group(small):
     assert [trace.head_value("v", head).item() for head in range(6)] == [0] * 6
 
 
-def test_stack_of_what_a_layer_lacks_names_it(small):
+def test_stack_names_missing_tap(small):
     with pytest.raises(KeyError, match=r"blocks\.0\.attn\.z"):
         small.stack("blocks.*.attn.z")
 
@@ -88,7 +88,7 @@ def test_stack_of_what_a_layer_lacks_names_it(small):
         ("(", False),
     ],
 )
-def test_has_knows_layers_by_a_star(small, pattern, there):
+def test_has_tap_matches_layers_by_star(small, pattern, there):
     assert small.has_tap(pattern) is there
 
 
@@ -97,16 +97,16 @@ def test_contains_is_exact(small):
     assert "blocks.*.resid_pre" not in small
 
 
-def test_length_and_tokens(small):
+def test_length_and_tokens_follow_token_ids(small):
     assert len(small) == 3
     assert small.tokens == ("\n", "a", "\n")
 
 
-def test_num_bytes_is_that_of_all_values(small):
+def test_num_bytes_is_sum_of_values(small):
     assert small.num_bytes == 4 * (3 * 12 + 12)
 
 
-def test_memory_that_values_share_counts_once(trace):
+def test_shared_memory_counts_once(trace):
     before, after = trace[block_output_tap(trace.config, 0)], trace["blocks.1.resid_pre"]
     assert np.shares_memory(before, after)
     rest = {name: value for name, value in trace.values.items() if name != "blocks.1.resid_pre"}
@@ -115,16 +115,16 @@ def test_memory_that_values_share_counts_once(trace):
     )
 
 
-def test_the_baseline_is_counted_where_it_is_itself(small):
+def test_baseline_does_not_count_towards_num_bytes(small):
     assert replace(small, baseline=small).num_bytes == small.num_bytes
 
 
 IDS = tuple(range(3, 15))
 
 
-def test_a_block_runs_no_further_than_to_what_is_asked_for(tiny_lm, monkeypatch):
+def test_block_stops_after_requested_value(tiny_lm, monkeypatch):
     some, runs = capture(tiny_lm, IDS, max_bytes=0), []
-    monkeypatch.setattr(trace, "MAX_BLOCK_BYTES", 1)  # so that patterns are asked for alone
+    monkeypatch.setattr(trace, "MAX_BLOCK_BYTES", 1)  # patterns are then computed separately
     tiny_lm.blocks[1].ffn.register_forward_pre_hook(lambda *args: runs.append("ffn"))
     some["blocks.1.attn.pattern"]
     assert not runs
@@ -133,19 +133,19 @@ def test_a_block_runs_no_further_than_to_what_is_asked_for(tiny_lm, monkeypatch)
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_the_config_tells_names_order_and_shapes_of_a_pass(style):
+def test_tap_shapes_equal_captured_shapes(style):
     lm = models()[style]
     captured = capture(lm, [3, 1, 4, 1, 5]).values
     assert list(tap_shapes(lm.config, 5).items()) == [(name, value.shape) for name, value in captured.items()]
 
 
-def test_so_it_does_of_heads_that_are_wider_than_their_share_of_the_stream(tiny_config):
+def test_tap_shapes_handle_wider_heads(tiny_config):
     config = replace(tiny_config, head_dim=2 * tiny_config.d_head, rotary_dim=2)
     captured = capture(TransformerLM(config).eval(), [3, 1, 4]).values
     assert tap_shapes(config, 3) == {name: value.shape for name, value in captured.items()}
 
 
-def test_it_takes_no_random_numbers(tiny_config):
+def test_tap_shapes_use_no_random_numbers(tiny_config):
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
@@ -154,8 +154,8 @@ def test_it_takes_no_random_numbers(tiny_config):
 
 
 @pytest.mark.exhaustive
-def test_a_first_run_imports_nothing_of_the_compiler():
-    """Importing the compiler takes longer than a pass of a model with 1.2 billion parameters."""
+def test_first_run_does_not_import_compiler():
+    """Importing the compiler takes longer than a forward pass with 1.2 billion parameters."""
     code = """
 import sys
 from explorer.tracing.capture import capture
@@ -183,25 +183,25 @@ def lengths(calls):
     return lengths
 
 
-def test_the_same_question_is_computed_once(trace, lengths, calls):
+def test_result_is_cached_per_trace(trace, lengths, calls):
     assert lengths(trace, 2) == lengths(trace, 2) == len(trace) + 2
     assert calls == [(2, None)]
 
 
-def test_another_question_and_another_trace_are_not(trace, lengths, calls):
+def test_other_arguments_and_traces_are_computed(trace, lengths, calls):
     for run in (trace, replace(trace)):
         lengths(run, 1), lengths(run, 2), lengths(run, 1, token_id=3)
     assert len(calls) == 6
 
 
-def test_few_of_a_trace_are_kept_those_asked_for_last(trace, lengths, calls, monkeypatch):
+def test_only_latest_results_are_kept(trace, lengths, calls, monkeypatch):
     monkeypatch.setattr(trace_module, "MAX_RESULTS_PER_TRACE", 2)
     for position in (1, 2, 1, 3, 1, 2):
         lengths(trace, position)
     assert [position for position, _token in calls] == [1, 2, 3, 2]
 
 
-def test_a_trace_that_is_gone_leaves_nothing(trace):
+def test_results_are_freed_with_trace(trace):
     alive = []
 
     class Result:

@@ -33,8 +33,8 @@ def weight() -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("leading", [(), (5,), (2, 3)], ids=str)
 @pytest.mark.parametrize("stored", [False, True])
-def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatch, weight, dtype, leading, stored):
-    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows a part
+def test_products_equal_whole_matrix_products(monkeypatch, weight, dtype, leading, stored):
+    monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows per chunk
     matrix = StoredMatrix(weight.shape, weight.__getitem__) if stored else weight
     x = np.random.default_rng(1).normal(size=(*leading, 16)).astype(dtype)
     expected = np.einsum("...d,nd->...n", x.astype(np.float64), weight)
@@ -47,7 +47,7 @@ def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatc
 
 
 @pytest.mark.parametrize("part", [np.s_[::-1], np.s_[::2, ::-1], np.s_[:0], np.s_[:, None]], ids=str)
-def test_what_is_multiplied_may_be_any_view(weight, part):
+def test_linear_accepts_any_view(weight, part):
     x = np.random.default_rng(1).normal(size=(6, 16)).astype(np.float32)[part]
     np.testing.assert_allclose(linear(x, weight[::-1]), x @ weight[::-1].T, atol=1e-5)
     np.testing.assert_allclose(linear(x, weight[:0]), x @ weight[:0].T)
@@ -58,7 +58,7 @@ def half(tiny_lm) -> TransformerLM:
     return deepcopy(tiny_lm).bfloat16()
 
 
-def test_a_matrix_is_read_as_numpy_would_read_it(half):
+def test_stored_matrix_is_indexed_like_numpy(half):
     state_dict, weights = half.state_dict(), StoredWeights(half)
     matrix, whole = weights["lm_head.weight"], state_dict["lm_head.weight"].float().numpy()
     assert isinstance(matrix, StoredMatrix) and matrix.shape == whole.shape and len(matrix) == len(whole)
@@ -70,7 +70,7 @@ def test_a_matrix_is_read_as_numpy_would_read_it(half):
     assert weights.keys() == state_dict.keys() and "lm_head.weight" in weights and "none" not in weights
 
 
-def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tiny_lm, half):
+def test_vectors_and_float32_weights_are_read_only(tiny_lm, half):
     for lm in (tiny_lm, half):
         vector = StoredWeights(lm)["final_norm.weight"]
         assert vector.dtype == np.float32 and not vector.flags.writeable
@@ -81,7 +81,7 @@ def test_vectors_and_what_is_in_float32_are_arrays_that_cannot_be_written_to(tin
 
 
 @pytest.mark.parametrize("most", [1, 400, 1 << 20])
-def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, most):
+def test_chunks_cover_requested_rows(half, monkeypatch, most):
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", most)
     matrix = StoredWeights(half)["lm_head.weight"]
     for rows in (slice(None), slice(3, 10), slice(5, 6), slice(4, 4)):
@@ -99,14 +99,14 @@ def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, 
 
 @pytest.fixture
 def large(tiny_config) -> TransformerLM:
-    """Return a model whose table has 24 MB in 16 bits, 48 MB in float32: far more than its traces."""
+    """Return a model with a table of 24 MB in bfloat16, 48 MB in float32: far more than its traces."""
     torch.manual_seed(0)
     lm = TransformerLM(replace(tiny_config, vocab_size=50_000, d_model=240, num_heads=3, d_ff=64)).bfloat16().eval()
     return lm.requires_grad_(False)
 
 
 @pytest.mark.exhaustive
-def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
+def test_analyses_copy_no_whole_table(large, monkeypatch):
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
     sizes_read, trace = [], capture(large, [1, 2, 3])
     table = large.lm_head.weight.numel()
@@ -133,7 +133,7 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
 
 
 @pytest.mark.exhaustive
-def test_every_figure_of_one_layer_reads_no_table_whole(large, monkeypatch):
+def test_figures_read_no_whole_table(large, monkeypatch):
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))
     trace, table, sizes_read = capture(large, [1, 2, 3, 4]), large.lm_head.weight.numel(), []
@@ -157,7 +157,7 @@ def test_every_figure_of_one_layer_reads_no_table_whole(large, monkeypatch):
     assert max(sizes_read) < table / 20
 
 
-def test_a_trace_holds_no_memory_of_its_own_for_weights(large):
+def test_trace_holds_no_copy_of_weights(large):
     one = capture(large, [1])
     stored = sum(weight.nbytes for weight in large.state_dict().values())
     held = sum(sys.getsizeof(one.weights[name]) for name in one.weights)

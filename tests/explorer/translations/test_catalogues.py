@@ -1,4 +1,4 @@
-"""Message catalogues: the template has all messages of the code, and each catalogue those of the template."""
+"""Message catalogues: the template has all messages of the code, and each catalogue all of the template."""
 
 import json
 import re
@@ -56,17 +56,17 @@ def field_names(message: str | tuple[str, ...]) -> set[str]:
 
 
 @pytest.mark.exhaustive
-def test_the_template_has_every_mark(template):
-    """Babel misses a mark inside another call among the values of a mark."""
+def test_template_has_every_marked_message(template):
+    """Babel misses marks that are nested in the arguments of another mark."""
     extracted = set(read_catalogue(template, read_po))
     extracted |= {
         message[0] for message in extracted if isinstance(message, tuple)
-    }  # a singular can stand alone elsewhere
+    }  # a singular can also be a message without plural
     marked = {path: marked_messages(path.read_text(encoding="utf-8")) for path in CATALOGUES.parent.rglob("*.py")}
     assert {path: texts - extracted for path, texts in marked.items() if texts - extracted} == {}
 
 
-def test_the_template_has_what_is_wrong_with_a_model(template, monkeypatch):
+def test_template_has_model_errors(template, monkeypatch):
     monkeypatch.setattr(untranslated, "MARKS", {"ModelError": 1, "CheckpointError": 1, "LoadingNote": 1})
     extracted = set(read_catalogue(template, read_po))
     sources = [path.read_text(encoding="utf-8") for path in (CATALOGUES.parents[1] / "model").rglob("*.py")]
@@ -75,7 +75,7 @@ def test_the_template_has_what_is_wrong_with_a_model(template, monkeypatch):
     assert len(marked) > 30 and marked <= extracted
 
 
-def test_no_catalogue_is_stale(template):
+def test_catalogues_are_up_to_date(template):
     """If this fails, renew the catalogues with the commands in CONTRIBUTING.md."""
     assert find_problems(CATALOGUES, template) == []
 
@@ -89,7 +89,7 @@ def test_catalogues_are_complete():
     } == dict.fromkeys(catalogues, [])
 
 
-def test_translations_keep_the_names_and_the_tags_of_their_messages():
+def test_translations_keep_fields_and_tags():
     """Plotly fills in `%{x}` when it draws, and shows text in <extra> separately."""
     for path in CATALOGUES.glob("*/LC_MESSAGES/explorer.po"):
         for message, translation in read_catalogue(path, read_po).items():
@@ -110,7 +110,7 @@ def test_translations_keep_the_names_and_the_tags_of_their_messages():
         (["a"], {"a": ""}, {}, []),
     ],
 )
-def test_what_is_stale_is_found(tmp_path, template, messages, compiled, told):
+def test_stale_catalogues_are_detected(tmp_path, template, messages, compiled, told):
     folder = tmp_path / "eo" / "LC_MESSAGES"
     folder.mkdir(parents=True)
     write_catalogue(tmp_path / "explorer.pot", dict.fromkeys(template, ""), write_po)
@@ -127,7 +127,7 @@ def write_catalogue(path: Path, messages: dict[str, str], write_file: Callable[[
         write_file(file, catalogue)
 
 
-def test_every_marked_message_of_the_scripts_is_extracted():
+def test_every_marked_script_message_is_extracted():
     path = next(CATALOGUES.glob("*/LC_MESSAGES/explorer.po"))
     extracted = {
         form for forms in read_catalogue(path, read_po) for form in ([forms] if isinstance(forms, str) else forms)

@@ -9,7 +9,7 @@ from tests.untranslated_scripts import find_misused_marks, find_unmarked
 
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
 SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in (*js_module_paths(WEB), *INLINE)}
-# What is no sentence of ours, by file.
+# Texts that need no translation, by file, with the reason.
 STYLE = re.search(r'STYLE = "(.+?)"', SOURCES["inline/reload_incomplete_page.js"])[1]
 EXCEPTIONS = {
     "inline/reload_incomplete_page.js": {STYLE: "a style"},
@@ -45,11 +45,11 @@ def test_every_sentence_is_marked():
     }
 
 
-def test_every_mark_is_a_whole_sentence_with_named_values():
+def test_marks_contain_whole_sentences_with_named_values():
     problems_by_file = {name: find_misused_marks(text) for name, text in SOURCES.items()}
     [inline_problem] = problems_by_file.pop(
         "inline/reload_incomplete_page.js"
-    )  # needs its messages before the module is loaded
+    )  # this script needs its messages before modules load
     assert inline_problem.endswith("names another thing _")
     assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
@@ -66,7 +66,7 @@ def test_every_mark_is_a_whole_sentence_with_named_values():
         'ngettext("{count} token", "{count} tokens", n, { of: "two words" });',
     ],
 )
-def test_a_sentence_without_a_mark_is_found(line):
+def test_unmarked_sentence_is_found(line):
     assert find_unmarked(line)
 
 
@@ -83,7 +83,7 @@ def test_a_sentence_without_a_mark_is_found(line):
         "const isTwo = /two words/.test(text);",
     ],
 )
-def test_what_no_visitor_reads_needs_no_mark(line):
+def test_internal_text_needs_no_mark(line):
     assert find_unmarked(line) == []
 
 
@@ -101,7 +101,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
         "all.map((_, i) => i)",
     ],
 )
-def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
+def test_misused_mark_is_found(line):
     assert find_misused_marks(line)
 
 
@@ -116,5 +116,5 @@ def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
         "export const _ = (message, values) => message;",
     ],
 )
-def test_a_mark_that_a_translator_can_work_with_is_none(line):
+def test_correct_mark_is_accepted(line):
     assert find_misused_marks(line) == []

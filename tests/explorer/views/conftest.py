@@ -1,4 +1,4 @@
-"""Fixture for the selections in runs of the small models."""
+"""Fixture for runs of the small models with a selection."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from tests.evaluation_case import Case
 
 
 @pytest.fixture
-def look(trace_of, edited_trace_of, lms) -> Callable[..., Case]:
-    """Return `look(style, changed, **selection)`: a run of 12 tokens with an unusual selection."""
+def make_case(capture_trace, capture_edited_trace, lms) -> Callable[..., Case]:
+    """Return `make_case(style, changed, **selection)`: a run of 12 tokens with an unusual selection."""
 
-    def look(style: str, changed: bool = False, **selection) -> Case:
-        trace = (edited_trace_of if changed else trace_of)(style)
+    def make_case(style: str, changed: bool = False, **selection) -> Case:
+        trace = (capture_edited_trace if changed else capture_trace)(style)
         fields = {"layer": 1, "head": 2, "query": 9, "key": 4, "dim": 5, "neuron": 7, "target": 3, "rival": 6}
         return Case(trace, lms[style], Selection().replace(**fields | selection).clamp_to_trace(trace))
 
-    return look
+    return make_case

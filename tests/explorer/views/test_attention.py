@@ -15,7 +15,7 @@ from explorer.views import attention
 from explorer.views.style import position_labels
 
 
-def only(figure, kind: str):
+def first_plot_trace(figure, kind: str):
     """Return the figure's first plotted trace of a kind."""
     return next(trace for trace in figure.data if trace.type == kind)
 
@@ -25,78 +25,80 @@ def frame_bounds(figure) -> list[tuple[float, ...]]:
     return [(s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.xref in (None, "x")]
 
 
-def test_all_heads_are_the_captured_patterns(trace):
+def test_head_grid_shows_captured_patterns(trace):
     assert_array_equal(attention.all_head_patterns(trace).values, trace.stack("blocks.*.attn.pattern"))
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
-def test_the_figure_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
-    cell_values = np.asarray(only(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
+def test_heatmap_shows_pattern_with_masked_gaps(trace, layer, head):
+    cell_values = np.asarray(first_plot_trace(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
     below = np.tri(len(trace), dtype=bool)
     assert_array_equal(cell_values[below], captured[below])
     assert np.isnan(cell_values[~below]).all()
 
 
-def test_rows_are_queries_from_above_and_columns_are_keys(trace):
+def test_rows_are_queries_and_columns_are_keys(trace):
     figure = attention.pattern_heatmap(trace, 0, 0)
-    heatmap = only(figure, "heatmap")
+    heatmap = first_plot_trace(figure, "heatmap")
     assert list(heatmap.x) == list(heatmap.y) == position_labels(trace.tokens)
     assert figure.layout.yaxis.range == (11.5, -0.5)
     assert "key" in figure.layout.xaxis.title.text
     assert "query" in figure.layout.yaxis.title.text
 
 
-def test_of_a_long_prompt_the_tokens_around_the_chosen_cell_are_in_sight(rope_trace):
+def test_long_prompt_shows_window_around_chosen_cell(rope_trace):
     figure = attention.pattern_heatmap(rope_trace, 0, 0, query=10, key=2, window=4)
     assert figure.layout.yaxis.range == (11.5, 7.5)
     assert figure.layout.xaxis.range == (-0.5, 3.5)
     assert len(figure.layout.xaxis.tickvals) == 4
     whole = attention.pattern_heatmap(rope_trace, 0, 0, query=10, key=2)
-    assert only(figure, "heatmap").z.shape == only(whole, "heatmap").z.shape  # the rest is there, out of sight
+    assert (
+        first_plot_trace(figure, "heatmap").z.shape == first_plot_trace(whole, "heatmap").z.shape
+    )  # the rest can be scrolled to
 
 
-def test_every_pattern_has_the_same_colours(trace):
-    heatmap = only(attention.pattern_heatmap(trace, 1, 1), "heatmap")
+def test_patterns_share_one_colour_scale(trace):
+    heatmap = first_plot_trace(attention.pattern_heatmap(trace, 1, 1), "heatmap")
     assert (heatmap.zmin, heatmap.zmax) == (0, 1)
 
 
-def test_the_chosen_cell_is_framed(trace):
+def test_chosen_cell_is_framed(trace):
     assert (1.5, 2.5, 6.5, 7.5) in frame_bounds(attention.pattern_heatmap(trace, 0, 0, query=7, key=2))
     assert attention.pattern_heatmap(trace, 0, 0).layout.shapes == ()
 
 
 @pytest.mark.parametrize("query", [0, 5, 11])
-def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
-    bars = only(attention.query_weight_bars(trace, 1, 2, query), "bar")
+def test_query_bars_are_its_weights(trace, query):
+    bars = first_plot_trace(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
     assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
     assert list(bars.x) == position_labels(trace.tokens)[: query + 1]
 
 
 @pytest.mark.parametrize("factor", [3, -2])
-def test_weights_of_a_changed_run_are_all_in_the_figure(tiny_lm, factor):
+def test_axis_covers_weights_outside_zero_to_one(tiny_lm, factor):
     weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
     figure = attention.query_weight_bars(weights, 1, 2, 3)
     low, high = figure.layout.yaxis.range
-    assert low <= min(only(figure, "bar").y) < max(only(figure, "bar").y) <= high
+    assert low <= min(first_plot_trace(figure, "bar").y) < max(first_plot_trace(figure, "bar").y) <= high
     assert low <= 0 < 1 <= high
 
 
-def test_the_chosen_key_is_marked_at_its_own_weight(trace):
+def test_chosen_key_is_marked_at_its_weight(trace):
     plain, marked = attention.query_weight_bars(trace, 0, 1, 9, key=4).data
     assert list(marked.x) == [plain.x[4]]
     assert_allclose(marked.y, [plain.y[4]])
 
 
-def test_the_text_alternative_names_the_key_that_gets_most(trace):
+def test_alt_text_names_key_with_largest_weight(trace):
     weights = trace["blocks.0.attn.pattern"][0, 9, :10]
     alt = attention.query_weight_bars(trace, 0, 0, 9).layout.meta["alt"]
     assert f"{format_number(weights.max())}, to" in alt
     assert alt.endswith(f"at {weights.argmax()}.")
 
 
-def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
+def test_formula_has_numbers_of_chosen_cell(trace, style):
     cell = attention_cell(trace, 1, 2, 9, 4)
     formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
     assert ("capped = 1.5 · tanh(score / 1.5) = " in formula) is (style == "sandwich")
@@ -113,17 +115,17 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
         ("grouped", "recomputed from the normalised and rotated q and k,"),
     ],
 )
-def test_the_formula_says_what_was_compared(trace_of, style, words):
-    assert words in attention.VIEW.formula(trace_of(style), Selection(layer=1, query=9, key=4))
+def test_formula_says_which_q_and_k_are_used(capture_trace, style, words):
+    assert words in attention.VIEW.formula(capture_trace(style), Selection(layer=1, query=9, key=4))
 
 
-def test_the_formula_says_which_heads_share_keys_and_values(trace_of):
-    formula = attention.VIEW.formula(trace_of("grouped"), Selection(layer=1, head=3, query=9, key=4))
+def test_formula_names_heads_that_share_keys(capture_trace):
+    formula = attention.VIEW.formula(capture_trace("grouped"), Selection(layer=1, head=3, query=9, key=4))
     assert formula.startswith("layer 1 head 3 (k and v of kv head 1, shared by heads 2 to 3), query")
-    assert "shared" not in attention.VIEW.formula(trace_of("rope"), Selection(query=9, key=4))
+    assert "shared" not in attention.VIEW.formula(capture_trace("rope"), Selection(query=9, key=4))
 
 
-def test_a_panel_shows_what_is_chosen(trace):
+def test_panels_draw_selection(trace):
     selection = Selection(layer=1, head=2, query=9, key=4)
     heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels[:3])
     assert heads.values.shape == (2, trace.config.num_heads, 12, 12)
@@ -132,18 +134,18 @@ def test_a_panel_shows_what_is_chosen(trace):
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_the_large_figure_shows_what_is_asked_for(trace, kind):
-    heatmap = only(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
+def test_heatmap_shows_chosen_kind_of_pattern(trace, kind):
+    heatmap = first_plot_trace(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
     assert_allclose(np.asarray(heatmap.z, dtype=float)[below], displayed_pattern(trace, 1, 2, kind)[below])
     assert heatmap.zmax == (displayed_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
 
 
 @pytest.mark.parametrize("kind", ["chosen_mean", "chosen_max"])
-def test_a_weight_of_several_heads_tells_of_each(trace, kind):
+def test_combined_weight_lists_each_head(trace, kind):
     selection = Selection().replace(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
-    cell_values = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
+    cell_values = np.asarray(first_plot_trace(panel.draw(trace, selection), "heatmap").z, dtype=float)
     inspection = panel.inspect(trace, selection, ClickedPoint(x=2, y=9))
     weights = [trace["blocks.0.attn.pattern"][1, 9, 2], trace["blocks.1.attn.pattern"][0, 9, 2]]
     expected = max(weights) if kind == "chosen_max" else sum(weights) / 2
@@ -152,7 +154,7 @@ def test_a_weight_of_several_heads_tells_of_each(trace, kind):
     assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]
 
 
-def test_the_sentence_says_where_the_head_looks(trace):
+def test_sentence_names_most_attended_key(trace):
     sentence = attention.attention_sentence
     for layer, head, query in ((0, 1, 11), (1, 0, 5), (1, 2, 9)):
         row = trace[f"blocks.{layer}.attn.pattern"][head, query].astype(np.float64)
@@ -167,7 +169,7 @@ def test_the_sentence_says_where_the_head_looks(trace):
         assert f"with {format_percent(row[second])}, most at {words[3]} with {words[4]}" in other
 
 
-def test_the_sentence_tells_equal_weights_repeated_tokens_and_the_first_token(rope_trace):
+def test_sentence_handles_ties_repeats_and_first_token(rope_trace):
     def with_row(row, token_ids=rope_trace.token_ids):
         pattern = rope_trace["blocks.1.attn.pattern"].copy()
         pattern[0, 3, :4] = row

@@ -13,8 +13,8 @@ from explorer.views.style import position_labels
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
-def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, name):
-    trace = trace_of(style, 32)
+def test_map_has_every_head_score_and_frames_chosen_head(capture_trace, style, name):
+    trace = capture_trace(style, 32)
     figure = head_score_map(trace, name, False, layer=1, head=2)
     assert_allclose(np.asarray(figure.data[0].z, dtype=float), head_scores(trace, name))
     assert figure.data[0].colorbar.title.text == HEAD_SCORES[name].title
@@ -23,8 +23,8 @@ def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, na
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
 
-def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
-    trace = trace_of("rope", 32)
+def test_scores_within_chance_are_in_brackets(capture_trace):
+    trace = capture_trace("rope", 32)
     figure = head_score_map(trace, "previous_token", False, 0, 0)
     scores, baseline = head_scores(trace, "previous_token"), chance_head_scores(trace, "previous_token")
     texts, hovers = np.array(figure.data[0].text), np.array(figure.data[0].hovertext)
@@ -39,8 +39,8 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
-def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
-    trace = trace_of("rope", 32)
+def test_first_query_is_excluded_from_head_scores(capture_trace, name):
+    trace = capture_trace("rope", 32)
     assert (
         "not at the first, which sees itself alone" in head_score_map(trace, name, False, 0, 0).layout.xaxis.title.text
     )
@@ -50,20 +50,20 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
     assert_array_equal(head_scores(spoiled, name), head_scores(trace, name))
 
 
-def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
-    figure = head_score_map(trace_of("rope", 32), "spread", False, 0, 0)
+def test_spread_map_gives_score_of_uniform_attention(capture_trace):
+    figure = head_score_map(capture_trace("rope", 32), "spread", False, 0, 0)
     assert "scores 1.00 here" in figure.layout.xaxis.title.text
     assert not any("(" in text for text in np.ravel(figure.data[0].text))
 
 
-def test_where_no_token_repeats_the_map_says_so(trace_of):
-    figure = head_score_map(trace_of("rope", 2), "induction", False, 0, 0)
+def test_map_without_repeated_tokens_has_a_message(capture_trace):
+    figure = head_score_map(capture_trace("rope", 2), "induction", False, 0, 0)
     assert "no token of this prompt occurs twice" in figure.layout.annotations[-1].text
     assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
 
-def test_the_stages_are_written_out_of_the_chosen_key_and_the_heaviest_in_the_order_of_the_text(trace_of, style):
-    trace = trace_of(style, 32)
+def test_stages_show_chosen_and_heaviest_keys_in_text_order(capture_trace, style):
+    trace = capture_trace(style, 32)
     query, key = 20, 9
     figure = attention_stages(trace, 1, 0, query, key)
     weights = trace["blocks.1.attn.pattern"][0, query]
@@ -103,12 +103,12 @@ def axis_title(figure):
 
 
 @pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
-def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
-    text = axis_title(attention_stages(trace_of("rope", length), 0, 0, length - 1, 0))
+def test_stages_title_counts_omitted_keys(capture_trace, length, said):
+    text = axis_title(attention_stages(capture_trace("rope", length), 0, 0, length - 1, 0))
     assert text.startswith(said) and ("(" in text) is (length > 14)
 
 
-def test_what_the_mask_hides_is_minus_infinity(trace):
+def test_masked_scores_are_minus_infinity(trace):
     heatmap = attention_stages(trace, 0, 1, query=3, key=3).data[0]
     masked = 2 + (trace.config.score_cap is not None)
     hidden = [cell == "−∞" for cell in heatmap.text[masked]]
@@ -116,7 +116,7 @@ def test_what_the_mask_hides_is_minus_infinity(trace):
     assert all(float(cell) == 0 for cell, h in zip(heatmap.text[masked + 1], hidden, strict=True) if h)
 
 
-def test_the_bars_of_the_dimensions_add_up_to_the_score(trace):
+def test_dimension_bars_add_up_to_score(trace):
     bars = score_by_dimension_bars(trace, 1, 1, 8, 3).data[0]
     assert_array_equal(bars.x, np.arange(trace.config.d_head))
     assert np.sum(bars.y) == pytest.approx(trace["blocks.1.attn.scores"][1, 8, 3], abs=1e-5)

@@ -4,7 +4,7 @@ from explorer.views.attention.patterns import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT,
 from explorer.views.style import SELECTED
 
 
-def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
+def test_lines_show_weights_above_threshold(trace):
     weights = trace["blocks.1.attn.pattern"][2]
     strokes = [t for t in attention_lines(trace, 1, 2, query=7).data if t.mode == "lines"]
     ends = {(int(q), int(k)) for t in strokes for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
@@ -16,9 +16,9 @@ def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
             assert stroke.opacity <= weights[q, k] + 1e-6 < stroke.opacity + 0.17
 
 
-def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypatch):
+def test_long_run_shows_lines_around_query(capture_trace, monkeypatch):
     monkeypatch.setattr("explorer.views.attention.patterns.MAX_LINE_TOKENS", 8)
-    trace = trace_of("rope", 32)
+    trace = capture_trace("rope", 32)
     for query, token_range in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
         figure = attention_lines(trace, 0, 0, query)
         keys = figure.data[-1]
@@ -27,14 +27,14 @@ def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypa
     assert MAX_LINE_TOKENS > 8
 
 
-def test_the_chosen_query_and_the_chosen_key_are_marked_each_at_its_side(rope_trace):
+def test_chosen_query_and_key_are_marked(rope_trace):
     for dots, chosen in zip(attention_lines(rope_trace, 1, 2, query=7, key=3).data[-2:], (7, 3), strict=True):
         assert [position for position, color in zip(dots.y, dots.marker.color, strict=True) if color == SELECTED] == [
             chosen
         ]
 
 
-def test_each_side_tells_the_weights_of_what_is_chosen_at_the_other(rope_trace):
+def test_hover_texts_give_weights_to_chosen_token(rope_trace):
     weights = rope_trace["blocks.1.attn.pattern"][2]
     queries, keys = attention_lines(rope_trace, 1, 2, query=7, key=3).data[-2:]
     for i, texts in enumerate(zip(queries.hovertext, keys.hovertext, strict=True)):

@@ -43,7 +43,7 @@ def make_comparison(style: str, other: str = "") -> Comparison:
 
 
 @pytest.mark.parametrize("style", CORE)
-def test_numbers_are_drawn_as_they_are(style):
+def test_figures_show_computed_differences(style):
     comparison = make_comparison(style)
     assert_allclose(
         residual_distance_map(comparison, 4).traces_and_layout[0][0]["z"], relative_stream_distance(comparison)
@@ -51,7 +51,7 @@ def test_numbers_are_drawn_as_they_are(style):
     heads = head_attention_difference_map(comparison, 1, 2).traces_and_layout[0][0]
     distances = head_distances(comparison)
     assert_allclose(heads["z"], distances)
-    assert (heads["zmin"], heads["zmax"]) == (0, distances.max())  # so that small ones are seen apart
+    assert (heads["zmin"], heads["zmax"]) == (0, distances.max())  # so that small distances differ in colour
     layer, head = np.unravel_index(distances.argmax(), distances.shape)
     sentence = comparison_sentence(comparison, Selection(query=4))
     assert sentence.endswith(f"The most different head is layer {layer} head {head} ({distances.max():.2f} of 1).")
@@ -61,7 +61,7 @@ def test_numbers_are_drawn_as_they_are(style):
 
 
 @pytest.mark.parametrize("style", CORE)
-def test_a_parts_bar_tells_what_it_adds_in_each_run(style):
+def test_component_bars_give_both_contributions(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).data
     for difference, text in zip(bars.y, bars.text, strict=True):
@@ -73,7 +73,7 @@ def test_a_parts_bar_tells_what_it_adds_in_each_run(style):
 
 
 @pytest.mark.parametrize("style", CORE)
-def test_each_runs_bars_have_its_name(style):
+def test_bars_are_named_after_their_run(style):
     comparison = make_comparison(style)
     figure = next_token_comparison(comparison, 4)
     bars = {plot_trace["name"]: plot_trace for plot_trace in figure.traces_and_layout[0]}
@@ -89,7 +89,7 @@ def test_each_runs_bars_have_its_name(style):
 
 
 @pytest.mark.parametrize("style", CORE)
-def test_parts_are_those_of_a_less_those_of_b_and_add_up(style):
+def test_contribution_differences_add_up(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).traces_and_layout[0]
     other_selection = selection_in_other_run(comparison, SELECTION)
@@ -101,7 +101,7 @@ def test_parts_are_those_of_a_less_those_of_b_and_add_up(style):
     assert bars["y"][0] == pytest.approx(logits[0].token - logits[1].token, abs=1e-6)
 
 
-def test_what_cannot_be_compared_is_told():
+def test_incomparable_runs_raise():
     with pytest.raises(NoDifferenceError, match="different widths"):
         residual_distance_map(make_comparison("rope", "grouped"), 4)
     with pytest.raises(NoDifferenceError, match="layers or heads"):
@@ -110,7 +110,7 @@ def test_what_cannot_be_compared_is_told():
         contribution_difference_bars(make_comparison("rope", "gpt"), SELECTION)
 
 
-def test_runs_without_a_common_token_are_told():
+def test_runs_without_a_common_token_raise():
     lm, ids = models()["rope"], ([1, 2, 3], [7, 8])
     comparison = Comparison.from_traces(*(capture(lm, run_ids, tokenizer=tokenizer()) for run_ids in ids))
     with pytest.raises(NoDifferenceError, match="No token of B is aligned"):
@@ -119,7 +119,7 @@ def test_runs_without_a_common_token_are_told():
         head_attention_difference_map(comparison, 0, 0)
 
 
-def test_the_words_say_where_runs_part():
+def test_description_names_first_difference():
     lm, ids = models()["rope"], tokenizer().encode(TEXTS[0])
     plain = capture(lm, ids, tokenizer=tokenizer())
     changed = capture(lm, ids, parse_interventions("blocks.1.attn.z.2*zero"), tokenizer=tokenizer())
@@ -128,11 +128,11 @@ def test_the_words_say_where_runs_part():
     assert "the same at all tokens" in describe_differences(Comparison.from_traces(plain, plain), SELECTION)
 
 
-def test_every_panel_compares():
+def test_every_panel_compares_two_runs():
     assert VIEW.is_comparison and all(panel.compared_run == "other" for panel in VIEW.panels)
 
 
-def test_of_two_marks_the_worse_is_told():
+def test_worse_verification_is_shown():
     fine, off, unchecked = (Verification(state, state) for state in ("recomputed", "off", "unchecked"))
     for worse, better in ((off, fine), (off, unchecked), (unchecked, fine)):
         assert worse_verification(worse, better).state == worse_verification(better, worse).state == worse.state

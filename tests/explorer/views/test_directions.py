@@ -25,7 +25,7 @@ from tests.rendered_figures import contains_number, render_panel
 PROJECTION, EXAMPLES = VIEW.panels
 
 
-def test_every_cell_is_the_cosine_with_the_direction(trace):
+def test_cells_are_cosines_with_direction(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
     u = layouts.residual_contributions(trace, 1, "ffn", column, 9)
@@ -38,7 +38,7 @@ def test_every_cell_is_the_cosine_with_the_direction(trace):
 
 
 @pytest.mark.exhaustive
-def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tiny_tokenizer):
+def test_examples_are_separate_runs_sorted_by_effect(lms, trace, style, tiny_tokenizer):
     selection = Selection().replace(direction="neuron.1.7", query=9, target=3, rival=2, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
     token, rival = order[2], order[1]
@@ -55,7 +55,7 @@ def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tin
     assert f"{sum(value < 0 for value in expected)} of {len(expected)} go backwards" in title
 
 
-def test_rows_frame_and_scale_are_those_of_the_stream(trace):
+def test_projection_has_stream_rows_frame_and_scale(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     figure = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
     (heatmap,) = figure.parts
@@ -76,7 +76,7 @@ def test_rows_frame_and_scale_are_those_of_the_stream(trace):
 
 @pytest.mark.parametrize("rival", [0, 2])
 @pytest.mark.exhaustive
-def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer, rival):
+def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
     """Without a contrast token, the bar is that of the most likely other token."""
     selection = Selection().replace(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
@@ -107,14 +107,14 @@ def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer
 
 
 @pytest.mark.parametrize("direction", ["", "neuron.0.3", "means.0.5.6-7"])
-def test_the_list_has_the_direction_that_is_chosen(trace, direction):
+def test_dropdown_contains_chosen_direction(trace, direction):
     (choice,) = make_selection_dropdowns(("direction",), trace, Selection().replace(direction=direction, query=9))
     values = [value for value, _words in choice.options]
     assert direction in values and len(set(values)) == len(values)
     assert [text for value, text in choice.options][:3] == ["happy, not sad", "she, not he", "asked, not said"]
 
 
-def test_the_chosen_direction_is_what_sliders_push_along(trace):
+def test_sliders_use_chosen_direction(trace):
     first, second, _third = prompt_lists_by_direction(trace)
     for direction, recipe in (("", first), (second, second), ("neuron.0.3", "neuron.0.3")):
         push, remove = (
@@ -128,7 +128,7 @@ def test_the_chosen_direction_is_what_sliders_push_along(trace):
         assert push.make_intervention(0.5).direction == DirectionSpec.parse(recipe)
 
 
-def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, style, tiny_tokenizer):
+def test_continuations_with_and_without_interventions_are_shown(lms, trace, style, tiny_tokenizer):
     edits = parse_interventions("blocks.1.resid_post*add*unembed.17*5")
     changed = replace(capture(lms[style], trace.token_ids, edits, tokenizer=tiny_tokenizer), baseline=trace)
     selection = Selection().replace(query=9, direction="unembed.17")
@@ -142,7 +142,7 @@ def test_what_is_written_with_and_without_is_told_of_a_changed_run(lms, trace, s
     assert lines != VIEW.continuation_text(changed, selection, GenerationSettings(seed=4, temperature=1.2)).split("\n")
 
 
-def test_the_sentence_names_the_depth_of_the_largest_cosine_and_what_the_bars_show(trace):
+def test_sentence_names_depth_of_largest_cosine(trace):
     selection = Selection().replace(query=7, direction="unembed.17", layer=1)
     u = trace.weights["lm_head.weight"][17].astype(np.float64)
     streams = [trace[name][7].astype(np.float64) for name in embed_and_block_output_taps(trace)]

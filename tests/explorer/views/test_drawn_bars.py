@@ -11,7 +11,7 @@ from explorer.views.shared_plots import share_axis
 from explorer.views.style import label, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 
-from .bars_by_hand import logit_parts, rollout
+from .expected_bars import logit_parts, rollout
 
 
 def products(case: Case) -> np.ndarray:
@@ -32,7 +32,7 @@ def dimensions(case: Case) -> ExpectedPoints:
     return [[ExpectedPoint(value, f"dimension {i}\n") for i, value in enumerate(parts)]]
 
 
-def strongest(case: Case) -> ExpectedPoints:
+def strongest_neurons(case: Case) -> ExpectedPoints:
     block, gated = "blocks.1.ffn", case.trace.config.ffn == "swiglu"
     hidden = case.trace[f"{block}.hidden"][9]
     lengths = np.abs(hidden) * np.sqrt((case.weight(f"{block}.down_proj.weight") ** 2).sum(0))
@@ -47,12 +47,12 @@ def across_tokens(case: Case) -> ExpectedPoints:
 
 
 def neuron_logit_bars(case: Case) -> ExpectedPoints:
-    """Return what neuron 7 of the last layer adds to logits, through the final norm with its scale at the query."""
+    """Return the logit contributions of neuron 7 of the last layer, with the final norm's scale at the query."""
     hidden = float(case.trace["blocks.1.ffn.hidden"][9, 7])
     unit_effects = case.logit_contributions(
         case.weight("blocks.1.ffn.down_proj.weight")[:, 7], unembedding_rows=case.weight("lm_head.weight")
     )  # (V,)
-    order = np.argsort(-np.copysign(1, hidden) * unit_effects, kind="stable")  # of a dead neuron as if it were positive
+    order = np.argsort(-np.copysign(1, hidden) * unit_effects, kind="stable")  # a dead neuron counts as positive
     chosen = (*order[:10], *order[-10:])
     return [[ExpectedPoint(hidden * unit_effects[i], label(case.trace.vocabulary[i])) for i in chosen]]
 
@@ -67,7 +67,7 @@ def path(case: Case) -> ExpectedPoints:
     ]
 
 
-def actual(case: Case) -> ExpectedPoints:
+def actual_token_points(case: Case) -> ExpectedPoints:
     trace = case.trace
     chances, following = case.stream_probabilities(case.stream[-1])[:-1], trace.token_ids[1:]
     probabilities = [row[i] for row, i in zip(chances, following, strict=True)]
@@ -129,7 +129,7 @@ def weights(case: Case) -> ExpectedPoints:
     return [bars, [bars[int(head_weights.argmax())]]]
 
 
-def early(case: Case) -> ExpectedPoints:
+def early_predictions(case: Case) -> ExpectedPoints:
     chances = case.stream_probabilities(case.stream[::2, 9])  # (L + 1, V)
     stages = ["no layer", "layer 0", "layer 1"]
     texts = [
@@ -143,19 +143,19 @@ def early(case: Case) -> ExpectedPoints:
 PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
     ("attention", "row"): row,
     ("attention", "dimensions"): dimensions,
-    ("feed_forward", "strongest"): strongest,
+    ("feed_forward", "strongest"): strongest_neurons,
     ("feed_forward", "tokens"): across_tokens,
     ("feed_forward", "promoted"): neuron_logit_bars,
     ("prediction", "path"): path,
     ("prediction", "rollout"): rollout,
     ("prediction", "parts"): logit_parts,
-    ("prediction", "actual"): actual,
+    ("prediction", "actual"): actual_token_points,
     ("tokens", "vector"): embedding,
     ("tokens", "nearest"): nearest,
     ("experiments", "sublayers"): without_sublayers,
     ("pieces", "expected"): actual_token_bars,
     ("looks", "weights"): weights,
-    ("guesses", "layers"): early,
+    ("guesses", "layers"): early_predictions,
 }
 
 
@@ -166,6 +166,6 @@ def test_an_axis_ends_above_its_longest_bar():
 
 @pytest.mark.parametrize("style", PRE_NORM)
 @pytest.mark.parametrize("panel", PANELS, ids="-".join)
-def test_every_bar_is_what_was_computed(look, panel, style):
-    case = look(style)
+def test_bars_equal_recomputed_values(make_case, panel, style):
+    case = make_case(style)
     check_points(case.figure(*panel).points(), PANELS[panel](case))

@@ -148,7 +148,7 @@ def pattern_change(case: Case) -> Cells:
     return token_pair_cells(case, after - before)
 
 
-UNCHANGED = {
+PLAIN_PANELS = {
     ("attention", "pattern"): pattern,
     ("attention", "scores"): previous_token,
     ("residual", "lengths"): stream_lengths,
@@ -176,7 +176,7 @@ def added_change(case: Case) -> Cells:
     return head_cells(after - before)
 
 
-CHANGED = {
+INTERVENTION_PANELS = {
     ("experiments", "grown_heads"): added_change,
     ("experiments", "spread"): stream_change,
     ("experiments", "other_heads"): attention_shift,
@@ -184,7 +184,7 @@ CHANGED = {
 }
 
 
-def check(case: Case, panel: tuple[str, str], expected: Cells):
+def check_cells(case: Case, panel: tuple[str, str], expected: Cells):
     figure = case.figure(*panel)
     (heatmap,) = figure.parts
     values = np.array(heatmap["z"], dtype=float)
@@ -201,20 +201,20 @@ def check(case: Case, panel: tuple[str, str], expected: Cells):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", UNCHANGED, ids="-".join)
-def test_every_cell_is_what_was_computed(look, panel, style):
-    check(case := look(style, tap="blocks.1.attn.q"), panel, UNCHANGED[panel](case))
+@pytest.mark.parametrize("panel", PLAIN_PANELS, ids="-".join)
+def test_cells_equal_recomputed_values(make_case, panel, style):
+    check_cells(case := make_case(style, tap="blocks.1.attn.q"), panel, PLAIN_PANELS[panel](case))
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", CHANGED, ids="-".join)
-def test_every_cell_is_what_was_changed(look, panel, style):
-    check(case := look(style, changed=True), panel, CHANGED[panel](case))
+@pytest.mark.parametrize("panel", INTERVENTION_PANELS, ids="-".join)
+def test_cells_equal_recomputed_changes(make_case, panel, style):
+    check_cells(case := make_case(style, changed=True), panel, INTERVENTION_PANELS[panel](case))
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_what_a_head_adds_more_is_told_with_what_it_added(look, style):
-    changed, unchanged = look(style, changed=True), look(style)
+def test_head_changes_show_contributions_before_and_after(make_case, style):
+    changed, unchanged = make_case(style, changed=True), make_case(style)
     token, rival = (changed.weight("lm_head.weight")[i] for i in unchanged.target_and_contrast)
     after, before = (
         np.stack(
@@ -232,5 +232,5 @@ def test_what_a_head_adds_more_is_told_with_what_it_added(look, style):
 
 
 @pytest.mark.parametrize("style", ["gpt", "learned"])
-def test_every_cell_is_what_is_added_for_its_position(look, style):
-    check(case := look(style), ("tokens", "positions"), added_positions(case))
+def test_position_cells_equal_position_embeddings(make_case, style):
+    check_cells(case := make_case(style), ("tokens", "positions"), added_positions(case))

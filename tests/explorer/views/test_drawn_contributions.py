@@ -12,7 +12,7 @@ from explorer.views.style import ATTENTION, EMBEDDING, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
 from tests.rendered_figures import contains_number
 
-from .bars_by_hand import rollout
+from .expected_bars import rollout
 
 NAMES = ("gradient × input", "integrated gradients", "attention rollout", "knock-out")
 
@@ -54,10 +54,10 @@ def contribution_bars(case: Case) -> ExpectedPoints:
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
-    case = look(style)
+def test_tokens_have_a_bar_per_method(make_case, style):
+    case = make_case(style)
     figure, parts = case.figure("prediction", "by_token"), contribution_bars(case)
-    points = [p for p in figure.points() if not (p.group == 3 and p.x == 9)]  # nothing comes after the last one
+    points = [p for p in figure.points() if not (p.group == 3 and p.x == 9)]  # the last token has no knock-out
     check_points(points, parts)
     colours = [ATTENTION if name in ("attention rollout", "knock-out") else EMBEDDING for name in NAMES]
     assert [plot_trace["marker"]["color"] for plot_trace in figure.parts] == colours
@@ -97,8 +97,8 @@ def baseline_lead(case: Case) -> float:
 
 @pytest.mark.parametrize("style", PRE_NORM)
 @pytest.mark.exhaustive
-def test_how_far_the_methods_agree_is_said_of_each_with_the_knock_out(look, style):
-    case = look(style)
+def test_title_gives_rank_correlations_with_knockout(make_case, style):
+    case = make_case(style)
     rows = {bars[0].text.partition(": ")[2]: [bar.value for bar in bars[:9]] for bars in contribution_bars(case)}
     text = " ".join(case.figure("prediction", "by_token").title("x").split("<br>"))
     for name in ("gradient × input", "integrated gradients", "attention rollout"):
@@ -109,8 +109,8 @@ def test_how_far_the_methods_agree_is_said_of_each_with_the_knock_out(look, styl
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_a_clicked_bar_of_a_method_is_the_one_that_is_told(look, style):
-    case = look(style)
+def test_clicked_bar_is_explained_one(make_case, style):
+    case = make_case(style)
     panel = get_panel("prediction", "by_token")
     for p in case.figure("prediction", "by_token").points():
         if p.x in (0, 4) and not (p.group == 3 and p.x == 9):

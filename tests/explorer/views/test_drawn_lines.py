@@ -111,8 +111,8 @@ PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
 
 @pytest.mark.parametrize("style", PRE_NORM)
 @pytest.mark.parametrize("panel", PANELS, ids="-".join)
-def test_every_point_is_what_was_computed(look, panel, style):
-    case = look(style)
+def test_points_equal_recomputed_values(make_case, panel, style):
+    case = make_case(style)
     points = case.figure(*panel).points()
     if panel == ("residual", "directions"):  # hover texts state norms, too
         assert all("cosine" in p.hover_text for p in points)
@@ -120,8 +120,8 @@ def test_every_point_is_what_was_computed(look, panel, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_a_run_and_its_change_stand_side_by_side(look, style):
-    case = look(style, changed=True)
+def test_runs_with_and_without_interventions_have_bars(make_case, style):
+    case = make_case(style, changed=True)
     before, after = (next_token_distribution(run, 9).plain for run in (case.trace.baseline, case.trace))
     token_ids = np.argsort(-np.maximum(before, after), kind="stable")[:8]
     for view in (view.name for view in VIEWS if case.has(view.name, "next_token_change")):
@@ -138,8 +138,8 @@ def test_a_run_and_its_change_stand_side_by_side(look, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_each_tokens_surprisal_before_and_after_a_change(look, style):
-    case = look(style, changed=True)
+def test_surprisal_changes_show_both_values(make_case, style):
+    case = make_case(style, changed=True)
     ids = case.trace.token_ids
 
     def bits(run) -> np.ndarray:
@@ -156,8 +156,8 @@ def test_each_tokens_surprisal_before_and_after_a_change(look, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_every_neuron_is_a_dot_on_its_curve(look, style):
-    case = look(style)
+def test_neurons_are_dots_on_activation_curve(make_case, style):
+    case = make_case(style)
     gated = case.trace.config.ffn == "swiglu"
     before, after = ("gate_pre", "gate") if gated else ("up", "hidden")
     inputs, out = (case.trace[f"blocks.1.ffn.{name}"][9] for name in (before, after))
@@ -174,8 +174,8 @@ def test_every_neuron_is_a_dot_on_its_curve(look, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
-    case = look(style, residual_depth=1)
+def test_tokens_are_projected_on_principal_components(make_case, style):
+    case = make_case(style, residual_depth=1)
     points = case.figure("tokens", "spread").points()
     vectors = case.stream[2] - case.stream[2].mean(0)
     first, second = np.linalg.svd(vectors)[0].T[:2]  # (T,) each, of length 1
@@ -189,8 +189,8 @@ def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_dots_at_the_lines_tell_the_weight_to_the_chosen_key_and_from_the_chosen_query(look, style):
-    case = look(style)
+def test_line_dots_give_weights_of_chosen_tokens(make_case, style):
+    case = make_case(style)
     weights = case.trace["blocks.1.attn.pattern"][2]
     points = case.figure("attention", "lines").points()
     assert [(p.x, p.y) for p in points] == [(x, i) for x in (0, 1) for i in range(12)]
@@ -202,8 +202,8 @@ def test_dots_at_the_lines_tell_the_weight_to_the_chosen_key_and_from_the_chosen
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_the_numbers_of_a_query_stand_at_their_keys(look, style):
-    case = look(style)
+def test_attention_stages_show_numbers_per_key(make_case, style):
+    case = make_case(style)
     scores, weights = (case.trace[f"blocks.1.attn.{name}"][2, 9] for name in ("scores", "pattern"))
     values = (
         case.trace.head_value("blocks.1.attn.v", 2)

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.parametrize("style", ["rope", "grouped"])
 
 
 @pytest.fixture
-def run_case(look, style) -> Case:
-    return look(style)
+def run_case(make_case, style) -> Case:
+    return make_case(style)
 
 
 @pytest.fixture
@@ -40,14 +40,14 @@ def pairs(case: Case, vector: str, position: int) -> np.ndarray:
 
 
 def pair_scores(case: Case, distance: int) -> np.ndarray:
-    """Return what each pair (F,) of the unrotated q and k adds to the score at a distance."""
+    """Return the score contribution (F,) of each pair of the unrotated q and k at a distance."""
     q, k = (
         pairs(case, f"{name}{'_norm' * case.trace.config.qk_norm}", position) for name, position in (("q", 9), ("k", 4))
     )
     return (q * k.conj() * np.exp(1j * distance * speeds(case))).real / case.trace.config.divisor
 
 
-def test_every_pair_adds_its_share_of_the_score(run_case, draw_figure):
+def test_pair_bars_equal_their_share_of_score(run_case, draw_figure):
     shares = pair_scores(run_case, 5)
     check_points(
         draw_figure("pairs").points(), [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]]
@@ -55,20 +55,20 @@ def test_every_pair_adds_its_share_of_the_score(run_case, draw_figure):
     assert shares.sum() == pytest.approx(run_case.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
 
 
-def test_every_distance_has_its_score(run_case, draw_figure):
+def test_distance_curve_equals_recomputed_scores(run_case, draw_figure):
     scores = [pair_scores(run_case, n).sum() for n in range(run_case.trace.config.context_length)]
     line = [ExpectedPoint(score, f"distance {n}\n") for n, score in enumerate(scores)]
     check_points(draw_figure("distances").points(), [line, line[5:6]])
 
 
-def test_every_pair_has_its_wavelength(run_case, draw_figure):
+def test_wavelength_bars_equal_recomputed_values(run_case, draw_figure):
     turns = 2 * np.pi / speeds(run_case)
     check_points(
         draw_figure("wavelengths").points(), [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]]
     )
 
 
-def test_every_position_and_pair_has_its_angle(run_case, draw_figure):
+def test_angle_map_equals_recomputed_angles(run_case, draw_figure):
     figure = draw_figure("angles")
     angles = np.outer(np.arange(12), speeds(run_case))
     names = [row.text for row in points_at_tokens(run_case, "position", range(12), None)]
@@ -80,7 +80,7 @@ def test_every_position_and_pair_has_its_angle(run_case, draw_figure):
         assert p.change["query"] == p.y
 
 
-def test_hands_point_where_the_pairs_do(run_case, draw_figure):
+def test_clock_hands_equal_rotated_pairs(run_case, draw_figure):
     figure = draw_figure("clocks")
     tips = [plot_trace for plot_trace in figure.parts if plot_trace.get("mode") == "markers"]
     centres = np.array([note["x"] + 1j * (note["y"] - 1.2) for note in figure.layout["annotations"]])

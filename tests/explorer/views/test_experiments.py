@@ -33,11 +33,11 @@ with_unchanged = Comparison.with_unchanged
 
 
 @pytest.fixture
-def edited_trace(edited_trace_of, style):
-    return edited_trace_of(style)
+def edited_trace(capture_edited_trace, style):
+    return capture_edited_trace(style)
 
 
-def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
+def test_map_shows_every_ablation_effect(trace):
     ablations, fig = ablation_effects(trace, 9, 33), head_ablation_map(trace, 9, 33, layer=1, head=2)
     heatmap = fig.data[0]
     assert_allclose(heatmap.z, ablations.heads)
@@ -60,15 +60,15 @@ def test_the_sentence_names_the_head_whose_ablation_changes_most_and_what_its_me
     assert words.startswith(f"Without layer {layer} head {head}, ") and mean_text in words
 
 
-def test_a_head_that_the_run_silences_is_marked_in_its_row_and_column(rope_trace):
+def test_ablated_heads_are_marked(rope_trace):
     edits = parse_interventions("blocks.1.attn.z.2*zero~blocks.0.attn.z.1*scale*2")
     (mark,) = head_ablation_map(rope_trace, 9, 33, interventions=edits).layout.shapes
     assert ((mark.x0 + mark.x1) / 2, (mark.y0 + mark.y1) / 2) == (2, 1)
 
 
-def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
+def test_rounding_is_not_drawn_as_an_effect(lms, capture_trace):
     """With shifted positions, a model with RoPE computes the same values up to rounding."""
-    trace = trace_of("rope", 32)
+    trace = capture_trace("rope", 32)
     changed = replace(
         capture(lms["rope"], trace.token_ids, parse_interventions("rope.angles*shift*100")), baseline=trace
     )
@@ -89,7 +89,7 @@ def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
     assert view.formula.count("less than float32 can tell") == 2
 
 
-def test_what_no_head_is_needed_for_is_drawn_pale(lms):
+def test_map_without_effects_is_pale(lms):
     """The model's heads write nothing."""
     lm = deepcopy(lms["rope"])
     for block in lm.blocks:
@@ -99,13 +99,13 @@ def test_what_no_head_is_needed_for_is_drawn_pale(lms):
     assert "can tell" in fig.layout.annotations[0].text.replace("<br>", " ")
 
 
-def test_a_sublayer_has_a_bar_and_its_layer(trace):
+def test_sublayer_bars_have_effects_and_layers(trace):
     (bars,) = sublayer_ablation_bars(trace, 9, 33).data
     assert_allclose(bars.y, ablation_effects(trace, 9, 33).sublayers.ravel())
     assert list(bars.customdata) == [0, 0, 1, 1]
 
 
-def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
+def test_click_ablates_clicked_component(lms, style, trace):
     """The ablated run has the log-probability that the figure shows, and other interventions stay."""
     for fig in (head_ablation_map(trace, 9, 33), sublayer_ablation_bars(trace, 9, 33)):
         ((plot_trace,), layout), ablations = fig.traces_and_layout, ablation_effects(trace, 9, 33)
@@ -117,14 +117,14 @@ def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
             assert log2_probability(without, 9, 33) - ablations.before == pytest.approx(values[cell], abs=1e-4)
 
 
-def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
+def test_change_maps_equal_computed_changes(edited_trace):
     runs = with_unchanged(edited_trace)
     assert_allclose(residual_change_map(runs, 3).data[0].z, relative_stream_change(runs))
     assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in residual_stages(edited_trace)]
     assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
-def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
+def test_surprisal_bars_give_values_before_and_after(edited_trace):
     (bars,) = surprisal_change_bars(with_unchanged(edited_trace), 3).data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
@@ -132,7 +132,7 @@ def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
         assert bars.text[i].endswith(f"{format_number(before[i])} → {format_number(after[i])} bits")
 
 
-def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
+def test_ablation_figures_use_baseline(trace, edited_trace):
     selection = Selection(layer=1, head=2, query=9)
     panels = {panel.name: panel for panel in experiments.VIEW.panels}
     for name in ("heads", "sublayers"):
@@ -143,7 +143,7 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
     assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated: log₂ p of “")
 
 
-def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, tiny_tokenizer):
+def test_interventions_keep_target_token(lms, trace, style, tiny_tokenizer):
     selection = Selection(query=9, target=1)
     token_id = experiments.target_token(trace, selection)
     reverse = [make_intervention("logits", "scale", -1.0)]  # now it is the least likely
@@ -163,14 +163,14 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
         assert f"rank {token_rank(changed, 9, token_id):,}" in view.VIEW.formula(changed, selection)
 
 
-def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):
+def test_model_map_lists_top_tokens_by_baseline_rank(edited_trace):
     parts = overview.draw_model_map(edited_trace, Selection(query=9)).parts
     ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
     ids = [int(ranking_without_interventions(edited_trace, 9)[rank - 1]) for rank in ranks]
     assert set(next_token_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
-def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):
+def test_formula_gives_change_of_probability(lms, trace, style):
     selection = Selection(layer=1, head=2, query=9, target=3)
     token_id = experiments.target_token(trace, selection)
     ablated = capture(lms[style], trace.token_ids, parse_interventions("blocks.1.attn.z.2*scale*0"))

@@ -30,7 +30,7 @@ def gated(trace) -> bool:
     return trace.config.is_gated
 
 
-def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
+def test_strongest_neurons_have_bars_per_step(trace, gated):
     neuron_values = layer_neurons(trace, 1, 7)
     top = neuron_values.top(MAX_NEURON_BARS)
     figure = strongest_neuron_bars(trace, 1, top[4], 7)
@@ -49,7 +49,7 @@ def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
         assert_allclose(gate * up, product, rtol=1e-5)
 
 
-def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
+def test_chosen_neuron_is_always_drawn_and_framed(rope_trace):
     top = layer_neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
     for chosen, bar_position in ((top[6], 6), (top[-1], MAX_NEURON_BARS + 1)):
         figure = strongest_neuron_bars(rope_trace, 0, int(chosen), 3)
@@ -59,7 +59,7 @@ def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
         assert figure.layout.xaxis.ticktext[list(bars.x).index(bar_position)] == str(chosen)
 
 
-def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
+def test_every_neuron_is_a_dot_on_activation_curve(trace):
     neuron_values = layer_neurons(trace, 0, 5)
     line, others, chosen = activation_function_plot(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
@@ -77,7 +77,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     assert_allclose(line.y, activation(np.array(line.x)))
 
 
-def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
+def test_many_neurons_draw_largest_dot_per_bin(trace, monkeypatch):
     neuron_values, chosen = layer_neurons(trace, 0, 5), 11
     monkeypatch.setattr("explorer.views.feed_forward.MAX_DOTS", 8)
     figure = activation_function_plot(trace, 0, chosen, 5)
@@ -102,7 +102,7 @@ def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatc
         panel.inspect(trace, selection, ClickedPoint(0, 0, curve=1, item=len(others)))
 
 
-def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
+def test_layer_of_zeros_can_be_drawn(rope_trace):
     names = [f"blocks.0.ffn.{name}" for name in ("gate_pre", "gate", "up", "hidden")]
     zeroed = {name: np.zeros_like(rope_trace[name]) for name in names}
     silent = replace(rope_trace, values={**rope_trace.values, **zeroed})
@@ -110,14 +110,14 @@ def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
     assert sparsity_by_layer_plot(silent, 0).data[0].y[0] == sparsity_by_layer_plot(silent, 0).data[1].y[0] == 1
 
 
-def test_the_neuron_across_the_tokens(trace):
+def test_neuron_bars_show_its_values_by_token(trace):
     bars = neuron_values_by_token_plot(trace, 1, 9, 4).data[0]
     assert list(bars.x) == position_labels(trace.tokens)
     assert_array_equal(bars.y, trace["blocks.1.ffn.hidden"][:, 9])
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
-def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
+def test_never_active_neuron_is_called_dead(trace):
     figure = neuron_values_by_token_plot(trace, 0, 3, 4)
     assert bool(figure.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
     zeroed = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
@@ -125,8 +125,8 @@ def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
     assert "dead in this run" in note.text
 
 
-def test_promoted_tokens_of_this_run_come_first_and_suppressed_ones_last(trace):
-    """Whichever sign the hidden value has; where it is 0, those that a positive one would push."""
+def test_promoted_tokens_come_first_suppressed_last(trace):
+    """Holds for both signs of the hidden value; for 0, tokens are ordered as for a positive value."""
     hidden_values = trace["blocks.0.ffn.hidden"][6]
     for chosen in (int(hidden_values.argmin()), int(hidden_values.argmax())):
         hidden = float(hidden_values[chosen])
@@ -148,7 +148,7 @@ def test_promoted_tokens_of_this_run_come_first_and_suppressed_ones_last(trace):
         assert derivation.recomputed_value == pytest.approx(bars.x[0], rel=1e-4, abs=1e-6)
 
 
-def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
+def test_sparsity_bars_explain_threshold(trace):
     figure = sparsity_by_layer_plot(trace, 1)
     shares = sparsity(trace)
     assert_allclose(figure.data[0].y, shares.near_zero)
@@ -160,7 +160,7 @@ def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
     assert ("dead" in figure.data[1].name) is exact
 
 
-def test_the_formula_is_the_chosen_neurons(trace, gated):
+def test_formula_has_numbers_of_chosen_neuron(trace, gated):
     formula = VIEW.formula(trace, Selection(layer=1, neuron=17, query=7))
     worked = recompute_neuron(trace, 1, 17, 7)
     name, _ = ACTIVATIONS[trace.config.ffn]
@@ -174,13 +174,13 @@ def test_the_formula_is_the_chosen_neurons(trace, gated):
     assert f"x = blocks.1.{read} ({trace.config.d_model} numbers)" in formula
 
 
-def test_the_formulas_names_stand_above_one_another(rope_trace):
+def test_formula_lines_are_aligned(rope_trace):
     lines = VIEW.formula(rope_trace, Selection(neuron=3)).splitlines()[1:]
     assert {line.index("=") for line in lines} == {7}
     assert all(re.match("gate|up|hidden", line) for line in lines)
 
 
-def test_the_sentence_names_the_neuron_that_writes_most(trace):
+def test_sentence_names_strongest_neuron(trace):
     for layer, query in ((0, 0), (1, 7)):
         columns = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:].astype(np.float64).T
         written = [layouts.residual_contributions(trace, layer, "ffn", column, query) for column in columns]
@@ -193,13 +193,13 @@ def test_the_sentence_names_the_neuron_that_writes_most(trace):
         assert f"neuron {other} writes a vector" in words and f"neuron {top} writes most (" in words
 
 
-def test_the_sentence_tells_a_silent_layer(rope_trace):
+def test_sentence_handles_a_layer_of_zeros(rope_trace):
     hidden = np.zeros_like(rope_trace["blocks.1.ffn.hidden"])
     silent = replace(rope_trace, values={**rope_trace.values, "blocks.1.ffn.hidden": hidden})
     assert "no neuron writes anything" in VIEW.sentence(silent, Selection(layer=1, query=3))
 
 
-def test_the_derivation_of_a_dot_goes_on_to_the_hidden_value_and_back_to_the_norm(trace, gated):
+def test_dot_derivation_includes_norm_and_hidden_value(trace, gated):
     curve = next(panel for panel in VIEW.panels if panel.name == "curve")
     derivations = curve.inspect(trace, Selection(layer=1, neuron=7, query=9), ClickedPoint(0, 0, curve=2, item=0))
     first, *others = derivations[-1].note.splitlines()

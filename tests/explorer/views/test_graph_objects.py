@@ -46,15 +46,17 @@ def unpack_arrays(value):
     return [unpack_arrays(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def both(**trace) -> tuple[dict, dict]:
+def make_both_figures(**trace) -> tuple[dict, dict]:
     plain = go.Figure(go.Scatter(**trace), {"meta": {"alt": ""}}, {})
     own = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(**trace), {"meta": {"alt": ""}})
     return read(plain), read(own)
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_values_arrive_as_plotly_sends_them(values):
-    plain, own = both(customdata=values, marker={"size": 3, "color": values[:0] if len(values) == 0 else "red"}, x=None)
+def test_values_are_encoded_like_plotly(values):
+    plain, own = make_both_figures(
+        customdata=values, marker={"size": 3, "color": values[:0] if len(values) == 0 else "red"}, x=None
+    )
     assert plain == own
     assert to_json_plotly(plain)
 
@@ -70,7 +72,7 @@ def test_values_arrive_as_plotly_sends_them(values):
         lambda figure: figure.add_annotation(text="here", x=1, y=2, showarrow=False).add_annotation(text="there"),
     ],
 )
-def test_marks_are_plotlys(mark):
+def test_shapes_and_annotations_equal_plotly(mark):
     layout = {"meta": {"alt": ""}, "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 0, "y1": 1}]}
     plain = mark(go.Figure([go.Bar(y=[1, 2])], layout, {}))
     own = mark(plotly.graph_objects.Figure([plotly.graph_objects.Bar(y=[1, 2])], layout))
@@ -78,7 +80,7 @@ def test_marks_are_plotlys(mark):
     assert len(layout["shapes"]) == 1
 
 
-def test_it_is_worked_with_as_plotlys_own():
+def test_figure_behaves_like_a_plotly_figure():
     figure = go.Figure(go.Heatmap(z=np.eye(2)), {"meta": {"alt": ""}, "bargap": 0.5}, {"layout": {"bargap": 0.1}})
     assert figure.layout.bargap == 0.5 and figure.data[0].type == "heatmap"
     assert figure.update_layout(width=300).layout.width == 300
@@ -88,7 +90,7 @@ def test_it_is_worked_with_as_plotlys_own():
     assert not hasattr(figure, "nonsense")
 
 
-def test_marks_are_added_to_a_figure_that_is_worked_on():
+def test_shapes_can_be_added_after_layout_updates():
     figure = go.Figure(go.Bar(y=[1]), {"meta": {"alt": ""}}, {})
     figure.update_layout(width=300)
     figure.add_vline(1, line=LINE).add_annotation(text="here")
@@ -97,7 +99,7 @@ def test_marks_are_added_to_a_figure_that_is_worked_on():
     )
 
 
-def test_equal_ones_draw_the_same():
+def test_equal_figures_compare_equal():
     def figure(value: float) -> go.Figure:
         return go.Figure(go.Heatmap(z=np.full((2, 2), value)), {"meta": {"alt": ""}}, {})
 
@@ -105,12 +107,12 @@ def test_equal_ones_draw_the_same():
     assert pickle.loads(pickle.dumps(figure(1))) == copy.deepcopy(figure(1)) == figure(1)
 
 
-def test_more_is_told_besides_the_alternative():
+def test_set_meta_adds_to_alt_text():
     assert go.Figure([], {"meta": {"alt": "a"}}, {}).set_meta(lines=3).to_plotly_json()["layout"] == {
         "meta": {"alt": "a", "lines": 3}
     }
 
 
-def test_a_range_is_a_list_as_plotly_js_wants_it():
+def test_axis_range_is_a_list():
     layout = go.Figure([], {"xaxis": {"range": np.array([0.0, 5.0])}}, {}).to_plotly_json()["layout"]
     assert layout["xaxis"]["range"] == [0.0, 5.0]

@@ -45,12 +45,12 @@ def with_wrong_value(trace: Trace, tap: str) -> Trace:
     return replace(trace, values=trace.values | {tap: trace[tap] * np.float32(1.05)})
 
 
-def cases():
+def figure_cases():
     for name, (_view, panel) in PANELS.items():
         styles = [style for style in STYLES if shows(name, replace(capture_edited_style(style, LENGTH), training=None))]
         if not styles:
             continue  # a training panel: the runs have no record of training
-        for nth, style in enumerate(styles):  # every fourth, which alternate between the two dtypes
+        for nth, style in enumerate(styles):  # every fourth style, alternating between the two dtypes
             dtype, core = DTYPES[(nth + len(name)) % 2], nth == len(name) % len(styles)
             if (nth - len(name) % len(styles)) % 4:
                 continue
@@ -66,9 +66,9 @@ def selections(trace: Trace) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize(("name", "style", "dtype", "changed"), list(cases()))
+@pytest.mark.parametrize(("name", "style", "dtype", "changed"), list(figure_cases()))
 @pytest.mark.exhaustive
-def test_every_figure_is_drawn_and_its_mark_true(name, style, dtype, changed):
+def test_figures_are_drawn_and_verified(name, style, dtype, changed):
     trace = run(style, dtype, changed)
     assert trace.dtype == str(dtype).removeprefix("torch.")
     panel = PANELS[name][1]
@@ -83,7 +83,7 @@ def test_every_figure_is_drawn_and_its_mark_true(name, style, dtype, changed):
                 assert panel.verify(subject(panel, with_wrong_value(trace, tap)), selection).state == "off", tap
 
 
-def test_marks_say_what_they_are_held_to():
+def test_verification_names_precision():
     trace = run("rope", torch.bfloat16, changed=False)
     mark = PANELS["attention-pattern"][1].verify(trace, Selection().clamp_to_trace(trace))
     assert "bfloat16" in mark.details
@@ -92,7 +92,7 @@ def test_marks_say_what_they_are_held_to():
 
 
 @pytest.mark.parametrize("dtype", first_in_core(DTYPES), ids=str)
-def test_values_are_float32_and_nothing_else_reaches_a_figure(dtype):
+def test_figures_receive_float32_values(dtype):
     trace = run("rope", dtype, changed=True)
     assert {trace[name].dtype for name in trace.values} == {np.dtype(np.float32)}
     for name, (view, panel) in PANELS.items():
@@ -102,7 +102,7 @@ def test_values_are_float32_and_nothing_else_reaches_a_figure(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_edits_of_a_run_keep_its_type(dtype):
+def test_interventions_keep_dtype(dtype):
     lm = model("rope", dtype)
     edits = parse_interventions(
         "blocks.0.attn_norm*norm*layernorm~embed*add*unembed.17*0.4~blocks.1.attn.pattern.1@2-*mask*0"
@@ -112,7 +112,7 @@ def test_edits_of_a_run_keep_its_type(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("style", STYLES)
-def test_values_computed_when_they_are_looked_at_are_vouched_for(style, dtype):
+def test_lazy_values_pass_verification(style, dtype):
     """Values are bit-identical to those of a pass that stores all of them: fused kernels would round differently."""
     lm = model(style, dtype)
     ids = tokenizer().encode("Once upon a time there was a fox who")[:LENGTH]

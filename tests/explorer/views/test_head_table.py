@@ -22,7 +22,7 @@ PANEL = PANELS["attention-table"][1]
 @pytest.mark.parametrize(
     "fields", [{}, {"first_token": "hidden", "query": 5, "target": 3}, {"query": 7, "rival": 2}], ids=str
 )
-def test_the_numbers_of_the_table_are_those_of_the_functions(trace, fields):
+def test_table_equals_score_functions(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     *scores, contributions = all_heads_table(trace, selection).columns
     assert len(scores) == len(HEAD_SCORES)
@@ -37,7 +37,7 @@ def test_the_numbers_of_the_table_are_those_of_the_functions(trace, fields):
 
 
 @pytest.mark.parametrize("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3, "rival": 2}], ids=str)
-def test_a_clicked_number_is_worked_out(trace, fields):
+def test_clicked_number_is_recomputed(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     columns = all_heads_table(trace, selection).columns
     for i, column in enumerate(columns):
@@ -52,7 +52,7 @@ def test_a_clicked_number_is_worked_out(trace, fields):
             inspect_head_number(trace, selection, point)
 
 
-def test_the_table_says_over_how_many_queries_it_was_measured(trace):
+def test_note_counts_queries(trace):
     """The text of 12 tokens repeats some: fewer queries have an earlier occurrence than have a token before."""
     again = sum(token_id in trace.token_ids[:i] for i, token_id in enumerate(trace.token_ids))
     note = all_heads_table(trace, Selection().clamp_to_trace(trace)).note
@@ -60,14 +60,14 @@ def test_the_table_says_over_how_many_queries_it_was_measured(trace):
     assert f"duplicate token over {again}" in note
 
 
-def test_without_what_a_logit_needs_there_are_scores_alone(trace):
+def test_unloaded_model_has_only_scores(trace):
     unloaded = replace(trace, model=None, weights={})
     assert len(all_heads_table(unloaded, Selection().clamp_to_trace(unloaded)).columns) == len(HEAD_SCORES)
     assert PANEL.verify(unloaded, Selection().clamp_to_trace(unloaded)).state != "off"
 
 
-def test_a_score_without_queries_travels_as_none(tiny_lm):
-    """No token of the run occurs twice, so that there is no induction."""
+def test_missing_score_is_sent_as_none(tiny_lm):
+    """No token of the run occurs twice, so there is no induction score."""
     run = capture(tiny_lm, [1, 2, 3, 4])
     packed = HeadTableWidget.pack(all_heads_table(run, Selection().clamp_to_trace(run)))
     columns = dict(zip(HEAD_SCORES, packed["columns"], strict=False))
@@ -75,7 +75,7 @@ def test_a_score_without_queries_travels_as_none(tiny_lm):
     assert None not in columns["previous_token"]["values"]
 
 
-def test_numbers_travel_in_the_order_of_layers_and_heads():
+def test_numbers_are_sent_by_layer_and_head():
     values = np.arange(6.0).reshape(2, 3) / 8
     packed = HeadTableWidget.pack(HeadTable((HeadTableColumn("score", "A score", values),), "Six heads."))
     assert packed["heads"] == 3 and packed["alt"] == "Six heads."

@@ -10,12 +10,12 @@ from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_first_applicable_run, subject
 from tests.rendered_figures import RenderedFigure
 
-from .every_figure import FIGURES, figure_json, selections, texts
+from .figure_checks import FIGURES, extreme_selections, figure_json, texts
 
-HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
+HOSTILE = "\u202e\n<b>{}&lt;"  # reverses the text, breaks the line, and contains markup and an entity
 
 
-def test_no_token_is_read_as_markup():
+def test_tokens_are_escaped_in_figures():
     for name in FIGURES:
         for text in hostile_texts(name):
             assert not re.search(r'<(?!br>|/?extra>|span style="color:#\w{6}">■|/span>)', text), (name, text)
@@ -23,7 +23,7 @@ def test_no_token_is_read_as_markup():
             assert not re.search(r"[\n\u202e]", text), (name, text)
 
 
-def test_no_token_turns_or_breaks_the_words_on_the_map():
+def test_tokens_are_escaped_on_map():
     """The page inserts these as text, so markup has no effect."""
     tokens = [token for text in hostile_texts("overview-map") for token in re.findall("\u2068(.*?)\u2069", text, re.S)]
     assert any(token.startswith("⟨202E⟩↵<b>") for token in tokens)
@@ -40,17 +40,17 @@ def hostile_texts(name: str) -> list[str]:
     """Return all texts that a panel draws when every token is hostile."""
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     hostile = with_vocabulary(trace, tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
-    figures = [panel.draw(subject(panel, hostile), selection) for selection in selections(hostile)]
+    figures = [panel.draw(subject(panel, hostile), selection) for selection in extreme_selections(hostile)]
     return [text for figure in figures for text in texts(json.loads(figure_json(figure)))]
 
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.exhaustive
-def test_no_token_is_part_of_a_template(name):
+def test_tokens_are_not_part_of_templates(name):
     """Plotly substitutes %{braces} in texts, also inside tokens."""
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     hostile = with_vocabulary(trace, ("%{x}",) * len(trace.vocabulary))
-    for selection in selections(hostile):
+    for selection in extreme_selections(hostile):
         plain, filled = (RenderedFigure(panel.draw(subject(panel, run), selection)).parts for run in (trace, hostile))
         for template in ("hovertemplate", "texttemplate"):
             assert [part.get(template) for part in plain] == [part.get(template) for part in filled]

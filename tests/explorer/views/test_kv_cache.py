@@ -9,7 +9,7 @@ from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table
 
 
-def test_positions_after_the_step_are_empty_and_the_step_is_framed(trace):
+def test_later_positions_are_empty(trace):
     fig = key_norm_map(trace, 4)
     z = np.array(fig.data[0].z, float)
     np.testing.assert_allclose(z[:, :5], cached_norms_all_heads(trace, "k")[:, :5])
@@ -19,30 +19,30 @@ def test_positions_after_the_step_are_empty_and_the_step_is_framed(trace):
     assert "4 positions are stored" in fig.layout.meta["alt"]
 
 
-def test_a_row_a_kv_head(trace):
+def test_each_kv_head_has_a_row(trace):
     assert np.shape(kv_head_norm_map(trace, 1, "v", 11).data[0].z) == (trace.config.kv_heads, 12)
 
 
-def test_the_bytes_are_those_of_the_cache(lms, trace_of, style):
+def test_sizes_equal_allocated_cache(lms, capture_trace, style):
     """`KVCache` allocates the whole context at once."""
-    fig = cache_size_plot(trace_of(style), 3)
+    fig = cache_size_plot(capture_trace(style), 3)
     entries = KVCache(lms[style].config).entries
     assert fig.data[0].y[-1] * 1e6 == pytest.approx(entries.numel() * entries.element_size())
     (stored_line,) = fig.layout.shapes
     assert stored_line.x0 == stored_line.x1 == 4
     position_bytes = entries.numel() * 4 // lms[style].config.context_length
     assert f"{4 * position_bytes:,} bytes after this step" in fig.layout.meta["alt"]
-    assert f"{entries.numel() * 4:,}" in VIEW.formula(trace_of(style), Selection(query=3))
+    assert f"{entries.numel() * 4:,}" in VIEW.formula(capture_trace(style), Selection(query=3))
 
 
-def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
-    grouped, own = (cache_size_plot(trace_of(style), 3).data for style in ("grouped", "rope"))
+def test_only_grouped_heads_show_saved_memory(capture_trace):
+    grouped, own = (cache_size_plot(capture_trace(style), 3).data for style in ("grouped", "rope"))
     assert (len(grouped), len(own)) == (2, 1)
     assert np.allclose(np.array(grouped[1].y), 2 * np.array(grouped[0].y))
-    assert "share 3 kv heads" in VIEW.formula(trace_of("grouped"), Selection(query=3))
+    assert "share 3 kv heads" in VIEW.formula(capture_trace("grouped"), Selection(query=3))
 
 
-def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
+def test_masked_scores_are_not_counted(trace):
     assert "the scores that the causal mask leaves visible" in VIEW.formula(trace, Selection(query=3))
     _, without = step_flops(trace.config, 3)
     rows = {row.component: row.count for row in flops_table(trace.config, 1)}
@@ -51,20 +51,20 @@ def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
     assert without == 4 * sum(rows.values()) + visible * of_one_score
 
 
-def test_what_is_not_stored_yet_has_no_length(trace):
+def test_later_position_has_no_norm(trace):
     assert cached_vector_norm(trace, "k", 0, 0, 5, query=4) is None
     assert cached_vector_norm(trace, "k", 0, 0, 4, query=4).difference < 1e-5
     with pytest.raises(IndexError):
         cached_vector_norm(trace, "k", 0, 99, 4, query=4)
 
 
-def test_the_lines_of_work_are_marked_at_the_step(trace):
+def test_computation_lines_are_marked_at_step(trace):
     fig = positions_computed_lines(trace, 4)
     assert [line.y[4] for line in fig.data] == [5, 15]
     assert fig.layout.shapes[0].x0 == 5
 
 
-def test_the_sentence_counts_what_is_stored(trace):
+def test_sentence_gives_stored_tokens_and_size(trace):
     config = trace.config
     for query in (0, 1, 9):
         words = VIEW.sentence(trace, Selection(query=query))

@@ -16,7 +16,7 @@ from model.transformer_lm import TransformerLM
 from tests.panels import JOB_PANELS, PANELS, shows, subject
 from tests.sample_models import RECORD, SCORES, set_training_history, training_history
 
-from .every_figure import FIGURES, check, figure_json
+from .figure_checks import FIGURES, assert_valid_figure, figure_json
 
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 
@@ -26,7 +26,7 @@ LARGEST = 3_000_000  # bytes of JSON
 
 @pytest.fixture(scope="module")
 def long_traces() -> Iterator[list[Trace]]:
-    """Yield edited runs of 256 tokens, with every kind of value at least as wide as in the largest models we ship."""
+    """Yield edited runs of 256 tokens; all values are at least as wide as in the largest bundled model."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 6000, "context_length": 256, "d_model": 512, "num_layers": 1, "num_heads": 8, "d_ff": 2048}
     configs = ModelConfig.llama_style(**sizes), ModelConfig.gpt_style(**sizes)
@@ -41,7 +41,7 @@ def long_traces() -> Iterator[list[Trace]]:
     del lms  # keeps the weights alive until here
 
 
-def drawn_at_length(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
+def draw_long_run_figures(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
     long_trace = next(run for run in long_traces if shows(name, run))
     for tap in TAPS_OF_EACH_SIZE if name.startswith("activations") else ["logits"]:
         yield PANELS[name][1].draw(
@@ -50,13 +50,13 @@ def drawn_at_length(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
         )
 
 
-# Jobs would take minutes at that length; their results are small: one number per layer and token, or 20.
-AT_LENGTH = [name for name in FIGURES if name not in JOB_PANELS]
+# Without jobs, which would take minutes at that length and have small results.
+LONG_RUN_FIGURES = [name for name in FIGURES if name not in JOB_PANELS]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", AT_LENGTH)
-def test_a_figure_of_many_numbers_is_drawn_like_others_and_small_enough_to_send(long_traces, name):
-    for figure in drawn_at_length(long_traces, name):
-        check(figure, PANELS[name][1])
+@pytest.mark.parametrize("name", LONG_RUN_FIGURES)
+def test_large_figures_are_valid_and_small_enough(long_traces, name):
+    for figure in draw_long_run_figures(long_traces, name):
+        assert_valid_figure(figure, PANELS[name][1])
         assert len(figure_json(figure)) < LARGEST

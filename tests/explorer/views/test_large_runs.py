@@ -21,12 +21,12 @@ LAYERS, HEADS, TOKENS = 3, 8, 1024
 MANY = 32  # layers, and heads of each
 FEW, TWICE = 48, 96  # tokens; more would hit the byte limit of the head grid
 MAX_BYTES = 3_000_000
-FIGURES_OF_HEADS = 1 << 20  # maximum bytes of a head grid (see below)
+MAX_HEAD_GRID_BYTES = 1 << 20  # maximum bytes of a head grid (see below)
 
 
 @cache
 def run(layers: int, heads: int, tokens: int):
-    """Return a model and a run of that many tokens."""
+    """Return a model and a run of `tokens` tokens."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 2000, "context_length": TOKENS, "d_model": 2 * MANY, "d_ff": 128}
     config = ModelConfig(**sizes, num_layers=layers, num_heads=heads)
@@ -36,7 +36,7 @@ def run(layers: int, heads: int, tokens: int):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def let_go():
+def clear_cached_runs():
     yield
     run.cache_clear()
 
@@ -59,12 +59,12 @@ def view_payload_bytes(view, lm, trace) -> dict[str, int]:
     grids = {
         element_id(view.name, panel.name) for panel in view.panels if panel.kind == "head_grid" and open_view.has(panel)
     }
-    return sizes | dict.fromkeys(grids, FIGURES_OF_HEADS)
+    return sizes | dict.fromkeys(grids, MAX_HEAD_GRID_BYTES)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_view_is_at_most_three_megabytes(view):
+def test_every_view_sends_at_most_three_megabytes(view):
     """Holds for 32 layers of 32 heads at 1,024 tokens too: extrapolated from the cost of heads and tokens."""
     large = view_payload_bytes(view, *run(LAYERS, HEADS, TOKENS))
     assert sum(large.values()) <= MAX_BYTES, large
@@ -83,7 +83,7 @@ def test_every_view_is_at_most_three_megabytes(view):
 
 
 @pytest.mark.exhaustive
-def test_a_head_of_a_thousand_tokens_and_all_heads_as_a_sheet(large):
+def test_pattern_and_head_grid_are_small_enough(large):
     lm, trace = large
     attention = next(view for view in VIEWS if view.name == "attention")
     open_view = OpenView(attention, trace, Selection(view="attention", layer=1, head=5, query=900, key=3), lm)

@@ -11,7 +11,7 @@ from explorer.views.style import label, position_labels
 TOKEN = 17
 
 
-def test_many_tokens_are_shown_in_pages(rope_trace):
+def test_long_prompts_are_shown_in_pages(rope_trace):
     def trace_with_length(length: int):
         return replace(rope_trace, token_ids=(rope_trace.token_ids * 22)[:length])
 

@@ -17,14 +17,14 @@ from tests.exhaustive import first_in_core
 from tests.panels import PANELS, capture_panel_run, shows, subject
 from tests.sample_models import CORE, capture_style, models, set_training_history, tokenizer
 
-from .every_figure import figure_numbers
+from .figure_checks import figure_numbers
 
-CASES = [pytest.param(*case) for case in product(CORE, [float("inf"), 0])]  # at once, on demand
+CASES = [pytest.param(*case) for case in product(CORE, [float("inf"), 0])]  # full, lazy
 
 
 @on_each_device
 @pytest.mark.parametrize(("style", "most_bytes"), first_in_core(CASES))
-def test_every_panel_is_drawn_and_vouched_for(style, most_bytes, device):
+def test_figures_agree_with_cpu_and_are_verified(style, most_bytes, device):
     device_lm = deepcopy(models()[style]).to(device)
     offered = get_model(capture_style(style).model)[1]
     set_training_history(device_lm, offered.training, offered.read)

@@ -23,7 +23,7 @@ from tests import layouts
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
 
-def test_the_sentence_says_from_which_depth_on_the_last_token_is_first(trace):
+def test_sentence_names_depth_where_top_token_settles(trace):
     names = layouts.stage_names(trace.config)
     for query in range(len(trace)):
         first = lens_summaries(trace, visible_positions(trace, query)).top[:, query, 0].tolist()
@@ -36,7 +36,7 @@ def test_the_sentence_says_from_which_depth_on_the_last_token_is_first(trace):
 
 
 @pytest.mark.parametrize("kind", LENSES)
-def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
+def test_last_lens_row_is_prediction(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     own = [next_token_distribution(trace, position) for position in range(len(trace))]
     size = trace.config.vocab_size
@@ -53,7 +53,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
 
 
 @pytest.mark.parametrize("kind", ["probability", "rank"])
-def test_every_cell_has_its_likeliest_token_and_tells_more(trace, kind):
+def test_lens_cells_show_top_token_and_details(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     ranks = single_token_ranks(trace, range(len(trace)), TOKEN)
     summaries = lens_summaries(trace, range(len(trace)))
@@ -67,14 +67,14 @@ def test_every_cell_has_its_likeliest_token_and_tells_more(trace, kind):
         assert hover.endswith(f"{probability}, rank {ranks[depth, column]}")
 
 
-def test_ranks_have_a_colour_bar_of_ranks(rope_trace):
+def test_rank_lens_has_a_colour_bar_of_ranks(rope_trace):
     bar = lens_map(rope_trace, QUERY, TOKEN, "rank").data[0].colorbar
     assert bar.ticktext == ("1", "10", "100")
     assert_allclose(bar.tickvals, np.log([300, 30, 3]))
 
 
 @pytest.mark.parametrize("length", [1, 12, 28, 108])
-def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
+def test_lens_labels_fit_their_columns(rope_trace, length):
     """Holds at every length: the lens has as many columns as fit."""
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:length], values=values)
@@ -87,7 +87,7 @@ def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
         assert list(texts) == [label(long.vocabulary[i], 110 // len(ids)) for i in ids]
 
 
-def test_the_path_is_a_column_of_the_lens(trace):
+def test_trajectory_is_a_column_of_lens(trace):
     token, rival, uniform = token_trajectory(trace, QUERY, TOKEN, RIVAL).data
     assert token.cliponaxis is False and rival.cliponaxis is False  # the last point is whole at the edge
     assert_allclose(token.y, token_probabilities(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
@@ -101,7 +101,7 @@ def test_the_path_is_a_column_of_the_lens(trace):
     assert len(token_trajectory(trace, QUERY, TOKEN).data) == 2
 
 
-def test_lens_and_path_are_held_against_the_captured_logits_once(rope_trace, monkeypatch):
+def test_lens_and_trajectory_are_verified_once(rope_trace, monkeypatch):
     trace, worked_out = replace(rope_trace), []
     monkeypatch.setattr(
         derived_logit_lens, "unembed_vectors", lambda *args: worked_out.append(args) or unembed_vectors(*args)
@@ -116,7 +116,7 @@ def test_lens_and_path_are_held_against_the_captured_logits_once(rope_trace, mon
     assert len(worked_out) == 2
 
 
-def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
+def test_component_bars_add_up_to_logit(trace):
     bars = component_bars(trace, QUERY, TOKEN).data[0]
     assert sum(bars.y) == pytest.approx(trace["logits"][QUERY, TOKEN], abs=1e-4)
     one_color = {"embed": EMBEDDING, "attn": ATTENTION, "ffn": FEED_FORWARD, "norm": NORM}
@@ -127,18 +127,18 @@ def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
     assert list(bars.marker.color) == [one_color[part] for part in expected]
 
 
-def test_the_bars_of_a_difference_add_up_to_it(trace):
+def test_component_bars_add_up_to_logit_difference(trace):
     bars = component_bars(trace, QUERY, TOKEN, RIVAL).data[0]
     logits = trace["logits"][QUERY]
     assert sum(bars.y) == pytest.approx(logits[TOKEN] - logits[RIVAL], abs=1e-4)
 
 
-def test_a_click_on_a_bar_chooses_its_layer_if_it_has_one(rope_trace):
+def test_bar_click_selects_its_layer(rope_trace):
     bars = component_bars(rope_trace, QUERY, TOKEN, layer=1).data[0]
     assert bars.customdata == (1, 0, 0, 1, 1)
 
 
-def test_heads_have_their_parts_around_zero(trace):
+def test_head_map_shows_contributions(trace):
     figure = head_contribution_map(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
     heatmap, (frame,) = figure.data[0], figure.layout.shapes
     assert_array_equal(heatmap.z, direct_logit_attribution(trace, QUERY, TOKEN, RIVAL).heads)
@@ -146,12 +146,12 @@ def test_heads_have_their_parts_around_zero(trace):
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
 
-def test_a_token_against_itself_is_drawn(trace):
+def test_equal_target_and_contrast_give_zeros(trace):
     assert not np.any(head_contribution_map(trace, QUERY, TOKEN, TOKEN).data[0].z)
     assert not np.any(component_bars(trace, QUERY, TOKEN, TOKEN).data[0].y)
 
 
-def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
+def test_actual_token_has_probability_and_rank(trace):
     bars, marks = prediction.actual_token_plot(trace, QUERY).data
     for i, actual in enumerate(trace.token_ids[1:]):
         own = next_token_distribution(trace, i)
@@ -161,14 +161,14 @@ def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
     assert bars.x == marks.x == tuple(position_labels(trace.tokens)[:-1])
 
 
-def test_where_nothing_follows_it_says_so(trace_of, style):
-    for trace in (trace_of(style), trace_of(style, 1)):
+def test_last_position_has_no_actual_token(capture_trace, style):
+    for trace in (capture_trace(style), capture_trace(style, 1)):
         (annotation,) = prediction.actual_token_plot(trace, len(trace) - 1).layout.annotations
         assert (annotation.text, annotation.x) == ("nothing follows yet", len(trace) - 1)
     assert "nothing follows" in prediction.actual_token_plot(trace).layout.meta["alt"]
 
 
-def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
+def test_rollout_equals_its_stated_assumption(trace):
     title = prediction.rollout_bars(trace, QUERY).layout.xaxis.title.text
     assert "half stays" in title and "half comes from where its heads look on average" in title
     patterns = trace.stack("blocks.*.attn.pattern").astype(float).mean(1)  # (L, T, T)
@@ -178,20 +178,20 @@ def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
     assert_allclose(attention_rollout(trace, QUERY), expected[QUERY], atol=1e-6)
 
 
-def test_rollout_is_drawn_up_to_the_query(trace):
+def test_rollout_bars_end_at_query(trace):
     (bars,) = prediction.rollout_bars(trace, QUERY, key=4).data
     assert_array_equal(bars.y, attention_rollout(trace, QUERY)[: QUERY + 1])
     assert list(bars.x) == position_labels(trace.tokens)[: QUERY + 1]
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
-def test_explained_are_the_tokens_of_the_chosen_ranks(trace):
+def test_target_and_contrast_have_chosen_ranks(trace):
     order = ranking_without_interventions(trace, QUERY)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=3)) == (order[2], None)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
 
 
-def test_the_largest_part_of_the_logit_is_named(trace):
+def test_largest_component_is_named(trace):
     token_id = int(ranking_without_interventions(trace, QUERY)[0])
     figure = component_bars(trace, QUERY, token_id)
     (bars,) = figure.data
@@ -200,7 +200,7 @@ def test_the_largest_part_of_the_logit_is_named(trace):
     assert note.text.endswith(f", {format_contribution(values[np.abs(values).argmax()])}.")
 
 
-def test_the_formula_adds_up(trace):
+def test_formula_adds_up(trace):
     formula = prediction.VIEW.formula(trace, Selection(query=QUERY, target=2))
     token_id = ranking_without_interventions(trace, QUERY)[1]
     contributions = direct_logit_attribution(trace, QUERY, token_id)
@@ -215,7 +215,7 @@ def test_the_formula_adds_up(trace):
     ) in formula
 
 
-def test_the_formula_says_what_this_model_does_with_norms(trace):
+def test_formula_describes_norms_of_model(trace):
     formula, config = prediction.VIEW.formula(trace, Selection(query=QUERY)), trace.config
     assert ("post-norm" in formula) is (config.norm_placement == "post")
     assert ("√(mean x² + ε)" in formula) is (config.norm == "rmsnorm")
@@ -223,7 +223,7 @@ def test_the_formula_says_what_this_model_does_with_norms(trace):
     assert ("one table" in formula) is config.tie_embeddings
 
 
-def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_nothing(lms, rope_trace):
+def test_formula_describes_a_removed_final_norm(lms, rope_trace):
     changed = capture(
         lms["rope"], rope_trace.token_ids, [make_intervention("final_norm", "norm", positions=5, by="none")]
     )
@@ -232,14 +232,14 @@ def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_not
     assert "divided by the whole’s √(mean x² + ε) = " in formulas[1]
 
 
-def test_the_formula_of_a_rival_has_the_difference(rope_trace):
+def test_formula_with_contrast_has_difference(rope_trace):
     formula = prediction.VIEW.formula(rope_trace, Selection(query=QUERY, target=1, rival=2))
     order, logits = ranking_without_interventions(rope_trace, QUERY), rope_trace["logits"][QUERY]
     assert f"captured {format_six_digits(logits[order[0]] - logits[order[1]])}, " in formula
     assert " less that of " in formula
 
 
-def test_a_panel_shows_what_is_chosen(rope_trace):
+def test_panels_draw_selection(rope_trace):
     panels = {panel.name: panel.draw for panel in prediction.VIEW.panels}
     selection = Selection().replace(layer=1, head=2, query=QUERY, key=4, target=2, rival=5, lens="target")
     token, rival = prediction.target_and_contrast(rope_trace, selection)

@@ -23,11 +23,11 @@ def trace(pretrained):
     return capture(lm, [*tokenizer.bos_ids, *tokenizer.encode("Once upon a time, é")], tokenizer=tokenizer)
 
 
-def test_its_tokens_are_those_of_its_own_tokenizer(trace):
+def test_pretrained_model_uses_its_tokenizer(trace):
     assert trace.tokens == ("<s>", " Once", " upon", " a", " time", ",", " ", "é")
 
 
-def test_every_figure_of_it_is_drawn_and_vouched_for(trace):
+def test_figures_are_drawn_and_verified(trace):
     selection, marks = Selection(layer=2, head=3, query=5, key=2).clamp_to_trace(trace), []
     for view, panel in PANELS.values():
         if not panel.compared_run and view.is_applicable(trace) and panel.is_applicable(trace):

@@ -36,16 +36,16 @@ from tests import layouts
 
 
 @pytest.fixture
-def post(trace) -> bool:
+def is_post_norm(trace) -> bool:
     return trace.config.norm_placement == "post"
 
 
 @pytest.fixture
-def layernorm(trace) -> bool:
+def has_layernorm(trace) -> bool:
     return trace.config.norm == "layernorm"
 
 
-def test_the_map_of_lengths_has_every_stage_and_token(trace):
+def test_norm_map_has_every_stage_and_token(trace):
     figure = stream_norm_map(trace, query=4)
     cells = figure.data[0]
     assert list(cells.x) == position_labels(trace.tokens)
@@ -54,8 +54,8 @@ def test_the_map_of_lengths_has_every_stage_and_token(trace):
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(3.5, 4.5)]
 
 
-def test_a_click_on_a_stage_chooses_its_layer(trace, post):
-    per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + post)
+def test_stage_click_selects_its_layer(trace, is_post_norm):
+    per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + is_post_norm)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
     assert_array_equal(np.array(stream_norm_map(trace).data[0].customdata)[:, 3], chosen)
     assert_array_equal(np.array(stage_cosine_map(trace, 3).data[0].customdata)[:, 0], chosen)
@@ -63,7 +63,7 @@ def test_a_click_on_a_stage_chooses_its_layer(trace, post):
     assert list(update_cosine_plot(trace).data[0].customdata) == [0, 0, 1, 1]
 
 
-def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
+def test_outlier_token_does_not_stretch_scale(rope_trace):
     plain = stream_norm_map(rope_trace).data[0]
     assert plain.zmax == np.max(plain.z) and "alike" not in plain.colorbar.title.text
     sink = rope_trace["blocks.1.resid_mid"].copy()
@@ -73,7 +73,7 @@ def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
     assert "longer ones alike" in heatmap.colorbar.title.text
 
 
-def test_the_lengths_of_the_residual_stream(trace):
+def test_norm_plot_shows_stream_and_updates(trace):
     norm_values = residual_norms(trace)
     median, stream, updates = stream_norm_plot(trace, query=7).data
     assert_allclose(median.y, np.median(norm_values.stream, axis=1))
@@ -85,33 +85,33 @@ def test_the_lengths_of_the_residual_stream(trace):
     x = np.array(updates.x)
     if len(sums) == len(x):
         assert_array_equal(x, stream.x[1:])
-    else:  # two bars on either side of where both are added
+    else:  # two bars, left and right of their common addition
         assert_allclose(x.reshape(-1, 2).mean(1), stream.x[1:])
         assert (np.diff(x) >= updates.width).all()
 
 
-def test_attention_and_feed_forward_take_turns_in_colour(trace):
+def test_sublayers_alternate_in_colour(trace):
     for bars in (stream_norm_plot(trace).data[2], update_cosine_plot(trace).data[0]):
         assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
 
 
-def test_where_the_stream_is_normalised_its_length_is_that_before(trace, post):
-    assert ("before its norm" in stream_norm_plot(trace).layout.yaxis.title.text) is post
+def test_post_norm_title_says_before_its_norm(trace, is_post_norm):
+    assert ("before its norm" in stream_norm_plot(trace).layout.yaxis.title.text) is is_post_norm
 
 
-def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
+def test_update_cosines_are_bars_from_minus_one_to_one(trace):
     figure = update_cosine_plot(trace, 7)
     assert_allclose(figure.data[0].y, sublayer_updates(trace, 7).cosines)
     assert tuple(figure.layout.yaxis.range) == (-1, 1)
 
 
-def test_a_cosines_bar_tells_how_long_what_is_added_is_and_the_stream_before(rope_trace):
+def test_cosine_bar_text_gives_both_norms(rope_trace):
     taps = [f"blocks.1.{tap}" for tap in ("ffn.out", "resid_mid")]
     added, before = (format_number(np.linalg.norm(rope_trace[tap][5].astype(float))) for tap in taps)
     assert update_cosine_plot(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
 
 
-def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
+def test_stage_map_scale_is_minus_one_to_one(trace):
     cells = stage_cosine_map(trace, 7).data[0]
     assert_allclose(cells.z, stage_similarities(trace, 7))
     assert (cells.zmin, cells.zmax) == (-1, 1)
@@ -126,11 +126,11 @@ def test_outlier_dimensions_are_drawn_by_stage(trace):
     assert cells.zmin == 0
 
 
-def test_what_norms_divide_by(trace, layernorm):
+def test_divisor_plot_shows_scales_and_means(trace, has_layernorm):
     lines = norm_divisor_plot(trace, 1, 5).data
     expected = []
     for reading in norm_statistics_in_layer(trace, 1):
-        expected += [reading.scales, reading.means] if layernorm else [reading.scales]
+        expected += [reading.scales, reading.means] if has_layernorm else [reading.scales]
     assert len(lines) == len(expected)
     for line, values in zip(lines, expected, strict=True):
         assert list(line.x) == position_labels(trace.tokens)
@@ -138,7 +138,7 @@ def test_what_norms_divide_by(trace, layernorm):
         assert line.line.color == (RESIDUAL if "mean" in line.name else NORM)
 
 
-def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lms, rope_trace):
+def test_replaced_norm_shows_own_divisors(lms, rope_trace):
     edits = parse_interventions("blocks.1.attn_norm@3-5*norm*none~blocks.1.ffn_norm@7-*norm*layernorm")
     changed = capture(lms["rope"], rope_trace.token_ids, edits)
     first, second, mean = norm_divisor_plot(changed, 1, 4).data
@@ -158,7 +158,7 @@ def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lm
     assert layernorm_mean(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
 
 
-def test_gains_are_sorted_and_say_whose_they_are(trace):
+def test_gains_are_sorted_and_keep_their_dimension(trace):
     for line, name in zip(norm_gain_lines(trace, 1).data, layouts.NORMS[trace.config.norm_placement], strict=True):
         weight = trace.weights[f"blocks.1.{name}.weight"]
         assert line.name == name
@@ -166,7 +166,7 @@ def test_gains_are_sorted_and_say_whose_they_are(trace):
         assert_array_equal(weight[line.customdata], line.y)
 
 
-def test_a_token_before_and_after_its_norms_on_one_scale(trace):
+def test_norm_input_and_output_share_one_scale(trace):
     figure = norm_input_output_plot(trace, 1, 5)
     names = [tap for norm, read in layouts.NORMS[trace.config.norm_placement].items() for tap in (read, norm)]
     for bars, name in zip(figure.data, names, strict=True):
@@ -178,19 +178,19 @@ def test_a_token_before_and_after_its_norms_on_one_scale(trace):
     assert ends == sorted(ends, reverse=True) and ends[0] == pytest.approx(1)  # the first to be applied on top
 
 
-def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
+def test_formula_has_divisor_of_each_norm(trace, is_post_norm, has_layernorm):
     formula = VIEW.formula(trace, Selection(layer=1, query=5))
     readings = norm_statistics_in_layer(trace, 1)
     for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
         assert line.startswith(f"{reading.name.split('.')[-1]} of x = {reading.before.split('.')[-1]}: ")
         assert f"= {format_six_digits(reading.scales[5])}   recomputed, off by {format_number(reading.error)}" in line
-        assert ("σ = √(var x + ε)" in line) is layernorm
-        assert ("RMS = √(mean x² + ε)" in line) is not layernorm
+        assert ("σ = √(var x + ε)" in line) is has_layernorm
+        assert ("RMS = √(mean x² + ε)" in line) is not has_layernorm
     assert f"{len(layouts.residual_sums(trace.config))} sums at this token" in formula
-    assert ("before each norm" in formula) is post
+    assert ("before each norm" in formula) is is_post_norm
 
 
-def test_the_sentence_says_how_long_the_stream_becomes_and_what_adds_most(trace):
+def test_sentence_gives_stream_norms_and_largest_update(trace):
     for query in (0, 7):
         words, updates = VIEW.sentence(trace, Selection(query=query)), sublayer_updates(trace, query)
         first = np.linalg.norm(trace["blocks.0.resid_pre"][query].astype(np.float64))

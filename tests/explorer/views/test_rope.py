@@ -19,7 +19,7 @@ def clocks(rotating_trace):
     return rope.rotation_clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
 
 
-def group(figure, name: str, stage: str = "after") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def arrow_points(figure, name: str, stage: str = "after") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return starts, ends and tips of the arrows of one vector at one stage, (F, 2) each."""
     index = next(i for i, trace in enumerate(figure.data) if trace.legendgroup == name)
     arrows, tips = figure.data[index : index + 2] if stage == "after" else figure.data[index - 2 : index]
@@ -28,7 +28,7 @@ def group(figure, name: str, stage: str = "after") -> tuple[np.ndarray, np.ndarr
     return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
 
 
-def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
+def test_heatmap_shows_wrapped_angles(rotating_trace):
     heatmap = rope.rotation_angle_map(rotating_trace).data[0]
     assert_array_equal(heatmap.customdata, rotating_trace["rope.angles"])
     assert_allclose(heatmap.z, wrap_angles(rotating_trace["rope.angles"]))
@@ -36,7 +36,7 @@ def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
     assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
 
 
-def test_query_and_key_are_marked_on_it(rotating_trace):
+def test_query_and_key_are_marked(rotating_trace):
     marked = [
         (shape.y0, shape.y1) for shape in rope.rotation_angle_map(rotating_trace, query=QUERY, key=KEY).layout.shapes
     ]
@@ -45,15 +45,15 @@ def test_query_and_key_are_marked_on_it(rotating_trace):
 
 @pytest.mark.parametrize(("vector", "position"), [("q", QUERY), ("k", KEY)])
 @pytest.mark.parametrize("stage", ["before", "after"])
-def test_arrows_end_where_the_pairs_are(rotating_trace, clocks, vector, position, stage):
+def test_arrows_end_at_pairs(rotating_trace, clocks, vector, position, stage):
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
-    begins, ends, tips = group(clocks, f"{vector} of {label(rotating_trace.tokens[position])}", stage)
+    begins, ends, tips = arrow_points(clocks, f"{vector} of {label(rotating_trace.tokens[position])}", stage)
     longest = np.linalg.norm(np.concatenate((pairs.before, pairs.after)), axis=1).max()
     assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
     assert_allclose(tips, ends)
 
 
-def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotating_trace, clocks):
+def test_arrows_stay_inside_their_circles(rotating_trace, clocks):
     circles = clocks.data[0]
     gaps = np.flatnonzero(np.isnan(circles.x))
     middles = [
@@ -63,7 +63,7 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotatin
     ]
     for name in {trace.legendgroup for trace in clocks.data} - {None, "before"}:
         for stage in ("before", "after"):
-            begins, ends, _ = group(clocks, name, stage)
+            begins, ends, _ = arrow_points(clocks, name, stage)
             assert_allclose(begins, middles, atol=1e-2)
             assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
     assert circles.line.simplify is False  # round
@@ -71,7 +71,7 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotatin
     assert len(middles) == rotating_trace["rope.angles"].shape[1]
 
 
-def test_hover_has_the_numbers(rotating_trace, clocks):
+def test_hover_text_has_numbers(rotating_trace, clocks):
     pairs = rotated_pairs(rotating_trace, "k", 1, 2, KEY)
     name = f"k of {label(rotating_trace.tokens[KEY])}"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
@@ -79,8 +79,8 @@ def test_hover_has_the_numbers(rotating_trace, clocks):
     assert f"rotated by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
-def test_no_two_circles_overlap(clocks):
-    begins, _, _ = group(clocks, clocks.data[-1].legendgroup)
+def test_circles_do_not_overlap(clocks):
+    begins, _, _ = arrow_points(clocks, clocks.data[-1].legendgroup)
     distances = np.linalg.norm(begins[:, None] - begins, axis=-1) + 9 * np.eye(len(begins))
     assert (distances > 2).all()
 
@@ -89,14 +89,14 @@ def test_rows_of_circles_are_full():
     assert [rope.full_row_columns(count) for count in (1, 2, 16, 24, 32, 48, 64)] == [1, 2, 4, 6, 8, 8, 8]
 
 
-def test_a_vector_of_zeros_is_drawn(rotating_trace):
+def test_zero_vector_is_drawn(rotating_trace):
     zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
     figure = rope.rotation_clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
-    begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])}")
+    begins, ends, _ = arrow_points(figure, f"q of {label(rotating_trace.tokens[3])}")
     assert_array_equal(begins, ends)
 
 
-def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
+def test_formula_has_numbers_of_query(rotating_trace):
     pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
     formula = rope.describe_rotation(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
     config = rotating_trace.config
@@ -116,12 +116,12 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
         ("grouped", "pair i: dimensions i and i + 4\nslowed for longer texts: every pair is rotated 4 times slower"),
     ],
 )
-def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
-    assert words in rope.describe_rotation(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
+def test_formula_describes_pairs_and_scaling(capture_trace, style, words):
+    assert words in rope.describe_rotation(capture_trace(style), Selection(layer=1, query=QUERY, key=KEY))
 
 
-def test_a_layer_that_turns_nothing_says_so(trace_of):
-    formula = rope.describe_rotation(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
+def test_layer_without_rotation_has_a_message(capture_trace):
+    formula = rope.describe_rotation(capture_trace("grouped"), Selection(layer=0, query=QUERY, key=KEY))
     assert formula.startswith(
         "layer 0 does not rotate: its angles are 0; angles by position are those of the layers that do; pair i: "
     )
@@ -139,20 +139,20 @@ def test_a_layer_that_turns_nothing_says_so(trace_of):
         ),
     ],
 )
-def test_every_slowing_is_said(rope_trace, scaling, words):
+def test_every_rope_scaling_is_described(rope_trace, scaling, words):
     config = replace(rope_trace.config, rope_scaling=RopeScaling(**scaling))
     assert words in rope.describe_rotation(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
 
 
-def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
+def test_panels_draw_selection(rotating_trace, clocks):
     panels = {panel.name: panel.draw for panel in rope.PANELS}
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
     assert panels["clocks"](rotating_trace, selection) == clocks
     assert panels["angles"](rotating_trace, selection) == rope.rotation_angle_map(rotating_trace, QUERY, KEY, 1)
 
 
-def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):
-    trace = trace_of("grouped")
+def test_derivations_without_rotation_use_no_angles(capture_trace):
+    trace = capture_trace("grouped")
     derivations = [
         pair_contribution(trace, 0, 3, 9, 4, 1),
         *(score_at_distance(trace, 0, 3, 9, 4, distance) for distance in (0, 7)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.explain.notation import format_percent, quote_word_at
+from explorer.explain.notation import format_percent, quote_word_in_text
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
 from explorer.views.overview.whole_model import whole_model_sentence
@@ -39,14 +39,14 @@ def parse_percentages(text: str) -> list[float]:
         (0, "0%"),
     ],
 )
-def test_shares_are_told_to_two_digits(share, words):
+def test_percentages_have_two_digits(share, words):
     assert format_percent(share) == words
 
 
 def test_a_repeated_word_is_told_apart_by_its_place():
     tokens = ["The", " dog", " saw", "dog", ".", *[" dog"] * 4]
     names = ["“The”", "the first “dog”", "“saw”", "the second “dog”", "“.”", "the third “dog”"]
-    assert [quote_word_at(tokens, i) for i in (*range(6), 8)] == [*names, "“dog” number 6"]
+    assert [quote_word_in_text(tokens, i) for i in (*range(6), 8)] == [*names, "“dog” number 6"]
     trace = capture_style("rope")
     trace = replace(trace, vocabulary=["a"] * trace.config.vocab_size)
     for step in (story.TOKENS_STEP, story.ATTENTION_STEP):
@@ -54,7 +54,7 @@ def test_a_repeated_word_is_told_apart_by_its_place():
 
 
 @every_style
-def test_the_token_that_was_least_expected_is_told(style):
+def test_least_expected_token_is_named(style):
     trace = capture_style(style)
     own = [row[i] for row, i in zip(probabilities(trace), trace.token_ids[1:], strict=False)]
     text = story.TOKENS_STEP.formula(trace, Selection())
@@ -65,15 +65,15 @@ def test_the_token_that_was_least_expected_is_told(style):
 
 @every_style
 @pytest.mark.parametrize("query", [0, 9])
-def test_where_the_strongest_head_looks_is_told(style, query):
+def test_most_helpful_head_and_its_keys_are_named(style, query):
     trace = capture_style(style)
     layer, head, key = story.most_helpful_look(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     text = story.ATTENTION_STEP.formula(trace, Selection(query=query))
     if key is None:
         assert f"Layer {layer} head {head} helps this guess most." in text
-    else:  # the one that the whole model names
-        key_text = quote_word_at(trace.tokens, key)
+    else:  # the whole-model sentence names the same key
+        key_text = quote_word_in_text(trace.tokens, key)
         assert f"The most helpful look back: layer {layer} head {head} at {key_text}.\n" in text
         whole = whole_model_sentence(trace, Selection(depth="story", query=query))
         assert whole.endswith(f"The most helpful look back is at {key_text}.")
@@ -89,7 +89,7 @@ def test_where_the_strongest_head_looks_is_told(style, query):
 
 
 @every_style
-def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
+def test_settled_layer_is_named(style):
     trace = capture_style(style)
     for query in range(len(trace)):
         ids, shares = story.top_token_by_layer(trace, query)
@@ -116,9 +116,9 @@ def test_the_lines_of_temperature_begin_where_the_slider_does():
 
 
 @pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)
-def test_every_step_leads_to_the_full_page(view):
-    _words, look, *_switch = view.numbers_view_link(capture_style("rope"), Selection())
-    assert look["view"] not in {step.name for step in STORY_VIEWS}
+def test_every_step_links_to_full_page(view):
+    _words, link, *_switch = view.numbers_view_link(capture_style("rope"), Selection())
+    assert link["view"] not in {step.name for step in STORY_VIEWS}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_step_leads_to_the_full_page(view):
         ([7, 7, 7, 7], "is likeliest from the beginning"),
     ],
 )
-def test_a_guess_that_was_the_likeliest_before_is_so_again(monkeypatch, ids, told):
+def test_returning_top_token_is_called_again(monkeypatch, ids, told):
     trace = capture_style("rope")
     trace = replace(trace, config=replace(trace.config, num_layers=3))
     monkeypatch.setattr(story, "top_token_by_layer", lambda trace, query: (np.array(ids), np.full(4, 0.5)))

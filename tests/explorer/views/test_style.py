@@ -44,7 +44,7 @@ def contrast(color: str, other_color: str) -> float:
 
 
 @THEMES
-def test_what_is_right_is_greenish_and_what_is_wrong_reddish(theme):
+def test_right_is_greenish_and_wrong_is_reddish(theme):
     for colour, is_greenish in ((theme.right, True), (theme.wrong, False)):
         red, green = (int(colour[i : i + 2], 16) for i in (1, 3))
         assert (green > red) is is_greenish
@@ -68,7 +68,7 @@ def test_what_is_right_is_greenish_and_what_is_wrong_reddish(theme):
     ],
     ids=ascii,
 )
-def test_what_cannot_be_seen_gets_a_mark(token, shown):
+def test_invisible_characters_are_escaped(token, shown):
     assert escape_token(token) == shown
     assert quote_token(token) == f"“{shown}”"
 
@@ -96,22 +96,22 @@ def test_no_character_is_invisible():
         ("", "∅"),
     ],
 )
-def test_a_label_is_read_as_it_is(token, written):
+def test_label_escapes_markup(token, written):
     assert label(token) == FSI + written + PDI
 
 
-def test_a_label_is_as_long_as_wanted():
+def test_label_has_a_maximum_length():
     assert label(" everything", max_chars=5) == f"{FSI}·eve…{PDI}"
 
 
-def test_places_on_an_axis_differ_even_where_tokens_repeat():
+def test_position_labels_are_unique():
     tick_texts = position_labels(["the", "the", "a" * 30, "a" * 40])
     assert len(set(tick_texts)) == 4
     assert tick_texts[1] == f"1 {label('the')}"
 
 
 @pytest.mark.parametrize(("tokens", "step"), [(1, 1), (48, 1), (49, 2), (96, 2), (97, 3), (256, 6)])
-def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
+def test_token_axis_has_at_most_48_labels(tokens, step):
     axis = token_axis([f"t{i}" for i in range(tokens)], "key")
     assert len(axis["categoryarray"]) == tokens
     assert list(axis["tickvals"]) == axis["categoryarray"][::step]
@@ -119,7 +119,7 @@ def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
     assert len(axis["tickvals"]) <= 48
 
 
-def test_an_axis_of_tokens_is_one_plotly_takes():
+def test_token_axis_is_valid_for_plotly():
     token_figure = figure([], alt="", xaxis=token_axis(["a", "1", "<b>"], "key", max_labels=2), yaxis={})
     layout = token_figure.layout
     assert layout.meta["of_tokens"] == ["x"]
@@ -160,18 +160,18 @@ def test_numbers_have_three_digits_and_a_true_minus(value, text):
     ("value", "text"),
     [(0.5, "+0.50"), (-2.5, "−2.50"), (0.0, "0.00"), (-0.001, "0.00"), (0.004, "0.00"), (-0.006, "−0.01")],
 )
-def test_what_a_part_adds_has_a_sign_where_it_adds_anything(value, text):
+def test_contributions_have_a_sign_unless_zero(value, text):
     assert format_contribution(value) == text
 
 
 @THEMES
-def test_scales_begin_at_the_background_and_signed_ones_have_it_in_the_middle(theme):
+def test_colour_scales_contain_background(theme):
     assert theme.sequential[0] == theme.background
     assert theme.diverging[len(theme.diverging) // 2] == theme.background
 
 
 @THEMES
-def test_more_is_further_from_the_background(theme):
+def test_contrast_grows_along_colour_scales(theme):
     steps = [contrast(color, theme.background) for color in theme.sequential]
     assert steps == sorted(steps)
     signed = [contrast(color, theme.background) for color in theme.diverging]
@@ -180,8 +180,8 @@ def test_more_is_further_from_the_background(theme):
 
 
 @THEMES
-def test_what_adds_is_blue_in_every_figure(theme):
-    """The whole model says so in words, in the page's colours, and has none of its own."""
+def test_positive_contributions_are_blue(theme):
+    """The whole model's figure uses the page's colours for added and subtracted values."""
     for color in (theme.adds, theme.diverging[-1]):
         assert int(color[5:], 16) > int(color[1:3], 16), color
     for color in (theme.takes, theme.diverging[0]):
@@ -192,14 +192,14 @@ def test_what_adds_is_blue_in_every_figure(theme):
 
 
 @THEMES
-def test_texts_and_marks_can_be_read(theme):
+def test_text_and_accents_have_enough_contrast(theme):
     assert contrast(theme.text, theme.background) >= 7
     assert contrast(theme.accent, theme.background) >= 3
     assert contrast(SELECTED, theme.background) >= 3
 
 
 @THEMES
-def test_figures_take_the_colours_of_the_theme(theme):
+def test_template_uses_theme_colours(theme):
     layout = plotly.graph_objects.layout.Template(plotly_template(theme)).layout
     assert layout.font.color == theme.text
     assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
@@ -211,12 +211,12 @@ def test_figures_take_the_colours_of_the_theme(theme):
 
 
 @THEMES
-def test_values_up_to_0_end_at_the_background(theme):
+def test_negative_scale_ends_at_background(theme):
     scale = plotly_template(theme)["layout"]["colorscale"]["sequentialminus"]
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 
-def test_a_figure_says_what_it_shows(with_template):
+def test_figure_has_alt_text_and_template(plotly_template_enabled):
     fig = figure(go.Bar(y=[1]), alt="One bar.", bargap=0.5)
     assert fig.layout.meta["alt"] == "One bar."
     assert fig.layout.bargap == 0.5
@@ -235,12 +235,12 @@ def test_a_figure_says_what_it_shows(with_template):
         (0, 1, 1, range(1)),
     ],
 )
-def test_places_around_a_position(position, count, total, expected):
+def test_window_around_a_position(position, count, total, expected):
     assert window_around(position, count, total) == expected
 
 
 @THEMES
-def test_q_k_and_v_have_one_tint_each_that_is_seen_on_both_themes(theme):
+def test_q_k_v_tints_are_visible_in_both_themes(theme):
     assert len({QUERY, KEY, VALUE}) == 3
     for name, tint in (("query", QUERY), ("key", KEY), ("value", VALUE)):
         assert f"--{name}: {tint};" in css_colours()

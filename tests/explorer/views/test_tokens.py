@@ -19,22 +19,22 @@ from model.tokenizer import MergeRules
 QUERY = 9
 
 
-def plain(text: str) -> str:
+def strip_invisible_marks(text: str) -> str:
     """Return a label or cell text without its invisible marks."""
     return text.strip("\u2007\u2068\u2069")
 
 
-def alt(figure) -> str:
+def alt_text(figure) -> str:
     return figure.layout.meta["alt"]
 
 
-def test_the_table_has_the_facts_of_every_token(trace):
+def test_table_has_numbers_of_every_token(trace):
     heatmap = token_table.draw_token_table(trace, QUERY).data[0]
     bits, expected, places = surprisal(trace), entropy(trace), actual_token_ranks(trace)
     for i, row in enumerate(heatmap.text):
-        position, token, token_id, in_hex, *numbers = map(plain, row)
+        position, token, token_id, in_hex, *numbers = map(strip_invisible_marks, row)
         assert (int(position), int(token_id)) == (i, trace.token_ids[i])
-        assert token == plain(label(trace.tokens[i]))
+        assert token == strip_invisible_marks(label(trace.tokens[i]))
         assert bytes.fromhex(in_hex) == trace.token_bytes[trace.token_ids[i]]
         if i:
             assert numbers == [f"{bits[i]:.2f}", f"{expected[i]:.2f}", f"{places[i]:.0f}"]
@@ -43,7 +43,7 @@ def test_the_table_has_the_facts_of_every_token(trace):
             assert numbers == ["–"] * 3 and not heatmap.z[i].any()
 
 
-def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
+def test_table_click_selects_token(trace):
     figure = token_table.draw_token_table(trace, QUERY)
     assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
     assert not np.isnan(figure.data[0].z).any()  # an empty cell could not be clicked
@@ -54,26 +54,26 @@ def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
     ("length", "query", "shown"),
     [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
 )
-def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
+def test_long_table_shows_rows_around_query(capture_trace, length, query, shown):
     assert token_table.table_rows(length, query) == shown
-    heatmap = token_table.draw_token_table(trace_of("rope", length), query).data[0]
-    assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
+    heatmap = token_table.draw_token_table(capture_trace("rope", length), query).data[0]
+    assert [int(strip_invisible_marks(row[0])) for row in heatmap.text] == list(shown)
 
 
 @pytest.mark.parametrize("position", range(12))
-def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
+def test_merge_tree_rows_differ_by_one_merge(rope_trace, position):
     figure = byte_pair_merges.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
     rows = {}
     boxes, words = figure.data
     for level, start, length, text in zip(boxes.y, boxes.base, boxes.x, words.text, strict=True):
-        rows.setdefault(level, []).append((start, start + length, plain(text)))
+        rows.setdefault(level, []).append((start, start + length, strip_invisible_marks(text)))
     assert [len(row) for row in rows.values()] == list(range(len(token), 0, -1))
     for row in rows.values():
         edges = [0, *(end for _, end, _ in row)]
         assert [(start, end) for start, end, _ in row] == list(itertools.pairwise(edges))
         assert edges[-1] == len(token)
-    assert plain(label(token.decode())) == rows[len(token) - 1][0][2]
+    assert strip_invisible_marks(label(token.decode())) == rows[len(token) - 1][0][2]
     merged = [level for level, text in zip(boxes.y, boxes.text, strict=True) if "→" in text]
     assert merged == list(range(1, len(token)))  # one a row
     assert [color == byte_pair_merges.TINT for color in boxes.marker.color] == ["→" in text for text in boxes.text]
@@ -87,21 +87,21 @@ def tokenizer_fields(tokenizer, merged_tokens: tuple[bytes, ...]) -> dict:
     return {"token_bytes": tokens, "merge_rules": MergeRules({token: i for i, token in enumerate(tokens)})}
 
 
-def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, rope_trace):
+def test_partial_characters_are_written_in_hexadecimal(tiny_tokenizer, rope_trace):
     moon = "🌙".encode()
     merged_tokens = moon[:2], moon[:3], moon
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, merged_tokens), token_ids=(258,))
     figure = byte_pair_merges.merge_tree(trace, 0)
-    assert list(map(plain, figure.data[1].text)) == [
+    assert list(map(strip_invisible_marks, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f\x8c", r"\x99"),
         "🌙",
     ]
-    assert r"“\xf0” + “\x9f” (id 256); “\xf0\x9f” + “\x8c” (id 257)" in alt(figure)
+    assert r"“\xf0” + “\x9f” (id 256); “\xf0\x9f” + “\x8c” (id 257)" in alt_text(figure)
 
 
-def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
+def test_pieces_are_escaped(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
     data = json.loads(byte_pair_merges.merge_tree(trace, 0).to_json())["data"]
@@ -110,16 +110,16 @@ def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
         assert "&l" not in text.replace("&lt;", "")
 
 
-def test_a_token_that_no_merge_built_says_so(rope_trace):
+def test_token_without_merges_has_a_message(rope_trace):
     special = replace(rope_trace, token_ids=(299, 120))
     assert "special token" in byte_pair_merges.merge_tree(special, 0).layout.annotations[0].text
     assert "single byte" in byte_pair_merges.merge_tree(special, 1).layout.annotations[0].text
-    assert alt(byte_pair_merges.merge_tree(special, 1)) == "No merge built “x”."
+    assert alt_text(byte_pair_merges.merge_tree(special, 1)) == "No merge built “x”."
     assert byte_pair_merges.format_hex(special, 299) == "none"
     assert not byte_pair_merges.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
-def test_a_tokens_vector_is_the_captured_one(trace):
+def test_vector_bars_equal_captured_embedding(trace):
     figure = embedding.vector_bars(trace, QUERY, dim=5)
     bars = [bar for bar in figure.data if bar.marker.color != SELECTED]
     assert_allclose(bars[-1].y, trace["embed"][QUERY], atol=1e-6)
@@ -132,16 +132,16 @@ def test_a_tokens_vector_is_the_captured_one(trace):
     assert [(bar.x[0], bar.y[0]) for bar in chosen] == [(5, bar.y[5]) for bar in bars]
 
 
-def test_neighbours_are_named_with_their_cosines(trace):
+def test_nearest_tokens_have_their_cosines(trace):
     ids, cosines = nearest_tokens(trace, trace.token_ids[QUERY], 15)
     figure = embedding.nearest_tokens_bars(trace, QUERY)
     assert_array_equal(figure.data[0].x, cosines)
     assert list(figure.layout.yaxis.ticktext) == [label(trace.vocabulary[i]) for i in ids]
-    assert format_number(cosines[0]) in alt(figure)
+    assert format_number(cosines[0]) in alt_text(figure)
 
 
 @pytest.mark.parametrize(("depth", "hide_first"), [(0, False), (1, True), (2, False)])
-def test_tokens_are_spread_along_their_principal_components(trace, depth, hide_first):
+def test_pca_plot_shows_principal_components(trace, depth, hide_first):
     figure = embedding.pca_plot(trace, depth, QUERY, hide_first)
     components = principal_components(residual_at_depth(trace, depth)[int(hide_first) :])
     points = figure.data[0]
@@ -151,19 +151,19 @@ def test_tokens_are_spread_along_their_principal_components(trace, depth, hide_f
     assert f"{components.shares[0]:.0%} of the variance" in figure.layout.xaxis.title.text
 
 
-def test_labels_do_not_lie_on_one_another():
+def test_labels_do_not_overlap():
     points = np.array([[0, 0], [0, 0], [1, 1], [0.001, 0.001], [0, 1]], float)
     assert embedding.readable_labels(points, [5] * 5, chosen_index=1) == {1, 2, 4}
     assert embedding.readable_labels(points[:1], [3], chosen_index=0) == {0}
-    close = np.array([[0, 0], [0, 0.04], [1, 1]], float)  # the second lies where the first one's label would
+    close = np.array([[0, 0], [0, 0.04], [1, 1]], float)  # the second point lies under the first one's label
     assert embedding.readable_labels(close, [5] * 3, chosen_index=2) == {1, 2}
     assert 0 in embedding.readable_labels(close, [5] * 3, chosen_index=0)
     assert embedding.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
 
 
 @pytest.mark.parametrize("style", ["gpt", "learned"])
-def test_positions_are_what_is_added(trace_of, style):
-    trace = trace_of(style)
+def test_position_map_shows_added_vectors(capture_trace, style):
+    trace = capture_trace(style)
     heatmap = position_vector_map(trace, QUERY, dim=3).data[0]
     assert_array_equal(heatmap.z, trace["position_embed"])
     assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
@@ -178,8 +178,8 @@ def test_positions_are_what_is_added(trace_of, style):
         ("grouped", "embedding[5] = row[5] · 3 = "),
     ],
 )
-def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
-    trace = trace_of(style)
+def test_formula_derives_embedding(capture_trace, style, symbols):
+    trace = capture_trace(style)
     formula = tokens.VIEW.formula(trace, Selection(query=QUERY, dim=5))
     assert symbols in formula
     element = format_six_digits(trace["embed"][QUERY, 5])
@@ -192,7 +192,7 @@ def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))
 
 
-def test_a_panel_shows_what_is_chosen(trace):
+def test_panels_draw_selection(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_table.draw_token_table(trace, QUERY)
@@ -202,7 +202,7 @@ def test_a_panel_shows_what_is_chosen(trace):
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)
 
 
-def test_the_sentence_says_what_was_expected_instead(trace):
+def test_sentence_names_expected_tokens(trace):
     logits = trace["logits"].astype(np.float64)
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))
     probabilities /= probabilities.sum(-1, keepdims=True)

@@ -14,10 +14,10 @@ from explorer.views.training import VIEW, line_draw_order, tick_steps
 from explorer.views.two_run_figures import FigurePlaceholder, different_model_warning
 from explorer.web.browser_api.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
-from tests.sample_models import RECORD, SCORES, STEPS, TRAINED, capture_style
+from tests.sample_models import RECORD, SCORES, STEPS, TRAINING_HISTORIES, capture_style
 
 PANELS = {panel.name: panel for panel in VIEW.panels}
-KEPT = ("rope", "gpt")  # styles of models with intermediate checkpoints
+SERIES_STYLES = ("rope", "gpt")  # styles with intermediate checkpoints
 
 
 def draw_panel(name: str, style: str, **selection) -> RenderedFigure:
@@ -31,19 +31,19 @@ def marked_step(figure: RenderedFigure) -> float:
     return lines[0]["x0"]
 
 
-def loss_by_hand(trace) -> float:
+def mean_loss(trace) -> float:
     logits = trace["logits"].astype(float)
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return float(np.mean([-np.log(p[i, token]) for i, token in enumerate(trace.token_ids[1:])]))
 
 
-def score_by_hand(trace, layer: int, head: int) -> float:
+def previous_token_mean(trace, layer: int, head: int) -> float:
     weights = trace[f"blocks.{layer}.attn.pattern"][head]
     return float(np.mean([weights[query, query - 1] for query in range(1, len(trace))]))
 
 
-@pytest.mark.parametrize("style", KEPT)
-def test_what_training_wrote_is_drawn_as_it_is_and_leads_to_the_nearest_step(style):
+@pytest.mark.parametrize("style", SERIES_STYLES)
+def test_loss_curve_shows_record_and_links_steps(style):
     figure = draw_panel("loss", style)
     assert [plot_trace["name"] for plot_trace in figure.parts] == [
         "on training text (mean)",
@@ -59,7 +59,7 @@ def test_what_training_wrote_is_drawn_as_it_is_and_leads_to_the_nearest_step(sty
         assert "step 4" in figure.points()[0].hover_text and "5.5" in figure.points()[0].hover_text
 
 
-def test_what_training_wrote_of_its_heads_is_drawn_as_it_is():
+def test_head_score_curves_show_record():
     figure = draw_panel("copying", "rope")
     assert [plot_trace["name"] for plot_trace in figure.parts] == ["best previous-token head", "best induction head"]
     for plot_trace, name in zip(figure.parts, ("previous_token_score", "induction_score"), strict=True):
@@ -67,7 +67,7 @@ def test_what_training_wrote_of_its_heads_is_drawn_as_it_is():
     assert figure.layout["yaxis"]["title"]["text"] == "head score"
 
 
-def test_of_a_model_that_was_kept_once_a_click_leads_nowhere():
+def test_single_checkpoint_has_no_clickable_steps():
     figure = draw_panel("loss", "learned")
     assert all(plot_trace.get("customdata") is None for plot_trace in figure.parts) and not figure.layout.get("shapes")
     assert not any(PANELS[name].is_applicable(capture_style("learned")) for name in ("text", "scores", "copying"))
@@ -77,22 +77,22 @@ def test_of_a_model_that_was_kept_once_a_click_leads_nowhere():
     assert not any(panel.is_applicable(capture_style("post")) for panel in VIEW.panels)
 
 
-@pytest.mark.parametrize("style", KEPT)
-def test_the_text_is_read_by_the_model_at_every_step(style):
+@pytest.mark.parametrize("style", SERIES_STYLES)
+def test_text_loss_is_computed_at_every_step(style):
     trace, figure = capture_style(style), draw_panel("text", style)
     runs = [run for _lm, run in trace.at_training_steps().values()]
     (line,) = figure.parts
     assert list(line["x"]) == [0.5, *STEPS[1:]]
-    np.testing.assert_allclose(line["y"], [loss_by_hand(run) for run in runs], rtol=1e-5)
+    np.testing.assert_allclose(line["y"], [mean_loss(run) for run in runs], rtol=1e-5)
     assert len(set(np.round(line["y"], 4))) == len(STEPS)
     for point, step, run in zip(figure.points(), STEPS, runs, strict=True):
-        assert f"step {step}" in point.hover_text and format_number(loss_by_hand(run) / np.log(2)) in point.hover_text
+        assert f"step {step}" in point.hover_text and format_number(mean_loss(run) / np.log(2)) in point.hover_text
     assert list(line["customdata"]) == [f"{style}/step-{step:06d}" for step in STEPS]
-    assert marked_step(figure) == TRAINED[style].step
+    assert marked_step(figure) == TRAINING_HISTORIES[style].step
 
 
-@pytest.mark.parametrize("style", KEPT)
-def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
+@pytest.mark.parametrize("style", SERIES_STYLES)
+def test_every_head_has_a_score_line(style, monkeypatch):
     """One head at one step scores above the chance level."""
     trace, steps = capture_style(style), capture_style(style).at_training_steps()
     lm, last = steps[0]
@@ -106,7 +106,7 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
     within = [chance_head_scores(run, "previous_token") for run in runs]
     hollow = 0
     for (layer, head), line in zip(heads, figure.parts, strict=True):
-        expected = [score_by_hand(run, layer, head) for run in runs]
+        expected = [previous_token_mean(run, layer, head) for run in runs]
         np.testing.assert_allclose(line["y"], expected, rtol=1e-5)
         symbols = [
             "circle" if v > c.quantiles[layer, head] + 1e-6 else "circle-open"
@@ -116,13 +116,13 @@ def test_every_head_has_a_line_of_its_scores(style, monkeypatch):
         hollow += symbols.count("circle-open")
         assert (line["line"]["color"] == "#D81B60") is ((layer, head) == (1, 2))
     assert 0 < hollow < 6 * len(STEPS)
-    assert f"layer 1 head 2\nscore {score_by_hand(runs[-1], 1, 2):.3f}\nstep 64" in figure.points()[-1].hover_text
+    assert f"layer 1 head 2\nscore {previous_token_mean(runs[-1], 1, 2):.3f}\nstep 64" in figure.points()[-1].hover_text
     even = np.mean([1 / (query + 1) for query in range(1, len(trace))])
     dashed = [shape["y0"] for shape in figure.layout["shapes"] if shape["y0"] == shape["y1"]]
     assert dashed == [pytest.approx(even)] and format_number(even) in figure.layout["xaxis"]["title"]["text"]
 
 
-def test_where_no_query_counts_it_is_told():
+def test_scores_without_queries_have_a_message():
     trace = capture_style("rope", 2)
     selection = Selection().replace(head_score="induction").clamp_to_trace(trace)
     figure = RenderedFigure(PANELS["scores"].draw(trace, selection))
@@ -130,7 +130,7 @@ def test_where_no_query_counts_it_is_told():
 
 
 @pytest.mark.parametrize("panel", ["text", "scores"])
-def test_a_mark_warns_where_another_step_is_wrong(panel, monkeypatch):
+def test_wrong_value_at_another_step_fails_verification(panel, monkeypatch):
     trace = capture_style("rope")
     selection = Selection().clamp_to_trace(trace)
     assert PANELS[panel].verify(trace, selection).state == "recomputed"
@@ -143,7 +143,7 @@ def test_a_mark_warns_where_another_step_is_wrong(panel, monkeypatch):
     assert mark.state == "off" and "at step 64" in mark.words
 
 
-def test_the_words_are_of_the_step():
+def test_formula_describes_step():
     def formula(style):
         return VIEW.formula(capture_style(style), Selection())
 
@@ -155,17 +155,17 @@ def test_the_words_are_of_the_step():
         "learned"
     ) and "written down last, after step 64" in formula("learned")
     assert "training cannot be shown" in formula("post")
-    assert f"= {format_number(loss_by_hand(capture_style('post')))} nats" in formula("post")
+    assert f"= {format_number(mean_loss(capture_style('post')))} nats" in formula("post")
 
 
-def test_ticks_have_room_and_the_beginning_is_among_them():
+def test_ticks_are_spaced_and_include_first():
     doubling = [0, *(2**i for i in range(13))]
     assert tick_steps(doubling) == [0, 4, 16, 64, 256, 1024, 4096]
     assert tick_steps(range(500, 8001, 500)) == [500, 1500, 2500, 4500, 8000]
     assert tick_steps([7]) == [7] and tick_steps([]) == []
 
 
-def test_what_differences_of_two_models_mean_is_told():
+def test_different_models_give_a_warning():
     rope, gpt = capture_style("rope"), capture_style("gpt")
     _lm, later = rope.at_training_steps()[64]
     assert different_model_warning(Comparison.from_traces(rope, rope)) == ""
@@ -177,14 +177,14 @@ def test_what_differences_of_two_models_mean_is_told():
 @pytest.mark.parametrize(
     ("view", "shown", "said"), [("compare", "a", True), ("residual", "a", False), ("residual", "difference", True)]
 )
-def test_it_is_told_wherever_they_are_subtracted(view, shown, said):
+def test_warning_is_shown_with_differences(view, shown, said):
     trace, other = capture_style("rope"), capture_style("gpt")
     selection = replace(Selection(), shown=shown).clamp_to_trace(trace)
     view = OpenView(VIEW_BY_NAME[view], trace, selection, None, Comparison.from_traces(trace, other), has_other=True)
     assert ("two models" in view.description) is said
 
 
-def test_curves_of_one_training_have_a_sentence_in_their_difference_s_place():
+def test_curves_of_one_training_have_no_difference():
     trace = capture_style("rope")
     selection = replace(Selection(), view="training", shown="difference").clamp_to_trace(trace)
     view = OpenView(VIEW, trace, selection, None, Comparison.from_traces(trace, trace), has_other=True)
@@ -194,7 +194,7 @@ def test_curves_of_one_training_have_a_sentence_in_their_difference_s_place():
     assert figures["text"].message == "A and B are the same here."
 
 
-def test_the_sentence_has_this_texts_loss(trace):
+def test_sentence_has_loss_of_text(trace):
     logits = trace["logits"][:-1].astype(np.float64)
     targets = logits[np.arange(len(logits)), list(trace.token_ids[1:])]
     loss = np.mean(np.log(np.exp(logits).sum(-1)) - targets)

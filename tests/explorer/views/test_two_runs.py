@@ -65,7 +65,7 @@ def draw_pair(name: str, style: str, kind: str, run_choice: str):
     return draw_two_runs(PANELS[name][1], *draw_args(comparison), comparison, run_choice)
 
 
-def pairs() -> Iterator:
+def comparison_cases() -> Iterator:
     """Yield each panel with every kind of pair, each of another style."""
     for number, (name, (_view, panel)) in enumerate(PANELS.items()):
         styles = [style for style in STYLES if not panel.compared_run and shows(name, run(style, "same"))]
@@ -75,8 +75,8 @@ def pairs() -> Iterator:
             yield pytest.param(name, styles[(number + nth) % len(styles)], kind, marks=pytest.mark.exhaustive)
 
 
-PAIRS = list({case.values: case for case in reversed(list(pairs()))}.values())
-each_pair = pytest.mark.parametrize(("name", "style", "kind"), PAIRS)
+COMPARISON_CASES = list({case.values: case for case in reversed(list(comparison_cases()))}.values())
+each_pair = pytest.mark.parametrize(("name", "style", "kind"), COMPARISON_CASES)
 
 
 def value_array(plot_trace: dict) -> tuple[str, np.ndarray]:
@@ -103,7 +103,7 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
                 names = [str(tick).split()[0] for tick in ticks]
                 positions = [int(name) if name.isdigit() else tick for name, tick in zip(names, ticks, strict=True)]
                 aligned = dict(enumerate(comparison.alignment.inverse)) if is_other else {}
-                coordinates.append([aligned.get(i, i) for i in positions])  # what is no token stays
+                coordinates.append([aligned.get(i, i) for i in positions])  # other ticks stay as they are
             else:
                 all_labelled = all(tick in tick_texts for tick in ticks)
                 coordinates.append([tick_texts[tick] if all_labelled else tick for tick in ticks])
@@ -114,7 +114,7 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
 
 
 @each_pair
-def test_a_difference_is_that_of_two_separate_figures(name, style, kind):
+def test_difference_equals_separate_figures(name, style, kind):
     """Cell by cell, in the order of the first figure; NaN where the second run has no such cell."""
     comparison, panel = make_comparison(style, kind), PANELS[name][1]
     difference = draw_pair(name, style, kind, "difference")
@@ -162,18 +162,18 @@ def test_a_difference_is_that_of_two_separate_figures(name, style, kind):
 
 
 def check_placeholder(panel, first, second, selection):
-    """Check that a placeholder stands only where the panel says so, or where the figures have no cells in common."""
+    """Check that a placeholder has a reason: the panel's own, or figures without common cells."""
     if panel.no_difference_reason(selection):
         return
     traces = [figure.traces_and_layout[0] for figure in (first, second)]
-    if str(traces[0]) == str(traces[1]):  # both models are of one training
+    if str(traces[0]) == str(traces[1]):  # both models belong to one training run
         return
     kinds = [[plot_trace["type"] for plot_trace in one_run] for one_run in traces]
     assert kinds[0] != kinds[1] or panel.name in ("vector", "outliers", "scales", "shares", "pairs")
 
 
 @each_pair
-def test_both_runs_are_on_one_scale(name, style, kind):
+def test_both_runs_share_one_scale(name, style, kind):
     comparison = make_comparison(style, kind)
     first, second = (draw_pair(name, style, kind, run_choice) for run_choice in "ab")
     separate = [PANELS[name][1].draw(*args) for args in draw_args(comparison)]
@@ -217,7 +217,7 @@ def check_shared_logarithms(figures, plot_traces):
 
 
 @pytest.mark.parametrize("style", CORE)
-def test_the_same_run_twice_differs_nowhere(style):
+def test_equal_runs_have_no_difference(style):
     comparison = Comparison.from_traces(run(style, "same"), run(style, "same"))
     selection = draw_args(comparison)[0][1]
     for name, (_view, panel) in PANELS.items():
@@ -236,7 +236,7 @@ def test_the_same_run_twice_differs_nowhere(style):
             assert all(not np.nan_to_num(value_array(part)[1]).any() for part in difference.traces_and_layout[0]), name
 
 
-def test_the_same_next_token_is_explained_in_both():
+def test_both_runs_explain_same_token():
     comparison = make_comparison("rope", "edited")
     for target in (1, 4, 30):
         selection = Selection(query=6, target=target, rival=2).clamp_to_trace(comparison.trace)
@@ -247,7 +247,7 @@ def test_the_same_next_token_is_explained_in_both():
         assert other_selection.query == comparison.alignment.partners[6]
 
 
-def test_tables_of_models_with_other_heads_have_no_difference():
+def test_tables_of_different_shape_have_no_difference():
     first, second = (
         HeadTable((HeadTableColumn("score", "A score", np.zeros(shape)),), "") for shape in ((2, 4), (3, 4))
     )
@@ -255,7 +255,7 @@ def test_tables_of_models_with_other_heads_have_no_difference():
         head_table_difference(first, second, make_comparison("rope", "edited"), "")
 
 
-def test_what_only_one_of_two_models_has_is_told():
+def test_figure_of_one_model_only_has_a_message():
     comparison = Comparison.from_traces(run("rope", "same"), run("gpt", "same"))
     panel = PANELS["positions-angles"][1]
     (first, _there), message = draw_args(comparison), "nothing of the kind"
@@ -265,7 +265,7 @@ def test_what_only_one_of_two_models_has_is_told():
     assert draw_two_runs(panel, None, None, comparison, "a") is None
 
 
-def test_tokens_without_a_partner_are_told():
+def test_unaligned_tokens_are_counted():
     edited = make_comparison("rope", "edited")
     partners = edited.alignment.partners
     note = unaligned_tokens_note(edited)
@@ -273,7 +273,7 @@ def test_tokens_without_a_partner_are_told():
     assert unaligned_tokens_note(make_comparison("rope", "same")) == ""
 
 
-def test_a_difference_of_lenses_has_the_words_of_both_runs():
+def test_lens_difference_has_tokens_of_both_runs():
     first, second = (draw_pair("prediction-lens", "rope", "edited", run_choice).data[0] for run_choice in "ab")
     difference = draw_pair("prediction-lens", "rope", "edited", "difference").data[0]
     partners = make_comparison("rope", "edited").alignment.partners
@@ -286,7 +286,7 @@ def test_a_difference_of_lenses_has_the_words_of_both_runs():
     assert num_different
 
 
-def test_where_the_likeliest_tokens_differ_a_difference_of_lenses_is_of_the_explained_token():
+def test_lens_difference_falls_back_to_target_token():
     comparison, panel = make_comparison("rope", "edited"), PANELS["prediction-lens"][1]
     (trace, selection), (other, _other_selection) = draw_args(comparison)
     difference = draw_pair("prediction-lens", "rope", "edited", "difference")
@@ -320,7 +320,7 @@ def test_the_likeliest_token_of_each_run_and_the_one_replaced_word_are_told():
 
 
 @pytest.mark.parametrize("kind", ["edited", "length"])
-def test_where_a_head_looks_elsewhere_in_the_other_run_is_told(kind):
+def test_sentence_names_largest_attention_difference(kind):
     of_both, signs = make_comparison("rope", kind), set()
     swapped = Comparison.from_traces(of_both.other, of_both.trace)
     heads = np.ndindex(2, 2, of_both.trace["blocks.0.attn.pattern"].shape[0])

@@ -6,16 +6,18 @@ from explorer.views import graph_objects as go
 from explorer.views.two_run_figures import share_scale
 
 
-def lines(first: float, last: float) -> go.Figure:
+def make_line_figure(first: float, last: float) -> go.Figure:
     return go.Figure(go.Scatter(x=[0], y=[0]), {"yaxis": {"range": [first, last]}}, {})
 
 
 @pytest.mark.parametrize(("mine", "theirs", "both"), [((0, 2), (1, 5), [0, 5]), ((2, 0), (5, 1), [5, 0])])
-def test_an_axis_has_room_for_both_and_keeps_its_direction(mine, theirs, both):
-    assert share_scale(lines(*mine), lines(*theirs)).traces_and_layout[1]["yaxis"]["range"] == both
+def test_axis_covers_both_and_keeps_its_direction(mine, theirs, both):
+    assert (
+        share_scale(make_line_figure(*mine), make_line_figure(*theirs)).traces_and_layout[1]["yaxis"]["range"] == both
+    )
 
 
-def test_colours_have_room_for_the_least_and_the_largest_of_both():
+def test_colour_scale_covers_both():
     one, other = (go.Figure(go.Heatmap(z=[[0]], zmin=zmin, zmax=zmax), {}, {}) for zmin, zmax in ((-1, 2), (-3, 1)))
     for first, second in ((one, other), (other, one)):
         [cells] = share_scale(first, second).traces_and_layout[0]

@@ -1,4 +1,4 @@
-"""Views of the user's own: what follows from a file, and what is said of a mistake in it."""
+"""User views: a file adds a tab, and errors in the file are shown."""
 
 import logging
 import shutil
@@ -27,7 +27,7 @@ from explorer.web.shared_constants import js_constants
 
 ROOT = Path(__file__).parents[3]
 HEAD = "import plotly.graph_objects as go\nfrom explorer.views import Panel, SelectionField, View\n"
-MINE = (
+VALID_SOURCE = (
     HEAD
     + """
 COUNT = SelectionField("count", 2, "bars", values=(2, 3))
@@ -45,16 +45,16 @@ ONE_PANEL = 'VIEW = View(name="mine", title="Mine", panels=(Panel("bars", "Bars"
 
 
 def accept_state(state: request_validation.State):
-    """Take a state, as a server function does."""
+    """Accept a state, like a server function."""
 
 
 def open_view(view: View, trace, **selection) -> OpenView:
     return OpenView(view, trace, Selection().replace(view=view.name, **selection).clamp_to_trace(trace))
 
 
-def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_views, rope_trace):
+def test_file_adds_a_tab_and_its_fields(user_views, rope_trace):
     before = numbers_views(has_own_module=True)
-    view = user_views("mine.py", MINE)
+    view = user_views("mine.py", VALID_SOURCE)
     assert numbers_views(has_own_module=True) == (*before, view) and js_constants()["FULL_TABS"][-1] == "mine"
     assert "Mine" in unknown_view_message("nowhere") and unknown_view_message("mine") == ""
 
@@ -96,28 +96,32 @@ def test_a_file_is_a_tab_at_the_end_and_its_fields_are_fields_of_the_page(user_v
         ("\nimport sys\nsys.exit('<b>out</b>')\n", 3, "SystemExit: <b>out</b>"),
         ("x = 1\n", 1, "there is no VIEW"),
         ("\nVIEW = {'name': 'mine'}\n", 2, "VIEW is a View, got dict"),
-        (MINE.replace('name="mine"', 'name="attention"'), 12, "the name 'attention' is taken"),
-        (MINE.replace('name="mine"', 'name="rope"'), 12, "the name 'rope' is taken"),
-        (MINE.replace('name="mine"', 'name="My view"'), 12, "a name has lower-case letters"),
-        (MINE.replace('"count", 2', '"metric", 2'), 12, "the name 'metric' is taken"),
-        (MINE.replace('"word", "", ', '"count", "", '), 12, "the name 'count' is taken"),
-        (MINE.replace('"count", 2', '"temperature", 2'), 12, "the name 'temperature' is taken"),
-        (MINE.replace('"count", 2', '"count", 7'), 4, "ValueError: the default of count is one of its values"),
-        (MINE.replace('"count", 2', '"count", 0.5'), 4, "ValueError: count is text or a whole number from 0, got 0.5"),
-        (MINE.replace('("layer",)', '("layers",)'), 12, "'layers' is no control; there are "),
-        (MINE.replace('"Bars", draw', '"Bars", None'), 12, "draw of bars is a function"),
+        (VALID_SOURCE.replace('name="mine"', 'name="attention"'), 12, "the name 'attention' is taken"),
+        (VALID_SOURCE.replace('name="mine"', 'name="rope"'), 12, "the name 'rope' is taken"),
+        (VALID_SOURCE.replace('name="mine"', 'name="My view"'), 12, "a name has lower-case letters"),
+        (VALID_SOURCE.replace('"count", 2', '"metric", 2'), 12, "the name 'metric' is taken"),
+        (VALID_SOURCE.replace('"word", "", ', '"count", "", '), 12, "the name 'count' is taken"),
+        (VALID_SOURCE.replace('"count", 2', '"temperature", 2'), 12, "the name 'temperature' is taken"),
+        (VALID_SOURCE.replace('"count", 2', '"count", 7'), 4, "ValueError: the default of count is one of its values"),
         (
-            MINE.replace('"Bars", draw', '"Bars", draw, click_selects={"x": "quer"}'),
+            VALID_SOURCE.replace('"count", 2', '"count", 0.5'),
+            4,
+            "ValueError: count is text or a whole number from 0, got 0.5",
+        ),
+        (VALID_SOURCE.replace('("layer",)', '("layers",)'), 12, "'layers' is no control; there are "),
+        (VALID_SOURCE.replace('"Bars", draw', '"Bars", None'), 12, "draw of bars is a function"),
+        (
+            VALID_SOURCE.replace('"Bars", draw', '"Bars", draw, click_selects={"x": "quer"}'),
             12,
             "a click on bars selects 'quer'",
         ),
-        (MINE.replace('(Panel("bars", "Bars", draw),)', "()"), 12, "a view has one panel or more"),
-        (MINE.replace('(Panel("bars", "Bars", draw),)', "None"), 12, "panels is a tuple, got None"),
-        (MINE.replace('("layer",)', '("layer")'), 12, "controls is a tuple, got 'layer'"),
-        (MINE.replace('title="Mine"', "title=3"), 12, "titles and descriptions are texts, got 3"),
+        (VALID_SOURCE.replace('(Panel("bars", "Bars", draw),)', "()"), 12, "a view has one panel or more"),
+        (VALID_SOURCE.replace('(Panel("bars", "Bars", draw),)', "None"), 12, "panels is a tuple, got None"),
+        (VALID_SOURCE.replace('("layer",)', '("layer")'), 12, "controls is a tuple, got 'layer'"),
+        (VALID_SOURCE.replace('title="Mine"', "title=3"), 12, "titles and descriptions are texts, got 3"),
     ],
 )
-def test_a_mistake_in_a_file_stands_in_a_tab_and_in_the_log(user_views, rope_trace, caplog, source, line, mistake):
+def test_error_in_a_file_is_shown_and_logged(user_views, rope_trace, caplog, source, line, mistake):
     before = registered_fields(), view_names()
     view = user_views("<i>.py", source)
     assert view.description.startswith(f"<i>.py, line {line}: {mistake}")
@@ -126,10 +130,10 @@ def test_a_mistake_in_a_file_stands_in_a_tab_and_in_the_log(user_views, rope_tra
     contents = view_contents(open_view(view, rope_trace), newly=True, stage=0)
     assert contents[f"{view.name}-words"] == view.description
     assert (registered_fields(), view_names()) == (before[0], (*before[1], view.name))
-    assert user_views("mine.py", MINE).title == "Mine"  # another file is none the worse
+    assert user_views("mine.py", VALID_SOURCE).title == "Mine"  # other files still work
 
 
-def test_a_mistake_in_a_file_of_a_package_is_found_there(user_views, tmp_path):
+def test_error_in_a_package_names_its_file(user_views, tmp_path):
     (tmp_path / "bars").mkdir()
     (tmp_path / "bars" / "drawing.py").write_text("\n\nx = [][0]\n")
     view = user_views("bars/__init__.py", "from . import drawing\n")
@@ -154,7 +158,7 @@ def test_a_mistake_in_a_file_of_a_package_is_found_there(user_views, tmp_path):
         ("    from explorer.errors import UserError\n    raise UserError('no')", 5, "UserError: no"),
     ],
 )
-def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited_trace_of, caplog, body, line, mistake):
+def test_failing_figure_shows_its_error(user_views, rope_trace, capture_edited_trace, caplog, body, line, mistake):
     view = user_views("mine.py", f"{HEAD}def draw(trace, selection):\n{body}\n\n\nFIELDS = ()\n{ONE_PANEL}")
     page = open_view(view, rope_trace)
     (panel,) = view.panels
@@ -162,7 +166,7 @@ def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited
     assert isinstance(drawing, FigurePlaceholder) and drawing.message.startswith(f"mine.py, line {line}: {mistake}")
     assert drawing.message in caplog.records[-1].getMessage() and caplog.records[-1].levelno == logging.ERROR
     assert view_contents(page, newly=True, stage=0)["mine-bars"] == {"instead": drawing.message}
-    edited = edited_trace_of("rope")
+    edited = capture_edited_trace("rope")
     for visible_run in ("a", "b", "difference"):
         comparison = Comparison.from_traces(rope_trace, edited)
         both = OpenView(
@@ -171,7 +175,7 @@ def test_a_figure_that_fails_is_told_in_its_place(user_views, rope_trace, edited
         assert both.draw(panel).message == drawing.message
 
 
-def test_other_functions_that_fail_are_told_as_well(user_views, rope_trace):
+def test_other_failing_functions_show_their_errors(user_views, rope_trace):
     source = (
         HEAD
         + """
@@ -192,8 +196,8 @@ VIEW = View(name="mine", title="Mine", panels=(PANEL,), fields=FIELDS, formula=f
         view.panels[0].inspect(rope_trace, page.selection, None)
 
 
-def test_two_runs_of_a_plain_figure_have_one_scale_and_a_difference(user_views, rope_trace, edited_trace_of):
-    view, other = user_views("mine.py", MINE), edited_trace_of("rope")
+def test_plain_figures_of_two_runs_have_a_difference(user_views, rope_trace, capture_edited_trace):
+    view, other = user_views("mine.py", VALID_SOURCE), capture_edited_trace("rope")
     comparison = Comparison.from_traces(rope_trace, other)
     selection = Selection(shown="difference").clamp_to_trace(rope_trace)
     figure = OpenView(view, rope_trace, selection, None, comparison, True).draw(view.panels[0])
@@ -201,13 +205,13 @@ def test_two_runs_of_a_plain_figure_have_one_scale_and_a_difference(user_views, 
     np.testing.assert_allclose(figure.traces_and_layout[0][0]["y"], weights[0] - weights[1], atol=1e-7)
 
 
-def test_a_folder_is_all_the_views_in_it(user_views, tmp_path):
+def test_folder_adds_all_its_views(user_views, tmp_path):
     folder = tmp_path / "views"
     (folder / "package").mkdir(parents=True)
     (folder / "package" / "__init__.py").write_text("from .figures import VIEW")
-    (folder / "package" / "figures.py").write_text(MINE)
+    (folder / "package" / "figures.py").write_text(VALID_SOURCE)
     (folder / "other.py").write_text(
-        MINE.replace('"mine"', '"other"').replace("count", "number").replace("word", "wort")
+        VALID_SOURCE.replace('"mine"', '"other"').replace("count", "number").replace("word", "wort")
     )
     (folder / "_helper.py").write_text("1 / 0")
     (folder / "notes.txt").write_text("no view")
@@ -215,18 +219,18 @@ def test_a_folder_is_all_the_views_in_it(user_views, tmp_path):
     assert [view.name for view in USER_VIEWS] == ["other", "mine"]
 
 
-def test_a_file_that_is_not_there_is_told_before_the_app_starts(capsys):
+def test_missing_file_is_refused_before_start(capsys):
     with pytest.raises(SystemExit):
         parse_arguments(["--views", "no_such_file.py"])
     assert "there is no file or folder no_such_file.py" in capsys.readouterr().err
 
 
-def test_only_so_much_must_be_said_of_a_view():
+def test_views_and_panels_have_three_required_fields():
     required = {cls: [f.name for f in fields(cls) if f.default is f.default_factory] for cls in (View, Panel)}
     assert required == {View: ["name", "title", "panels"], Panel: ["name", "title", "draw"]}
 
 
-def test_no_field_has_a_name_that_the_page_uses():
+def test_fields_use_no_reserved_names():
     declared = {field.name for field in registered_fields()}
     page_names = {name for name in request_validation._STATE.__annotations__ if "." not in name}
     assert page_names - declared == RESERVED_NAMES - {"room"} and not declared & RESERVED_NAMES
@@ -262,7 +266,7 @@ assert field_choices()["head_score"][:2] == ("previous_token", "planted_score") 
 
 
 @pytest.mark.exhaustive
-def test_a_new_view_is_one_file_and_a_new_head_score_one_entry(tmp_path):
+def test_new_view_and_head_score_need_one_entry_each(tmp_path):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

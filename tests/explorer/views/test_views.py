@@ -18,10 +18,10 @@ from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_st
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
 
-from .every_figure import FIGURES, check, edited_run, figure_json, selections
+from .figure_checks import FIGURES, assert_valid_figure, edited_run, extreme_selections, figure_json
 
 FIELDS = {name: type(default) for name, default in Selection().as_dict().items()}
-CLICKED = {
+CLICK_SOURCES = {
     "figure": {"x", "y", "customdata"},
     "head_grid": {"x", "y", "layer", "head"},
     "head_table": {"layer", "head"},
@@ -30,7 +30,7 @@ CLICKED = {
 }
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-# Each view of each style, with one of the lengths in turn.
+# Each view with each style, and one of the lengths in turn.
 each_view_and_style = pytest.mark.parametrize(
     ("view", "style", "length"),
     [
@@ -43,10 +43,10 @@ each_view_and_style = pytest.mark.parametrize(
     ],
     ids=lambda value: getattr(value, "name", value),
 )
-SEVERAL = {
+MULTI_SELECT_PANELS = {
     name: panel for name, (_, panel) in PANELS.items() if isinstance(panel.click_selects.get("customdata"), tuple)
 }
-# Panels that follow lists of their own instead of the selection.
+# Panels with own lists instead of the selection.
 LIST_PANELS = ("patching-agreement", "patching-agreement_positions", "patching-paths")
 
 
@@ -64,11 +64,11 @@ def test_names_are_unique_and_fit_into_a_url():
     assert len({f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels}) == len(PANELS)
 
 
-MAX_TITLE_CHARS = 48  # of one line on a telephone
+MAX_TITLE_CHARS = 48  # one line on a phone
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_title_that_opens_a_figure_is_one_line(language):
+def test_panel_titles_fit_on_one_line(language):
     titles = []
     for view in VIEWS:
         first_row = view.panels[: 2 if [panel.width for panel in view.panels[:2]] == ["half", "half"] else 1]
@@ -78,7 +78,7 @@ def test_a_title_that_opens_a_figure_is_one_line(language):
 
 
 @every_view
-def test_a_view_speaks_in_sentences(view, tiny_config):
+def test_descriptions_are_whole_sentences(view, tiny_config):
     assert view.title.strip()
     instead = [view.unavailable_message(replace(tiny_config, position=position)) for position in CHOICES["position"]]
     for text in (view.description, *instead):
@@ -93,7 +93,7 @@ def test_a_view_speaks_in_sentences(view, tiny_config):
 @pytest.mark.parametrize(
     "view", [view for view in VIEWS if view.sentence and not view.is_comparison], ids=lambda view: view.name
 )
-def test_a_views_sentence_is_short_and_follows_what_is_chosen(trace, view):
+def test_view_sentence_is_short_and_follows_selection(trace, view):
     words = set()
     for query in range(len(trace)) if view.is_applicable(trace) else ():
         selection = Selection(query=query, layer=1, head=1, tap="blocks.1.resid_post").clamp_to_trace(trace)
@@ -104,15 +104,15 @@ def test_a_views_sentence_is_short_and_follows_what_is_chosen(trace, view):
 
 
 @every_view
-def test_every_control_is_a_field_that_can_be_chosen(view):
+def test_every_control_is_a_field_with_options(view):
     assert OPTIONS.keys() == TITLES.keys()
     assert set(view.controls) <= OPTIONS.keys() | {field.name for field in view.fields}
     assert len(set(view.controls)) == len(view.controls)
 
 
-def test_a_click_selects_what_there_is():
+def test_clicks_select_existing_fields():
     for panel_name, (_, panel) in PANELS.items():
-        assert set(panel.click_selects) <= CLICKED[panel.kind], panel_name
+        assert set(panel.click_selects) <= CLICK_SOURCES[panel.kind], panel_name
         for source, names in panel.click_selects.items():
             several = isinstance(names, tuple)
             assert not several or (source == "customdata" and len(set(names)) == len(names)), panel_name
@@ -120,10 +120,10 @@ def test_a_click_selects_what_there_is():
                 assert FIELDS.get(name) is int or (several and name == "view"), panel_name
 
 
-@each_panel_and_style(run=unedited_run, condition=lambda view, panel: panel in SEVERAL.values())
-def test_a_click_that_selects_several_things_knows_them_all(name, style, length):
-    trace, panel = capture_style(style, length), SEVERAL[name]
-    for selection in selections(trace):
+@each_panel_and_style(run=unedited_run, condition=lambda view, panel: panel in MULTI_SELECT_PANELS.values())
+def test_multi_select_clicks_are_valid(name, style, length):
+    trace, panel = capture_style(style, length), MULTI_SELECT_PANELS[name]
+    for selection in extreme_selections(trace):
         rows = [
             row
             for part in RenderedFigure(panel.draw(subject(panel, trace), selection)).parts
@@ -140,18 +140,18 @@ def test_a_click_that_selects_several_things_knows_them_all(name, style, length)
 def test_every_panel_can_be_drawn(name, style, length):
     trace, panel = capture_style(style, length), PANELS[name][1]
     assert len(trace) == length
-    for selection in selections(trace):
-        check(panel.draw(subject(panel, trace), selection), panel)
+    for selection in extreme_selections(trace):
+        assert_valid_figure(panel.draw(subject(panel, trace), selection), panel)
 
 
 @each_panel_and_style(lengths=[1, 12], run=edited_run, every=3)
-def test_every_panel_can_be_drawn_of_a_changed_run(name, style, length):
+def test_every_panel_can_be_drawn_with_interventions(name, style, length):
     trace, panel = capture_edited_style(style, length), PANELS[name][1]
-    check(panel.draw(subject(panel, trace), selections(trace)[-1]), panel)
+    assert_valid_figure(panel.draw(subject(panel, trace), extreme_selections(trace)[-1]), panel)
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(style):
+def test_comparing_panels_need_interventions(style):
     runs = capture_style(style), capture_edited_style(style)
     for view in VIEWS:
         plain, changed = (open_view(view, run) for run in runs)
@@ -165,9 +165,9 @@ def open_view(view: View, run: Trace) -> OpenView:
 
 
 @each_view_and_style
-def test_every_formula_has_numbers_in_it(view, style, length):
+def test_every_formula_has_numbers(view, style, length):
     for trace in (capture_style(style, length), capture_edited_style(style, length)):
-        for selection in selections(trace):
+        for selection in extreme_selections(trace):
             if view.is_comparison and not trace.baseline:
                 continue
             formula = view.formula(subject(view, trace), selection)
@@ -183,8 +183,8 @@ def without_value(trace, needed):
     return replace(trace, values={name: value for name, value in trace.values.items() if not pattern.fullmatch(name)})
 
 
-def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
-    trace = trace_of(style)
+def test_view_applies_if_required_taps_exist(capture_trace, style):
+    trace = capture_trace(style)
     for view in VIEWS:
         missing = [name for name in view.required_taps if not trace.has_tap(name)]
         if view.required_any_tap and not any(map(trace.has_tap, view.required_any_tap)):
@@ -194,24 +194,24 @@ def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
             assert not view.is_applicable(without_value(trace, needed))
 
 
-def test_only_a_model_that_knows_positions_has_some_to_show(trace):
+def test_positions_view_needs_positions(trace):
     knows = trace.config.position != "none"
     names = [view.name for view in VIEWS if view.is_applicable(trace)]
     assert names == [view.name for view in VIEWS if knows or view.name != "positions"]
 
 
-def test_a_panel_has_no_place_where_what_it_needs_was_not_captured():
+def test_panel_needs_its_required_taps():
     for name, (_, panel) in PANELS.items():
         trace = capture_first_applicable_run(name)
         for needed in panel.required_taps:
             assert not panel.is_applicable(without_value(trace, needed)), (name, needed)
 
 
-def test_what_cells_say_stands_where_their_values_do():
+def test_heatmap_texts_match_their_categories():
     """On category axes Plotly maps a heatmap's values to their categories, but not its texts."""
     for name in FIGURES:
         trace, (_, panel) = capture_first_applicable_run(name, 32), PANELS[name]
-        for selection in selections(trace):
+        for selection in extreme_selections(trace):
             figure = RenderedFigure(panel.draw(subject(panel, trace), selection))
             for part in figure.parts:
                 if part["type"] != "heatmap" or not part.keys() & {"text", "hovertext", "customdata"}:
@@ -224,17 +224,17 @@ def test_what_cells_say_stands_where_their_values_do():
 
 @every_panel
 @pytest.mark.exhaustive
-def test_the_same_question_draws_the_same_figure(name):
+def test_drawing_is_deterministic(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
-    first, second = (figure_json(panel.draw(subject(panel, trace), selections(trace)[-1])) for _ in range(2))
+    first, second = (figure_json(panel.draw(subject(panel, trace), extreme_selections(trace)[-1])) for _ in range(2))
     assert first == second
 
 
 @every_panel
 @pytest.mark.exhaustive
-def test_what_is_drawn_once_is_the_same_whatever_is_selected(name):
+def test_selection_independent_figures_stay_equal(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     if name == "positions-wavelengths":
-        trace = capture_style("sandwich")  # whose layers have angles of their own
-    payloads = {figure_json(panel.draw(subject(panel, trace), selection)) for selection in selections(trace)}
+        trace = capture_style("sandwich")  # its layers have different angles
+    payloads = {figure_json(panel.draw(subject(panel, trace), selection)) for selection in extreme_selections(trace)}
     assert panel.is_selection_independent is (len(payloads) == 1) or name in LIST_PANELS

@@ -18,10 +18,10 @@ from tests.deployment import RedisServer
 
 
 @pytest.fixture(scope="session")
-def built_page(checkpoint_of_each_style) -> Page:
-    """Page that is built once for the session, because Gradio takes a second for it."""
+def built_page(style_checkpoint_folder) -> Page:
+    """Page that is built once per session, because Gradio takes a second for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
+        patch.setattr("model.checkpoint.CHECKPOINTS", style_checkpoint_folder)
         page = Page(ModelLibrary("cpu"), "rope")
         page.blocks = page.build()
     return page
@@ -39,38 +39,38 @@ def library(page) -> ModelLibrary:
 
 
 @pytest.fixture
-def opening(library) -> PageStateBuilder:
+def builder(library) -> PageStateBuilder:
     return PageStateBuilder(RunService(library))
 
 
 @pytest.fixture
-def page_state(opening) -> PageState:
+def page_state(builder) -> PageState:
     """Page state with a token selected in the middle of a prompt."""
-    return PageState(opening.create_run("rope", "the fox asked the owl"), Selection(query=2, key=1))
+    return PageState(builder.create_run("rope", "the fox asked the owl"), Selection(query=2, key=1))
 
 
 @pytest.fixture(autouse=True)
-def one_by_one(monkeypatch):
-    """Send an answer for every new token, however fast they come."""
+def answer_every_token(monkeypatch):
+    """Send an answer for every new token, however fast they are generated."""
     monkeypatch.setattr("explorer.web.actions.generation_actions.MIN_ANSWER_INTERVAL_S", 0)
 
 
 @pytest.fixture
 def notices() -> Iterator[list[str]]:
-    """Sentences that the page shows to the visitor."""
+    """Sentences that the page shows to the user."""
     with collect_notices() as notices:
         yield notices
 
 
 @pytest.fixture
 def act(page) -> Callable[..., PageUpdate]:
-    """Function that does what the page's script asks for: `act(state, "prompt", text="the owl")`."""
+    """Function that runs an action of the page's script: `act(state, "prompt", text="the owl")`."""
     return lambda state, kind, **action: page.actions.apply({"kind": kind} | action, state)
 
 
 @pytest.fixture
 def move(act) -> Callable[..., dict]:
-    """Function that returns the state after an action, which must have been done."""
+    """Function that returns the state after an action, which must succeed."""
 
     def state_after(state: dict, kind: str, **action) -> dict:
         update = act(state, kind, **action)
@@ -88,7 +88,7 @@ def load(act) -> Callable[..., PageUpdate]:
 
 @pytest.fixture
 def merge(notices) -> Callable[[dict, Iterable[dict]], dict]:
-    """Function that returns the state after all that a generator writes, and notes its notices, as the browser does."""
+    """Function that returns the state after all updates of a generator, and collects their notices."""
 
     def merge_updates(state: dict, updates: Iterable[dict]) -> dict:
         for update in updates:
@@ -107,7 +107,7 @@ def state(load) -> dict:
 
 @pytest.fixture(params=["memory", "redis"])
 def address(request) -> str:
-    """Address of a store of each kind."""
+    """URL of a store of each kind."""
     return request.getfixturevalue("redis_server").address if request.param == "redis" else ""
 
 
@@ -136,7 +136,7 @@ def client(served_page) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def post(client) -> Callable[..., httpx.Response]:
-    """Function that asks a question, or calls a function with the list of its arguments."""
+    """Function that posts JSON to an endpoint of the page."""
 
     def post_json(name: str, given, **headers: str) -> httpx.Response:
         content = given if isinstance(given, bytes) else json.dumps(given)
@@ -147,7 +147,7 @@ def post(client) -> Callable[..., httpx.Response]:
 
 @pytest.fixture
 def ask(post) -> Callable[..., list[dict]]:
-    """Function that returns the lines of an answer."""
+    """Function that returns the parsed lines of an answer."""
 
     def answer_lines(about: str, state: dict, action: dict | None = None, **headers: str) -> list[dict]:
         response = post("answer", {"about": about, "state": state} | ({"action": action} if action else {}), **headers)

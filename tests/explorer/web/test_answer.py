@@ -1,4 +1,4 @@
-"""The channel over HTTP: lines in stages, actions, refusals, cancelling, and waiting for others."""
+"""Answers over HTTP: lines in stages, actions, refusals, cancellation and the queue."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from explorer.web.browser_routes import LIGHT_SLOTS
 from explorer.web.rate_limits import CLIENT_HEADER, PromptRateLimiter
 
 PROMPT = "the fox asked the owl"
-PATIENCE_S = 20.0  # until a test fails that waits
+TIMEOUT_S = 20.0  # until a waiting test fails
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def state(state) -> dict:
 
 
 @contextmanager
-def open_answer(served_page, about: str, state: dict) -> Iterator[Iterator[dict]]:
-    """Ask, and read line by line in the block, after which the client is gone."""
+def stream_answer(served_page, about: str, state: dict) -> Iterator[Iterator[dict]]:
+    """Request an answer and yield its parsed lines; the client disconnects at the end of the block."""
     with (
-        httpx.Client(base_url=served_page.blocks.local_url, timeout=PATIENCE_S) as client,
+        httpx.Client(base_url=served_page.blocks.local_url, timeout=TIMEOUT_S) as client,
         client.stream("POST", "explorer/answer", json={"about": about, "state": state}) as response,
     ):
         assert response.status_code == 200
@@ -45,11 +45,11 @@ def open_answer(served_page, about: str, state: dict) -> Iterator[Iterator[dict]
 
 
 class Gate:
-    """Keeps the stages of answers from being computed until it is opened or their clients are gone.
+    """Holds stages of answers back until it is opened or their clients disconnect.
 
     Args:
-        answer: computes a stage.
-        stages: that are kept.
+        answer: function that computes a stage.
+        stages: stages that are held back.
     """
 
     def __init__(self, answer: Callable[..., bytes], stages: range):
@@ -72,7 +72,7 @@ class Gate:
 
 @pytest.fixture
 def gate(endpoints, monkeypatch) -> Iterator[Callable[[range], Gate]]:
-    """Function that has some stages wait at a gate, which opens at the end of the test."""
+    """Function that holds some stages back at a gate, which opens at the end of the test."""
     gates = []
 
     def close(stages: range) -> Gate:
@@ -86,7 +86,7 @@ def gate(endpoints, monkeypatch) -> Iterator[Callable[[range], Gate]]:
 
 
 def wait_until(holds: Callable[[], bool]):
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -95,16 +95,16 @@ def wait_until(holds: Callable[[], bool]):
 @pytest.mark.parametrize(
     ("about", "num_lines"), [("show", 3), ("view", 3), ("pick", 3), ("token", 1), ("tune", 1)], ids=str
 )
-def test_each_stage_is_a_line(ask, endpoints, state, about, num_lines):
+def test_each_stage_is_one_line(ask, endpoints, state, about, num_lines):
     lines = ask(about, state)
     assert lines == [json.loads(json.dumps(endpoints.answer(about, state, stage))) for stage in range(num_lines)]
     parts = [line["contents"].keys() for line in lines]
     assert parts[0] and len(set().union(*parts)) == sum(map(len, parts))
 
 
-def test_what_is_in_sight_comes_before_the_rest_is_computed(served_page, gate, state):
+def test_visible_contents_are_sent_before_rest_is_computed(served_page, gate, state):
     held = gate(range(1, 3))
-    with open_answer(served_page, "show", state) as lines:
+    with stream_answer(served_page, "show", state) as lines:
         first = next(lines)
         assert first["contents"]["attention-heads"] and "attention-entropy" not in first["contents"]
         held.is_open.set()
@@ -112,7 +112,7 @@ def test_what_is_in_sight_comes_before_the_rest_is_computed(served_page, gate, s
     assert len(rest) == 2 and "branches" in rest[0] and {name[-5:] for name in rest[1]} == {"-mark"}
 
 
-def test_what_an_action_changed_comes_first_and_the_contents_are_those_of_the_new_state(ask, state):
+def test_state_change_is_sent_before_contents_of_new_state(ask, state):
     update, first, *rest = ask("show", state, {"kind": "prompt", "text": "the owl", "checkpoint": "gpt"})
     assert update.keys() == {"change", "prompt", "done", "notices"}
     assert (update["done"], update["notices"]) == (True, [])
@@ -121,7 +121,7 @@ def test_what_an_action_changed_comes_first_and_the_contents_are_those_of_the_ne
     assert rest[0]["contents"] == ask("show", state | update["change"])[1]["contents"]
 
 
-def test_a_link_is_opened_in_one_answer(ask):
+def test_link_is_opened_in_one_answer(ask):
     update, first, *_rest = ask(
         "show", {}, {"kind": "load", "query": {"text": "the owl", "view": "tokens", "head": "-1"}}
     )
@@ -144,14 +144,14 @@ def test_a_link_is_opened_in_one_answer(ask):
     ],
     ids=str,
 )
-def test_a_refused_action_changes_nothing_and_says_why(ask, state, action):
+def test_refused_action_changes_nothing_and_explains_why(ask, state, action):
     (line,) = ask("show", state, action | {"kind": action.get("kind", "")})
     assert (line["change"], line["prompt"], line["done"]) == ({}, None, False)
     (notice,) = line["notices"]
     assert re.match(r"\w.* .* .*", notice)
 
 
-def test_a_link_that_shows_nothing_is_refused_with_a_sentence(post, served_page, monkeypatch):
+def test_link_without_any_model_is_refused(post, served_page, monkeypatch):
     def refuse(query):
         raise UserError("There is no model here.")
 
@@ -160,7 +160,7 @@ def test_a_link_that_shows_nothing_is_refused_with_a_sentence(post, served_page,
     assert (response.status_code, response.json()["detail"]) == (422, "There is no model here.")
 
 
-def test_a_clicked_number_is_derived_after_what_is_in_sight(post, state):
+def test_derivation_is_sent_after_visible_contents(post, state):
     clicked = {"figure": "attention-pattern", "point": {"x": 1, "y": 3}}
     question = {"about": "pick", "state": state, "inspect": clicked}
     lines = [json.loads(line) for line in post("answer", question).text.splitlines()]
@@ -171,7 +171,7 @@ def test_a_clicked_number_is_derived_after_what_is_in_sight(post, state):
     assert len(lines) == 4 and re.match(r"\w.* .* .*", lines[1]["inspection"])
 
 
-def test_a_model_that_was_written_anew_is_told_and_all_is_answered_anew(ask, state):
+def test_changed_model_files_are_reported_and_all_is_sent(ask, state):
     now = ask("show", state)[0]["version"]
     for about in ("pick", "tune", "token"):
         assert ask(about, state | {"version": now})[0]["contents"]["problem"] == ""
@@ -200,7 +200,7 @@ def test_a_model_that_was_written_anew_is_told_and_all_is_answered_anew(ask, sta
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_state_that_makes_no_sense_is_refused_in_a_sentence(post, state, caplog, field, value, words):
+def test_invalid_state_is_refused_with_explanation(post, state, caplog, field, value, words):
     body = json.dumps({"about": "show", "state": state | {field: "here"}}).replace('"here"', value)
     response = post("answer", body.encode())
     assert response.status_code == 422
@@ -233,14 +233,14 @@ def test_a_state_that_makes_no_sense_is_refused_in_a_sentence(post, state, caplo
     ],
     ids=lambda value: ascii(value)[:60],
 )
-def test_a_question_that_makes_no_sense_is_refused_in_a_sentence(post, caplog, body, words):
+def test_invalid_request_is_refused_with_explanation(post, caplog, body, words):
     response = post("answer", body)
     assert response.status_code == 422 and words in response.json()["detail"]
     assert caplog.text == ""
 
 
-def test_half_a_character_is_read_as_a_replacement(post, state):
-    """JavaScript's texts may end within a character, and JSON can say so."""
+def test_lone_surrogate_becomes_replacement_character(post, state):
+    """JavaScript strings may end within a character, and JSON can contain such strings."""
     body = json.dumps(
         {"about": "show", "state": state, "action": {"kind": "prompt", "text": "here", "checkpoint": "rope"}}
     )
@@ -249,7 +249,7 @@ def test_half_a_character_is_read_as_a_replacement(post, state):
     assert contents["story"]["prompt"] == "the owl\ufffd"
 
 
-def test_a_refusal_is_in_the_language_of_the_page(post, state):
+def test_refusal_is_in_language_of_page(post, state):
     for name, body in {
         "answer": {"about": "show", "state": state | {"lang": "zh-CN", "prompt": [10**6]}},
         "define": [state | {"lang": "zh-CN"}, "no such term"],
@@ -258,7 +258,7 @@ def test_a_refusal_is_in_the_language_of_the_page(post, state):
         assert response.status_code == 422 and re.search("[\u4e00-\u9fff]", response.json()["detail"])
 
 
-def test_our_mistakes_are_ours(post, endpoints, state, monkeypatch, caplog):
+def test_internal_error_is_logged_without_details_for_user(post, endpoints, state, monkeypatch, caplog):
     def slip(*args):
         raise KeyError("blocks.99")
 
@@ -273,9 +273,7 @@ def test_our_mistakes_are_ours(post, endpoints, state, monkeypatch, caplog):
     ("error", "sentence"),
     [(KeyError("blocks.99"), "logged as ([0-9a-f]{8})"), (UserError("Take a shorter prompt."), "^Take a shorter")],
 )
-def test_what_goes_wrong_after_the_first_stage_is_told_in_the_last_line(
-    ask, endpoints, state, monkeypatch, caplog, error, sentence
-):
+def test_error_after_first_stage_is_reported_in_last_line(ask, endpoints, state, monkeypatch, caplog, error, sentence):
     answer = endpoints.cached_answer
 
     def slip_later(about, state, stage=0):
@@ -291,7 +289,7 @@ def test_what_goes_wrong_after_the_first_stage_is_told_in_the_last_line(
     assert name[0] and ("blocks.99" in caplog.text and name[1] in caplog.text if name.groups() else caplog.text == "")
 
 
-def test_our_mistakes_in_actions_are_ours(post, served_page, state, monkeypatch, caplog):
+def test_internal_error_in_action_is_logged(post, served_page, state, monkeypatch, caplog):
     def slip(*args):
         raise KeyError("blocks.99")
 
@@ -302,13 +300,13 @@ def test_our_mistakes_in_actions_are_ours(post, served_page, state, monkeypatch,
 
 
 @pytest.mark.parametrize("stages", [range(1), range(1, 2)], ids=["before the first line", "after it"])
-def test_for_who_is_gone_nothing_more_is_computed(served_page, gate, state, stages):
+def test_computation_stops_after_client_disconnects(served_page, gate, state, stages):
     held = gate(stages)
-    with httpx.Client(base_url=served_page.blocks.local_url, timeout=PATIENCE_S) as client:
+    with httpx.Client(base_url=served_page.blocks.local_url, timeout=TIMEOUT_S) as client:
         question = {"about": "show", "state": state}
         if stages.start:
             with client.stream("POST", "explorer/answer", json=question) as response:
-                lines = response.iter_lines()  # kept, as its end would close the connection
+                lines = response.iter_lines()  # kept, because its end would close the connection
                 next(lines)
                 wait_until(lambda: held.num_held == 1)
                 assert held.num_cancelled == 0
@@ -320,14 +318,14 @@ def test_for_who_is_gone_nothing_more_is_computed(served_page, gate, state, stag
     wait_until(lambda: sum(limiter.borrowed_tokens for limiter in limiters) == held.num_held == 0)
 
 
-def test_who_is_gone_while_waiting_gives_up_the_place(served_page, gate, state):
+def test_client_that_disconnects_leaves_queue(served_page, gate, state):
     held = gate(range(1))
     with ExitStack() as clients:
         threads = [threading.Thread(target=read_all, args=(served_page, state)) for _slot in range(LIGHT_SLOTS)]
         for thread in threads:
             thread.start()
         wait_until(lambda: held.num_held == LIGHT_SLOTS)
-        lines = clients.enter_context(open_answer(served_page, "token", state))
+        lines = clients.enter_context(stream_answer(served_page, "token", state))
         assert next(lines) == {"waiting": 1}
         assert served_page.channel.num_waiting == 1
     wait_until(lambda: served_page.channel.num_waiting == 0)
@@ -338,11 +336,11 @@ def test_who_is_gone_while_waiting_gives_up_the_place(served_page, gate, state):
 
 
 def read_all(served_page, state: dict, about: str = "token") -> list[dict]:
-    with open_answer(served_page, about, state) as lines:
+    with stream_answer(served_page, about, state) as lines:
         return list(lines)
 
 
-def test_who_waits_is_told_how_many_do_and_then_answered(served_page, gate, state, monkeypatch, caplog):
+def test_waiting_client_gets_queue_length_then_answer(served_page, gate, state, monkeypatch, caplog):
     monkeypatch.setattr(channel, "SHOW_QUEUE_AFTER_S", 0.1)
     monkeypatch.setattr(channel, "POLL_INTERVAL_S", 0.05)
     held = gate(range(1))
@@ -351,15 +349,15 @@ def test_who_waits_is_told_how_many_do_and_then_answered(served_page, gate, stat
         thread.start()
     wait_until(lambda: held.num_held == LIGHT_SLOTS)
     with (
-        open_answer(served_page, "token", state) as lines,
-        open_answer(served_page, "token", state | {"prompt": [10**6]}) as broken,
+        stream_answer(served_page, "token", state) as lines,
+        stream_answer(served_page, "token", state | {"prompt": [10**6]}) as broken,
     ):
         while next(lines) != {"waiting": 2}:
             pass
         assert next(broken) == {"waiting": 2}
         held.is_open.set()
         assert "story" in [line for line in lines if "waiting" not in line][0]["contents"]
-        (error_line,) = [line for line in broken if "waiting" not in line]  # a status was sent long ago
+        (error_line,) = [line for line in broken if "waiting" not in line]  # the HTTP status was sent before
         assert error_line["contents"].keys() == {"problem"}
         assert "token ids run from 0" in error_line["contents"]["problem"]
     for thread in threads:
@@ -367,7 +365,7 @@ def test_who_waits_is_told_how_many_do_and_then_answered(served_page, gate, stat
     assert caplog.text == ""
 
 
-def test_nobody_is_told_of_waiting_while_it_is_computed(served_page, gate, state, monkeypatch):
+def test_queue_length_is_not_sent_during_computation(served_page, gate, state, monkeypatch):
     monkeypatch.setattr(channel, "SHOW_QUEUE_AFTER_S", 0.05)
     monkeypatch.setattr(channel, "POLL_INTERVAL_S", 0.02)
     held = gate(range(1))
@@ -375,11 +373,11 @@ def test_nobody_is_told_of_waiting_while_it_is_computed(served_page, gate, state
     assert all("waiting" not in line for line in read_all(served_page, state))
 
 
-def test_what_is_below_keeps_nothing_in_sight_waiting(served_page, gate, state, post, ask):
+def test_lower_figures_do_not_block_visible_contents(served_page, gate, state, post, ask):
     held = gate(range(1, 3))
     with ExitStack() as clients:
         answers = [
-            clients.enter_context(open_answer(served_page, "show", state | {"query": query}))
+            clients.enter_context(stream_answer(served_page, "show", state | {"query": query}))
             for query in range(LIGHT_SLOTS + 2)
         ]
         assert all("story" in next(lines)["contents"] for lines in answers)
@@ -394,7 +392,7 @@ def test_what_is_below_keeps_nothing_in_sight_waiting(served_page, gate, state, 
 PROMPT_ACTION = {"kind": "prompt", "text": PROMPT, "checkpoint": "rope"}
 
 
-def test_a_visitor_runs_so_many_prompts_a_minute_and_others_as_many(ask, served_page, state, monkeypatch):
+def test_prompt_rate_is_limited_for_each_user(ask, served_page, state, monkeypatch):
     monkeypatch.setattr(served_page.actions, "prompts", PromptRateLimiter(2))
     for kind in ("prompt", "example", "model"):
         lines = ask("show", state, PROMPT_ACTION | {"kind": kind}, **{CLIENT_HEADER: "mine"})
@@ -404,7 +402,7 @@ def test_a_visitor_runs_so_many_prompts_a_minute_and_others_as_many(ask, served_
     assert ask("show", state, PROMPT_ACTION, **{CLIENT_HEADER: "another's"})[0]["done"]
 
 
-def test_an_address_runs_so_many_prompts_a_minute_under_whatever_names(served_page, state, monkeypatch):
+def test_prompt_rate_is_limited_for_each_ip_address(served_page, state, monkeypatch):
     monkeypatch.setattr(rate_limits, "CLIENTS_PER_ADDRESS", 3)
     monkeypatch.setattr(served_page.actions, "prompts", PromptRateLimiter(1))
 
@@ -419,7 +417,7 @@ def test_an_address_runs_so_many_prompts_a_minute_under_whatever_names(served_pa
     assert [is_done("10.0.0.9", ""), is_done("10.0.0.9", ""), is_done("10.0.0.10", "")] == [True, False, True]
 
 
-def test_an_unlikely_text_has_a_perplexity(ask, state):
+def test_improbable_text_has_finite_perplexity_text(ask, state):
     edits = "logits*scale*100~final_norm*scale*100"
     rows = ask("show", state | {"edits": edits, "branches": "2~5.6"})[1]["contents"]["branches"]
     assert "over 1e308" in {row["perplexity"] for row in rows}

@@ -11,11 +11,11 @@ from model.generation.autoregressive import generate
 
 
 @pytest.fixture
-def api(opening) -> PublicApi:
-    return PublicApi(opening, "rope")
+def api(builder) -> PublicApi:
+    return PublicApi(builder, "rope")
 
 
-def test_explore_says_what_the_model_made_of_a_prompt(api, lms, tiny_tokenizer):
+def test_explore_matches_model(api, lms, tiny_tokenizer):
     answer = api.explore("the fox asked")
     ids = tiny_tokenizer.encode("the fox asked")
     logits = lms["rope"](torch.tensor([ids]))[0].detach().double()
@@ -33,14 +33,14 @@ def test_explore_says_what_the_model_made_of_a_prompt(api, lms, tiny_tokenizer):
     assert [t["token"] for t in answer["next_tokens"]] == [tiny_tokenizer.vocabulary[i] for i in likeliest.indices]
 
 
-def test_explore_lists_the_captured_values(api, trace_of, style):
+def test_explore_lists_captured_values(api, capture_trace, style):
     captured = api.explore("the moon", checkpoint=style)["captured"]
-    assert list(captured) == list(trace_of(style).values)
+    assert list(captured) == list(capture_trace(style).values)
     tokens = len(api.explore("the moon", checkpoint=style)["ids"])
-    assert captured["blocks.1.attn.pattern"] == [trace_of(style).config.num_heads, tokens, tokens]
+    assert captured["blocks.1.attn.pattern"] == [capture_trace(style).config.num_heads, tokens, tokens]
 
 
-def test_explore_takes_the_end_of_a_long_prompt(api):
+def test_explore_keeps_end_of_long_prompt(api):
     answer = api.explore("\x00" * 40)
     assert len(answer["ids"]) == 32
     assert answer["dropped"] == 8
@@ -52,18 +52,18 @@ def test_answers_are_json(api, nasty_prompt):
     assert "".join(api.explore("the moon")["tokens"]) == "the moon"
 
 
-def test_the_same_seed_writes_the_same_text(api):
+def test_same_seed_generates_same_text(api):
     answer = api.generate("the fox", max_new_tokens=12, seed=5)
     assert api.generate("the fox", max_new_tokens=12, seed=5) == answer
     assert any(api.generate("the fox", max_new_tokens=12, seed=seed) != answer for seed in range(3))
 
 
-def test_temperature_0_takes_the_likeliest_token(api):
+def test_temperature_0_takes_most_probable_token(api):
     (token,) = api.generate("the fox", max_new_tokens=1, temperature=0)["tokens"]
     assert token == api.explore("the fox")["next_tokens"][0] | {"probability": 1.0}
 
 
-def test_generate_gives_the_text_and_its_tokens(api, tiny_tokenizer):
+def test_generate_returns_text_and_tokens(api, tiny_tokenizer):
     answer = api.generate("the fox", max_new_tokens=9, temperature=1.0, top_k=0, seed=1)
     tokens = answer["tokens"]
     assert 1 <= len(tokens) <= 9
@@ -73,8 +73,8 @@ def test_generate_gives_the_text_and_its_tokens(api, tiny_tokenizer):
     assert [token["token"] for token in tokens] == [tiny_tokenizer.vocabulary[token["id"]] for token in tokens]
 
 
-def test_generate_ends_with_the_text(api, library, tiny_tokenizer, monkeypatch):
-    """An end-of-text token ends the list of tokens and is no part of the text."""
+def test_generate_stops_at_end_of_text(api, library, tiny_tokenizer, monkeypatch):
+    """An end-of-text token ends the list of tokens and is not part of the text."""
     likeliest = api.explore("the fox")["next_tokens"][0]["id"]
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
     answer = api.generate("the fox", max_new_tokens=9, temperature=0)
@@ -82,7 +82,7 @@ def test_generate_ends_with_the_text(api, library, tiny_tokenizer, monkeypatch):
     assert [token["id"] for token in answer["tokens"]] == [likeliest]
 
 
-def test_every_setting_reaches_the_generator(api, library, tiny_tokenizer):
+def test_every_setting_reaches_generator(api, library, tiny_tokenizer):
     settings = {"temperature": 1.2, "top_k": 30, "seed": 4, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.5}
     steps = generate(library.model("rope")[0], tiny_tokenizer.encode("the fox"), max_new_tokens=15, **settings)
     expected = [(step.token_id, step.probability) for step in steps]
@@ -90,7 +90,7 @@ def test_every_setting_reaches_the_generator(api, library, tiny_tokenizer):
     assert [(token["id"], token["probability"]) for token in answer["tokens"]] == expected
 
 
-def test_a_stop_text_ends_the_text(api):
+def test_stop_text_ends_generation(api):
     free = api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1)["text"]
     stop = next(free[i : i + 2] for i in range(4, len(free)) if free[i : i + 2].isascii())
     answer = api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1, stop=stop)
@@ -98,13 +98,13 @@ def test_a_stop_text_ends_the_text(api):
     assert api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1, stop="☂")["text"] == free
 
 
-def test_a_long_stop_text_is_refused_in_a_sentence(api):
+def test_long_stop_text_is_refused(api):
     with pytest.raises(ValueError, match="stop_strings must be a text of at most 64 characters"):
         api.generate("the fox", stop="x" * 65)
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_what_is_beyond_a_limit_is_refused_in_a_sentence(api, name):
+def test_value_beyond_limit_is_refused(api, name):
     low, high = RANGES[name]
     for value in (low - 1, high + 1, math.nan):
         with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got"):
@@ -114,21 +114,21 @@ def test_what_is_beyond_a_limit_is_refused_in_a_sentence(api, name):
 
 
 @pytest.mark.parametrize("call", ["explore", "generate"])
-def test_a_prompt_or_a_model_that_is_none_is_refused(api, call):
+def test_empty_prompt_or_unknown_model_is_refused(api, call):
     with pytest.raises(ValueError, match="The prompt is empty"):
         getattr(api, call)("")
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         getattr(api, call)("the fox", checkpoint="../rope")
 
 
-def test_the_model_is_the_default_one_or_that_asked_for(api):
+def test_checkpoint_defaults_to_first_model(api):
     assert api.explore("the fox") == api.explore("the fox", checkpoint="rope")
     assert api.explore("the fox") != api.explore("the fox", checkpoint="none")
 
 
 @pytest.mark.parametrize(("limits", "tokens"), [(UserLimits(tokens=3), 3), (UserLimits(seconds=0), 1)])
-def test_the_app_s_limits_end_a_text(opening, limits, tokens):
-    written = PublicApi(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
-    unlimited = PublicApi(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)
+def test_generation_limits_of_app_apply(builder, limits, tokens):
+    written = PublicApi(builder, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
+    unlimited = PublicApi(builder, "rope").generate("the fox", max_new_tokens=8, seed=1)
     assert len(unlimited["tokens"]) > 3
     assert written["tokens"] == unlimited["tokens"][:tokens]

@@ -12,7 +12,7 @@ from explorer.web.page import Page
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig, window_start
 from model.transformer_lm import TransformerLM
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
 PROMPT = "Once upon a time"
 
@@ -40,7 +40,7 @@ def model(client):
     return load_checkpoint("tiny")
 
 
-def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
+def test_only_two_typed_endpoints_with_defaults_are_public(client):
     offered = client.view_api(return_format="dict")["named_endpoints"]
     assert set(offered) == {"/explore", "/generate"}
     parameters = {
@@ -64,7 +64,7 @@ def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
     }
 
 
-def test_explore_tells_what_the_model_computes(client, model):
+def test_explore_matches_model(client, model):
     lm, tokenizer = model
     answer = client.predict(PROMPT, api_name="/explore")
     trace = capture(lm, tokenizer.encode(PROMPT), tokenizer=tokenizer)
@@ -84,7 +84,7 @@ def test_explore_tells_what_the_model_computes(client, model):
     )
 
 
-def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
+def test_explore_keeps_end_of_long_prompt_and_counts_rest(client, model):
     ids = model[1].encode("the moon " * 100)
     answer = client.predict("the moon " * 100, api_name="/explore")
     assert answer["dropped"] == window_start(len(ids), 32)
@@ -95,19 +95,19 @@ def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
     "prompt", ["a\x00b\x07", "👨‍👩‍👧", "<img src=x onerror=alert(1)>", "${7*7}{{7*7}}", "<|endoftext|>", "שלום", "Z̴̙͎a̷̟͠"]
 )
 @pytest.mark.exhaustive
-def test_explore_reads_any_text_as_it_is(client, model, prompt):
+def test_explore_reads_any_text_unchanged(client, model, prompt):
     answer = client.predict(prompt, api_name="/explore")
     assert model[1].decode(answer["ids"]) == prompt
     assert model[1].end_of_text not in answer["ids"]
 
 
-def test_generate_gives_the_same_text_for_the_same_seed_only(client):
+def test_generate_depends_on_seed_only(client):
     answers = [client.predict(PROMPT, max_new_tokens=20, seed=seed, api_name="/generate") for seed in (0, 1, 0)]
     assert answers[0] == answers[2]
     assert answers[0]["text"] != answers[1]["text"]
 
 
-def test_generate_tells_each_token_and_its_probability(client, model):
+def test_generate_returns_tokens_and_probabilities(client, model):
     lm, tokenizer = model
     answer = client.predict(PROMPT, max_new_tokens=5, temperature=0, api_name="/generate")
     assert len(answer["tokens"]) == 5
@@ -117,7 +117,7 @@ def test_generate_tells_each_token_and_its_probability(client, model):
     assert answer["tokens"][0] == {"token": tokenizer.token_text(best), "id": best, "probability": 1}
 
 
-def test_generate_writes_beyond_the_context(client):
+def test_generate_continues_beyond_context(client):
     answer = client.predict(PROMPT, max_new_tokens=50, temperature=0, api_name="/generate")
     assert len(answer["tokens"]) == 50
 
@@ -131,9 +131,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "refused"), in_turn(["/explore", "/generate"], REFUSED), ids=str)
+@pytest.mark.parametrize(("endpoint", "refused"), pairwise_params(["/explore", "/generate"], REFUSED), ids=str)
 @pytest.mark.exhaustive
-def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, endpoint, refused):
+def test_invalid_prompt_or_checkpoint_is_refused(client, endpoint, refused):
     arguments, why = refused
     with pytest.raises(AppError, match=why):
         client.predict(**arguments, api_name=endpoint)
@@ -158,7 +158,7 @@ def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, en
     ],
     ids=str,
 )
-def test_a_setting_outside_its_limits_is_refused_in_a_sentence(client, setting):
+def test_setting_outside_limits_is_refused(client, setting):
     with pytest.raises(AppError, match=f"{next(iter(setting))} must be"):
         client.predict(PROMPT, **setting, api_name="/generate")
 
@@ -174,7 +174,7 @@ def test_a_setting_outside_its_limits_is_refused_in_a_sentence(client, setting):
     ],
     ids=str,
 )
-def test_a_value_of_another_type_is_refused_in_a_sentence(client, arguments, sentence):
+def test_value_of_wrong_type_is_refused(client, arguments, sentence):
     with pytest.raises(AppError) as error:
         client.predict(PROMPT, **arguments, api_name="/generate")
     assert error.value.message.startswith(sentence)

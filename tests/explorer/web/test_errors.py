@@ -15,12 +15,12 @@ def make_checkpoint_error(cause: Exception) -> CheckpointError:
     return CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name="tiny", why=cause)
 
 
-def test_a_sentence_of_the_model_is_what_it_says_itself():
+def test_model_error_is_part_of_message():
     error = make_checkpoint_error(ModelError("its weights lack {name}", name="final_norm.weight"))
     assert user_message(error) == str(error) == "checkpoint 'tiny' cannot be loaded: its weights lack final_norm.weight"
 
 
-def test_what_is_wrong_with_a_model_is_told_in_the_visitors_language():
+def test_model_error_is_in_language_of_user():
     with pytest.raises(ModelError) as caught:
         ModelConfig.from_dict({"d_model": 8, "vocab_size": -1})
     with use_locale("zh-CN"):
@@ -33,7 +33,7 @@ def test_what_is_wrong_with_a_model_is_told_in_the_visitors_language():
         ) != str(make_checkpoint_error(lacks))
 
 
-def test_what_another_program_says_is_told_as_it_says_it():
+def test_message_of_other_program_is_quoted():
     with use_locale("zh-CN"):
         assert (
             user_message(make_checkpoint_error(OSError("incomplete {metadata}")))
@@ -49,12 +49,12 @@ def raise_gpu_out_of_memory():
     "take",
     [lambda: np.empty(1 << 50), lambda: torch.empty(1 << 50), lambda: bytearray(1 << 60), raise_gpu_out_of_memory],
 )
-def test_that_memory_is_short_is_told_and_logged(caplog, take):
+def test_out_of_memory_is_reported_and_logged(caplog, take):
     with pytest.raises((MemoryError, RuntimeError)) as short:
         take()
     assert user_message(short.value).startswith("The server has too little memory for this now")
     assert caplog.records[0].exc_info
 
 
-def test_what_is_short_of_anything_else_is_our_mistake(caplog):
+def test_other_runtime_error_is_internal_error(caplog):
     assert user_message(RuntimeError("shape [7] is invalid")).startswith("Internal error (not your fault)")

@@ -1,4 +1,4 @@
-"""Files given to the page: which are kept, and which are refused after their first bytes."""
+"""Uploaded model files: accepted, or refused after their first bytes."""
 
 from pathlib import Path
 
@@ -29,16 +29,16 @@ def gguf_bytes(tiny_checkpoint, tmp_path) -> bytes:
     return (tmp_path / "fox.gguf").read_bytes()
 
 
-def send(client: TestClient, body: bytes, name: str = "fox.gguf"):
+def upload_file(client: TestClient, body: bytes, name: str = "fox.gguf"):
     return client.post(URL, content=body, headers={"X-File-Name": name})
 
 
-def test_a_gguf_file_is_kept_under_its_name_and_opened_by_its_path(client, gguf_bytes):
-    path = Path(send(client, gguf_bytes, "..%2F..%2Fa fox.gguf").json()["path"])
+def test_gguf_file_is_stored_by_name_and_opened_by_path(client, gguf_bytes):
+    path = Path(upload_file(client, gguf_bytes, "..%2F..%2Fa fox.gguf").json()["path"])
     assert path.name == "a_fox.gguf" and path.read_bytes() == gguf_bytes
     needs = client.post("/explorer/model_needs", json=[str(path)]).json()
     assert needs["checkpoint"] == "a_fox" and "weights stored as F32" in needs["words"]
-    assert client.post("/explorer/model_needs", content=f'["{path}"]').status_code == 415  # as a form would ask
+    assert client.post("/explorer/model_needs", content=f'["{path}"]').status_code == 415  # the content type of a form
 
 
 @pytest.mark.parametrize(
@@ -52,28 +52,28 @@ def test_a_gguf_file_is_kept_under_its_name_and_opened_by_its_path(client, gguf_
         (b"GGUF", "..", "with its name and its length"),
     ],
 )
-def test_what_is_no_model_is_refused_in_its_sentence(client, body, name, sentences):
-    answer = send(client, body, name)
+def test_file_without_model_is_refused(client, body, name, sentences):
+    answer = upload_file(client, body, name)
     assert answer.status_code == 422
     assert any(words in answer.json()["detail"] for words in sentences.split("|"))
 
 
-def test_files_together_are_bounded(client, gguf_bytes, monkeypatch):
+def test_total_size_of_uploads_is_limited(client, gguf_bytes, monkeypatch):
     monkeypatch.setattr(file_uploads, "MAX_UPLOAD_BYTES", len(gguf_bytes) + 10)
-    assert send(client, gguf_bytes).status_code == 200
-    assert "have at most" in send(client, gguf_bytes).json()["detail"]
+    assert upload_file(client, gguf_bytes).status_code == 200
+    assert "have at most" in upload_file(client, gguf_bytes).json()["detail"]
     assert client.get(URL).status_code == 405
 
 
-def test_a_damaged_file_is_told_when_it_is_looked_at(client, gguf_bytes):
-    path = send(client, gguf_bytes[: len(gguf_bytes) // 2]).json()["path"]
+def test_damaged_file_is_reported_when_inspected(client, gguf_bytes):
+    path = upload_file(client, gguf_bytes[: len(gguf_bytes) // 2]).json()["path"]
     answer = client.post("/explorer/model_needs", json=[path])
     assert answer.status_code == 422 and "cut off" in answer.json()["detail"]
 
 
-def test_a_public_server_takes_no_file(tiny_checkpoint, gguf_bytes):
+def test_public_server_accepts_no_upload(tiny_checkpoint, gguf_bytes):
     for names in ((), frozenset(["owner/name"])):
         page = Page(ModelLibrary("cpu", hub_names=names), "tiny")
         client = TestClient(page.mount(FastAPI(), ""), raise_server_exceptions=False)
-        assert send(client, gguf_bytes).status_code == 404
+        assert upload_file(client, gguf_bytes).status_code == 404
         assert client.post("/explorer/model_needs", json=["/etc/passwd"]).status_code == 422

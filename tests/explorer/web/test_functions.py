@@ -19,26 +19,26 @@ STATES = [None, 7, [1], "state", {}, {"checkpoint": "<b>"}, {"checkpoint": "rope
 @pytest.mark.parametrize(
     "given", [*NOTHING, *[[state, "attention-pattern", {"x": 0, "y": 0}] for state in STATES]], ids=str
 )
-def test_arguments_that_make_no_sense_get_a_sentence(post, caplog, given):
+def test_invalid_arguments_are_refused_with_explanation(post, caplog, given):
     response = post("inspect", given)
     assert response.status_code == 422 and re.match(r"\w.* .* .*", response.json()["detail"])
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize("part", [{"layer": 2}, {"head": 99}, {"x": 0.5}, {"y": -1}, {"x": True}], ids=str)
-def test_a_point_that_the_model_lacks_is_refused(post, state, part):
+def test_point_outside_model_is_refused(post, state, part):
     for figure in ("attention-heads", "attention-pattern"):
         point = {"x": 0, "y": 0, "layer": 0, "head": 0} | part
         assert post("inspect", [state, figure, point]).status_code == 422
 
 
-def test_a_function_answers_with_json(post, state):
+def test_function_answers_with_json(post, state):
     response = post("inspect", [state, "attention-pattern", {"x": 1, "y": 3}])
     assert response.status_code == 200 and "recomputed" in response.json()
     assert response.headers["content-type"] == "application/json"
 
 
-def test_our_mistakes_in_functions_are_ours(post, state, monkeypatch, caplog):
+def test_internal_error_in_function_is_logged(post, state, monkeypatch, caplog):
     def slip(self, run):
         raise KeyError("blocks.99")
 
@@ -49,10 +49,10 @@ def test_our_mistakes_in_functions_are_ours(post, state, monkeypatch, caplog):
 
 
 @pytest.mark.parametrize("name", ["answers", "functions", "cached_answer", "__init__", "x" * 200])
-def test_there_is_no_other_function(post, name):
+def test_unknown_function_is_not_found(post, name):
     response = post(name, [])
     assert response.status_code == 404 and "There is no function" in response.json()["detail"]
 
 
-def test_questions_are_posted(client):
+def test_functions_accept_post_only(client):
     assert [client.get(f"explorer/{name}").status_code for name in ("answer", "inspect")] == [405, 405]

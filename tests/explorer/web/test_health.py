@@ -28,22 +28,22 @@ def blocks():
     return SimpleNamespace(app=app, _queue=[1, 2])
 
 
-def test_all_is_counted(library, blocks):
+def test_report_counts_models_sessions_and_queue(library, blocks):
     report = health(library, blocks, num_waiting=4)
     assert (report["models"], report["traces_bytes"], report["sessions"], report["queue"]) == (["a", "b"], 123, 3, 6)
     assert report["shared"] == "" and abs(report["rss_bytes"] - resident_bytes()) < 50e6
     assert all(name in report["version"] for name in ("gradio ", "torch ", "python "))
 
 
-def test_where_answers_are_shared_is_told_and_whether_they_are_there(library, blocks):
+def test_report_names_store_and_its_availability(library, blocks):
     store = FaultTolerantStore(FullStore())
     assert health(library, blocks, shared=store)["shared"] == "somewhere"
     store.put("a", b"", 60)
     assert health(library, blocks, shared=store)["shared"] == "somewhere, which does not answer"
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="other systems tell the most there ever was")
-def test_memory_is_what_there_is_and_not_what_there_was():
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="other systems report peak memory only")
+def test_memory_is_current_not_peak():
     before = resident_bytes()
     buffer = bytearray(64 << 20)
     with_it = resident_bytes()

@@ -1,4 +1,4 @@
-"""Texts of Gradio's components in the visitor's language."""
+"""Texts of Gradio's components in the user's language."""
 
 import re
 
@@ -8,12 +8,12 @@ import pytest
 from explorer.web.layout import PageLayout
 from explorer.web.page import TEXT_PROPS, ComponentTextsByLanguage
 
-SAME = {"top-k", "top-p", "min-p"}  # as they are called in every language
+SAME = {"top-k", "top-p", "min-p"}  # the same in every language
 
 
 @pytest.fixture
 def components(page) -> list[gr.blocks.Block]:
-    """The components that the updates are of."""
+    """The components that are updated."""
     (event,) = [fn for fn in page.blocks.fns.values() if fn.fn and page.layout.prompt in fn.outputs]
     return event.outputs
 
@@ -35,14 +35,14 @@ def chinese(components, localization) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_whatever_has_words_is_translated(chinese):
+def test_every_text_is_translated(chinese):
     words = [(re.sub("<[^>]*>", "", english), text) for _id, _name, english, text in chinese]
     untranslated = {english for english, text in words if not re.search("[\u4e00-\u9fff]", text)}
     assert {text for text in untranslated if any(map(str.isalpha, text))} == SAME
     assert ("generate", "value", "Generate", "生成") in chinese
 
 
-def test_markup_is_the_same_but_for_its_words(chinese):
+def test_markup_differs_in_texts_only(chinese):
     fixed = r'<\w+|\b(?:id|class|data-widget|data-module)="[^"]*"'
     markup = [(english, text) for _id, name, english, text in chinese if name == "value" and "<" in english and text]
     assert len(markup) > 5
@@ -50,7 +50,7 @@ def test_markup_is_the_same_but_for_its_words(chinese):
         assert re.findall(fixed, text) == re.findall(fixed, english)
 
 
-def test_what_a_visitor_has_set_stays(page, components, localization):
+def test_values_set_by_user_are_unchanged(page, components, localization):
     updates = localization.updates({"lang": "zh-CN"})
     with_text = {id(component): update for component, update in zip(components, updates, strict=True)}
     for component in (page.layout.prompt, page.layout.stop_strings, page.layout.temperature, page.layout.seed):
@@ -59,5 +59,5 @@ def test_what_a_visitor_has_set_stays(page, components, localization):
 
 
 @pytest.mark.parametrize("language", ["en", "", "xx", "en-GB"])
-def test_an_english_page_stays_as_it_is(localization, language):
+def test_english_page_is_unchanged(localization, language):
     assert all(update == gr.update() for update in localization.updates({"lang": language}))

@@ -12,7 +12,7 @@ from explorer.web.page import decorate_api_function
 from explorer.web.rate_limits import PromptRateLimiter
 
 
-def test_everything_that_is_drawn_has_its_place(page):
+def test_every_view_and_panel_has_an_element(page):
     blocks = page.blocks.blocks.values()
     markup = "".join(block.value for block in blocks if type(block) is gr.HTML)
     everywhere = markup + "".join(map(view_markup, VIEWS))
@@ -25,11 +25,11 @@ def test_everything_that_is_drawn_has_its_place(page):
     names = [view for view, _controls in tabs]
     assert tuple(names[-len(STORY_STEPS) :]) == tuple(view.name for view in STORY_STEPS)
     assert sorted(names[: -len(STORY_STEPS)] + listed) == sorted(view.name for view in FULL)
-    assert len(names) - len(STORY_STEPS) <= 7  # so that they are seen at once
+    assert len(names) - len(STORY_STEPS) <= 7  # few enough to be visible at once
     assert {controls for _view, controls in tabs} <= set(ids)
 
 
-def test_gradio_calls_python_for_generation_words_and_programs_alone(page):
+def test_gradio_calls_python_for_few_events_only(page):
     called = {fn.api_name: fn for fn in page.blocks.fns.values() if fn.fn and (fn.inputs or fn.outputs)}
     assert {name for name, fn in called.items() if fn.api_visibility == "public"} == {"explore", "generate"}
     (localize,) = [fn for fn in called.values() if page.layout.prompt in fn.outputs]
@@ -39,11 +39,11 @@ def test_gradio_calls_python_for_generation_words_and_programs_alone(page):
         assert fn.inputs == [page.layout.state] and fn.outputs == [page.layout.update]
 
 
-def test_python_never_writes_the_state_that_its_events_read(page):
+def test_python_never_writes_state_component(page):
     assert all(page.layout.state not in fn.outputs for fn in page.blocks.fns.values())
 
 
-def test_each_writer_ends_the_others_and_what_else_changes_the_run_ends_all(page):
+def test_generation_events_cancel_each_other(page):
     writers = {i for i, fn in page.blocks.fns.items() if fn.fn and fn.outputs == [page.layout.update]}
     cancelled = [set(fn.cancels) for fn in page.blocks.fns.values() if fn.cancels]
     assert len(writers) == 3
@@ -52,11 +52,11 @@ def test_each_writer_ends_the_others_and_what_else_changes_the_run_ends_all(page
     )
 
 
-def test_programs_are_offered_two_functions(page):
+def test_api_has_two_endpoints(page):
     assert set(page.blocks.get_api_info()["named_endpoints"]) == {"/explore", "/generate"}
 
 
-def test_programs_get_to_read_what_was_wrong():
+def test_api_client_gets_user_error_message():
     def refuse(number: int) -> int:
         """Refuses."""
         raise UserError("not <this>")
@@ -72,7 +72,7 @@ def test_programs_get_to_read_what_was_wrong():
     assert caught.value.message == "not <this>"
 
 
-def test_programs_read_of_our_mistakes_that_they_were_logged(caplog):
+def test_api_client_gets_log_id_of_internal_error(caplog):
     def slip(number: int):
         raise ValueError("could not broadcast <shapes>")
 

@@ -1,4 +1,4 @@
-"""The sliding-window rate limiter, its clients, and the limit on prompts a minute for each client."""
+"""Sliding-window rate limiter, its clients, and the limit on prompts per minute for each client."""
 
 import math
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def clock(monkeypatch) -> SimpleNamespace:
     return clock
 
 
-def run(prompts: PromptRateLimiter, name: str, address: str):
+def count_prompt(prompts: PromptRateLimiter, name: str, address: str):
     """Count a prompt of a client."""
     token = current_client.set(Client(name, address))
     try:
@@ -33,74 +33,74 @@ def run(prompts: PromptRateLimiter, name: str, address: str):
         current_client.reset(token)
 
 
-def test_so_many_are_read_and_one_more_is_refused_in_words(clock):
+def test_prompt_beyond_limit_is_refused_with_waiting_time(clock):
     prompts = PromptRateLimiter(3)
     for _time in range(3):
-        run(prompts, "somebody", "here")
+        count_prompt(prompts, "somebody", "here")
         clock.now += 10
     with pytest.raises(UserError, match=r"^Limit reached \(3 prompts per minute\)\. Try again in 30 s\.$"):
-        run(prompts, "somebody", "here")
-    run(prompts, "another", "here")
+        count_prompt(prompts, "somebody", "here")
+    count_prompt(prompts, "another", "here")
 
 
-def test_after_a_minute_there_is_room_for_as_many_as_are_a_minute_old(clock):
+def test_prompts_older_than_a_minute_do_not_count(clock):
     prompts = PromptRateLimiter(2)
-    run(prompts, "somebody", "here")
+    count_prompt(prompts, "somebody", "here")
     clock.now += 30
-    run(prompts, "somebody", "here")
+    count_prompt(prompts, "somebody", "here")
     clock.now += 29.9
     with pytest.raises(UserError):
-        run(prompts, "somebody", "here")
+        count_prompt(prompts, "somebody", "here")
     clock.now += 0.1
-    run(prompts, "somebody", "here")
+    count_prompt(prompts, "somebody", "here")
     with pytest.raises(UserError):
-        run(prompts, "somebody", "here")
+        count_prompt(prompts, "somebody", "here")
 
 
-def test_what_is_refused_does_not_count(clock):
+def test_refused_prompts_do_not_count(clock):
     prompts = PromptRateLimiter(1)
-    run(prompts, "somebody", "here")
+    count_prompt(prompts, "somebody", "here")
     for _time in range(5):
         clock.now += 11.9
         with pytest.raises(UserError):
-            run(prompts, "somebody", "here")
+            count_prompt(prompts, "somebody", "here")
     clock.now += 0.5
-    run(prompts, "somebody", "here")
+    count_prompt(prompts, "somebody", "here")
 
 
-def test_who_comes_as_another_each_time_is_known_by_the_address(clock):
+def test_clients_with_changing_names_are_limited_by_ip_address(clock):
     prompts = PromptRateLimiter(2)
     for number in range(2 * CLIENTS_PER_ADDRESS):
-        run(prompts, f"visitor {number}", "here")
+        count_prompt(prompts, f"visitor {number}", "here")
     with pytest.raises(UserError):
-        run(prompts, "one more", "here")
-    run(prompts, "one more", "elsewhere")
+        count_prompt(prompts, "one more", "here")
+    count_prompt(prompts, "one more", "elsewhere")
 
 
-def test_no_more_visitors_are_remembered_than_there_is_room_for(clock, monkeypatch):
+def test_number_of_remembered_clients_is_limited(clock, monkeypatch):
     monkeypatch.setattr(rate_limits, "MAX_KEYS", 10)
     prompts = PromptRateLimiter(2)
     for number in range(50):
-        run(prompts, f"visitor {number}", f"address {number}")
+        count_prompt(prompts, f"visitor {number}", f"address {number}")
     assert len(prompts._limiter._times) <= 10
 
 
-def test_without_a_limit_nobody_is_remembered():
+def test_no_client_is_remembered_without_limit():
     prompts = PromptRateLimiter()
     for _time in range(100):
-        run(prompts, "somebody", "here")
+        count_prompt(prompts, "somebody", "here")
     assert not prompts._limiter._times
 
 
-def test_a_program_counts_by_its_address(clock):
+def test_api_client_is_limited_by_ip_address(clock):
     prompts = PromptRateLimiter(1)
-    run(prompts, "", "here")
+    count_prompt(prompts, "", "here")
     with pytest.raises(UserError):
-        run(prompts, "", "here")
-    run(prompts, "", "elsewhere")
+        count_prompt(prompts, "", "here")
+    count_prompt(prompts, "", "elsewhere")
 
 
-def test_what_the_server_itself_runs_is_not_counted(clock):
+def test_prompts_of_server_itself_do_not_count(clock):
     prompts = PromptRateLimiter(1)
     token = current_client.set(None)
     for _time in range(3):
@@ -109,7 +109,7 @@ def test_what_the_server_itself_runs_is_not_counted(clock):
     assert not prompts._limiter._times
 
 
-def test_to_look_counts_nothing_and_what_is_refused_to_one_counts_for_none(monkeypatch):
+def test_only_successful_acquire_counts_for_all_keys(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: clock.now))
     limiter = SlidingWindowLimiter(60.0)
@@ -131,7 +131,7 @@ def test_to_look_counts_nothing_and_what_is_refused_to_one_counts_for_none(monke
         ("page", None, Client("page", "")),
     ],
 )
-def test_a_page_has_a_name_and_an_address_and_a_program_an_address(name, host, client):
+def test_client_is_read_from_header_and_ip_address(name, host, client):
     headers = {CLIENT_HEADER: name} if name else {}
     request = SimpleNamespace(headers=headers, client=host and SimpleNamespace(host=host))
     assert Client.from_request(request) == client

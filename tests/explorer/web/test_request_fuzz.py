@@ -1,6 +1,6 @@
-"""Every field of every endpoint with wrong values: each is answered or refused in a sentence; nothing is logged.
+"""Fuzz test: every field of every endpoint with wrong values is answered or refused in a sentence; nothing is logged.
 
-Endpoints, functions and fields are found in the running app, so new ones are tested without being named here.
+Endpoints, functions and fields are found in the running app, so new ones are tested automatically.
 """
 
 import html
@@ -29,7 +29,7 @@ from explorer.web.browser_routes import PageRequest
 from explorer.web.page import Page
 from explorer.web.request_validation import ArgumentTypes, argument_types
 
-# As JSON has them, or as it has not.
+# Valid and invalid JSON.
 NUMBERS = ["0", "1", "-1", "-0", "-0.0", "1.0", "3.0", "0.5", "1e308", "9" * 30, "9" * 401, "-" + "9" * 401, "9" * 5000]
 NO_NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "0x10", "01", "1_0"]
 CONSTANTS = ["null", "true", "false", "undefined"]
@@ -40,11 +40,11 @@ LISTS = ["[]", "[0]", "[[]]", "[null]", "[" * 10_000 + "]" * 10_000, "[" * 500 +
 OBJECTS = ["{}", '{"a":1}', '{"a":1,"a":2}', '{"a":' * 300 + "1" + "}" * 300, '{"__proto__":{}}', "{"]
 OBJECTS += ['{"path":"/etc/passwd","meta":{"_type":"gradio.FileData"}}', '{"__type__":"update","value":1}']
 VALUES = [*NUMBERS, *NO_NUMBERS, *CONSTANTS, *map(json.dumps, TEXTS), *ODD_TEXTS, *LISTS, *OBJECTS]
-PLACEHOLDER = "\x07here\x07"  # in a body the place of a value
+PLACEHOLDER = "\x07here\x07"  # replaced by a value in a request body
 JSON = {"Content-Type": "application/json"}
 BROKEN = "Internal error (not your fault)"
 STUDENT, MAX_SENTENCE = "0" * 32, 2100
-EXAMPLES = {  # of arguments by their names; of any other by its type
+EXAMPLES = {  # argument name -> example; other arguments get one by type
     "figure": "attention-pattern",
     "term": "token",
     "checkpoint": "rope",
@@ -61,7 +61,7 @@ ACTION |= {"messages": [{"role": "user", "content": "hi"}]}
 
 @dataclass
 class App:
-    """Running app, and the results of the requests that were tried."""
+    """Running app, and the results of the requests that were sent."""
 
     page: Page
     blocks: Any
@@ -71,7 +71,7 @@ class App:
     wrong: list[str] = field(default_factory=list)
 
     def try_body(self, kind: str, path: str, body: str | bytes, **options: Any) -> httpx.Response:
-        """Send a body, count the status, and record answers that are not a sentence."""
+        """Send a body, count the status, and record refusals that are not a sentence."""
         body = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         answer = self.client.post(path, content=body, **{"headers": JSON} | options)
         self.record_answer(kind, path, body, answer)
@@ -114,7 +114,7 @@ def app(built_page, style_checkpoints) -> Iterator[App]:
 
 
 @pytest.fixture(autouse=True)
-def silent(app, caplog, capfd):
+def check_no_errors(app, caplog, capfd):
     """Check that nothing was logged, no traceback was printed and no answer was wrong."""
     app.wrong.clear()
     with caplog.at_level(logging.WARNING):
@@ -170,7 +170,7 @@ def mutated_bodies(body: Any, values: list[str], shift: int = 0, count: int = 1)
 
 
 def example_value(name: str, schema: dict[str, Any], state: dict[str, Any]) -> Any:
-    """Return a value of a type, by its JSON schema."""
+    """Return an example value for a JSON schema."""
     if name == "state":
         return state
     if name in EXAMPLES:
@@ -187,7 +187,7 @@ def example_value(name: str, schema: dict[str, Any], state: dict[str, Any]) -> A
     return {"string": "x", "integer": 0, "number": 0.5, "array": [], "boolean": True, "object": {}}[schema["type"]]
 
 
-def arguments(types: ArgumentTypes, state: dict[str, Any]) -> list[Any]:
+def make_arguments(types: ArgumentTypes, state: dict[str, Any]) -> list[Any]:
     """Return an example value for each argument of a function."""
     schema = types.schema
     values = []
@@ -201,7 +201,7 @@ def arguments(types: ArgumentTypes, state: dict[str, Any]) -> list[Any]:
 
 
 def routes(app: App) -> list[APIRoute]:
-    """Return all routes of Gradio's app and of the routers in it."""
+    """Return all routes of Gradio's app and of its routers."""
     api_routes = [route for route in app.blocks.app.routes if isinstance(route, APIRoute)]
     for router in app.blocks.app.routes:
         if router_app := getattr(router, "original_router", None):
@@ -209,12 +209,12 @@ def routes(app: App) -> list[APIRoute]:
     return api_routes
 
 
-def function_arguments(app: App, name: str) -> list[Any]:
-    return arguments(argument_types(app.page.channel.functions[name]), app.state)
+def make_function_arguments(app: App, name: str) -> list[Any]:
+    return make_arguments(argument_types(app.page.channel.functions[name]), app.state)
 
 
 def question(app: App, kind: str) -> dict[str, Any]:
-    """Return a question of the page with an action that has all fields that actions have."""
+    """Return a page request with an action that has all possible fields."""
     schema = PageRequest.model_json_schema()
     assert {"about", "state", "action", "inspect"} == schema["properties"].keys()
     assert schema["$defs"]["Action"]["properties"].keys() == {"kind", *ACTION}
@@ -228,24 +228,24 @@ SOME = pytest.param([], id="some")
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_functions(app, values):
+def test_function_arguments(app, values):
     functions = list(app.page.channel.functions)
     assert len(functions) >= 12
     for shift, name in enumerate(functions):
-        body = function_arguments(app, name)
+        body = make_function_arguments(app, name)
         assert app.try_body("function", f"explorer/{name}", json.dumps(body)).status_code in (200, 422)
         for text in mutated_bodies(body, values, 8 * shift):
             app.try_body("function", f"explorer/{name}", text)
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_questions(app, values):
+def test_page_requests(app, values):
     kinds = list(app.page.actions._actions)
     assert len(kinds) >= 20
     for shift, kind in enumerate(kinds):
         body = question(app, kind)
         assert app.try_body("question", "explorer/answer", json.dumps(body)).status_code == 200
-        if kind == "take":  # all of it, and of the others the action
+        if kind == "take":  # mutate the whole request once, otherwise its action only
             for text in mutated_bodies(body, values, shift, 2):
                 app.try_body("question", "explorer/answer", text)
         for action in mutated_bodies(body["action"], [], 8 * shift, 3 if values else 1):
@@ -253,7 +253,7 @@ def test_questions(app, values):
             app.try_body("question", "explorer/answer", text)
 
 
-def finish(app: App, session: str, count: int):
+def finish_events(app: App, session: str, count: int):
     """Read the session's messages, and check how its `count` events ended."""
     with app.client.stream("GET", "gradio_api/queue/data", params={"session_hash": session}) as answer:
         for line in answer.iter_lines():
@@ -271,13 +271,13 @@ def finish(app: App, session: str, count: int):
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_events(app, values):
+def test_gradio_events(app, values):
     path, events = "gradio_api/queue/join", [fn for fn in app.blocks.fns.values() if fn.fn and not fn.cancels]
     assert {fn.name for fn in events} >= {"generate", "regenerate", "compare"}
     if not values:
         events = list({fn.name: fn for fn in events}.values())  # several buttons may have one handler
     for shift, fn in enumerate(events):
-        data = arguments(argument_types(fn.fn, len(fn.inputs)), app.state)
+        data = make_arguments(argument_types(fn.fn, len(fn.inputs)), app.state)
         session, waiting = f"session {shift} {len(values)}", 0
         body = {"fn_index": fn._id, "session_hash": session, "data": data, "trigger_id": 1, "event_data": {"a": 1}}
         for text in [json.dumps(body), *mutated_bodies(body, values, 8 * shift)]:
@@ -285,18 +285,18 @@ def test_events(app, values):
             if answer.status_code == 200 and json.dumps({"session_hash": session})[1:-1] in text:
                 waiting += 1
             if waiting == 40:
-                waiting = finish(app, session, waiting) or 0
+                waiting = finish_events(app, session, waiting) or 0
         if waiting:
-            finish(app, session, waiting)
+            finish_events(app, session, waiting)
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_endpoints_for_programs(app, values):
+def test_api_endpoints(app, values):
     public = [fn for fn in app.blocks.fns.values() if fn.api_visibility == "public"]
     assert {fn.api_name for fn in public} == {"explore", "generate"}
     for fn in public:
         types = argument_types(fn.fn, len(fn.inputs))
-        data = arguments(types, app.state)
+        data = make_arguments(types, app.state)
         named = dict(zip(types.names, data, strict=True))
         for path, body in ((f"call/{fn.api_name}", {"data": data}), (f"call/v2/{fn.api_name}", named)):
             for text in [json.dumps(body), *mutated_bodies(body, values)]:
@@ -313,7 +313,7 @@ def test_endpoints_for_programs(app, values):
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_rooms(app, values):
+def test_room_routes(app, values):
     rooms = app.page.rooms
     opened = app.client.post("rooms/open", json={}).json()
     student = {"code": opened["code"], "student": STUDENT}
@@ -323,7 +323,7 @@ def test_rooms(app, values):
         "next": [student | {"seen": ""}, opened | {"seen": ""}],
         "lead": [{**opened, "leads": True, "state": app.state, **lesson}],
         "reply": [student | lesson | {"reply": "3"}],
-        "close": [opened | {"key": "another"}],  # the room stays
+        "close": [opened | {"key": "another"}],  # the room stays open
     }
     for shift, name in enumerate(rooms.handlers):
         for body in examples.get(name, [student if name == "leave" else {}]):
@@ -332,8 +332,8 @@ def test_rooms(app, values):
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_whole_bodies(app, values):
-    """Whole bodies for every route that accepts one."""
+def test_malformed_bodies(app, values):
+    """Send malformed bodies to every route that accepts one."""
     paths = [*(f"rooms/{name}" for name in app.page.rooms.handlers), "explorer/answer", "explorer/define"]
     for route in routes(app):
         if "POST" in route.methods:
@@ -351,14 +351,14 @@ def test_whole_bodies(app, values):
             app.try_body("whole body", path, b'{"data": ["' + b"a" * (10 << 20) + b'"]}')
 
 
-STRANGE = ["", "x", "9" * 400, "../x", "\x00", "-1", "1.5", "nan", "a" * 4000, "é", "<b>", "[", "null", "%"]
+STRANGE_VALUES = ["", "x", "9" * 400, "../x", "\x00", "-1", "1.5", "nan", "a" * 4000, "é", "<b>", "[", "null", "%"]
 
 
 @pytest.mark.parametrize(
-    "values", [pytest.param(STRANGE[:5], id="some"), pytest.param(STRANGE, marks=pytest.mark.by_hand)]
+    "values", [pytest.param(STRANGE_VALUES[:5], id="some"), pytest.param(STRANGE_VALUES, marks=pytest.mark.by_hand)]
 )
-def test_routes_that_are_read(app, values):
-    """Strange values for every path and query parameter of every GET route."""
+def test_get_routes_with_strange_values(app, values):
+    """Send strange values for every path and query parameter of every GET route."""
     tried = 0
     for route in routes(app):
         if "GET" not in route.methods or "login" in route.path:
@@ -418,11 +418,13 @@ HEADERS += ["bytes=0-99999999999999999999", "a" * 5000, "../..", "%00", "null"]
 
 
 @pytest.mark.parametrize("values", [SOME, ALL])
-def test_headers(app, values):
-    """Strange header values for a page, a file, a question, a function and an event."""
+def test_strange_headers(app, values):
+    """Send strange header values for a page, a file, a page request, a function and an event."""
     page = app.client.get("/").text
     script = re.search(r'explorer/static/[^"]+/page\.js', page)[0]
-    call, asking = (json.dumps(body).encode() for body in (function_arguments(app, "define"), question(app, "step")))
+    call, asking = (
+        json.dumps(body).encode() for body in (make_function_arguments(app, "define"), question(app, "step"))
+    )
     asks = ("GET", "/", b""), ("HEAD", "/?page=x&deep_link=y", b""), ("GET", script, b""), ("GET", "config", b"")
     asks += (("POST", "explorer/define", call), ("POST", "explorer/answer", asking))
     asks += (("POST", "gradio_api/queue/join", b"{}"),)
@@ -436,10 +438,10 @@ def test_headers(app, values):
             app.wrong.append(f"{method} {path} {name}: {value[:60]!r}: {answer.status_code}")
 
 
-def test_counts(app, capfd):
-    """Print how many requests were tried, and their statuses."""
+def test_print_request_counts(app, capfd):
+    """Print how many requests were sent, and their statuses."""
     counts = len(app.page.channel.functions), len(app.blocks.fns), len(app.page.rooms.handlers)
-    fields = sum(len(list(iter_paths(function_arguments(app, name)))) for name in app.page.channel.functions)
+    fields = sum(len(list(iter_paths(make_function_arguments(app, name)))) for name in app.page.channel.functions)
     with capfd.disabled():
         print(f"\n{counts[0]} functions with {fields} fields, {counts[1]} events, {counts[2]} acts of rooms")
         for (kind, status), count in sorted(app.counts.items(), key=str):

@@ -1,4 +1,4 @@
-"""The strict JSON reader, compared with Python's own, and error messages for arguments of the wrong type."""
+"""Strict JSON parser, compared with Python's own, and error messages for arguments of the wrong type."""
 
 import json
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ def write(
 
 
 @pytest.mark.parametrize("values", [["show", {}], ["tune", {"layer": 3, "prompt": "1.2", "other": [1, "a", None]}, 2]])
-def test_what_fits_is_taken(values):
+def test_valid_arguments_are_accepted(values):
     argument_types(answer).check(values)
 
 
@@ -59,13 +59,13 @@ def test_what_fits_is_taken(values):
     ],
     ids=str,
 )
-def test_what_does_not_is_told(values, sentence):
+def test_wrong_arguments_are_refused_with_sentence(values, sentence):
     with pytest.raises(UserError) as error:
         argument_types(answer).check(values)
     assert str(error.value) == sentence
 
 
-def test_of_a_request_nothing_is_sent():
+def test_gradio_request_is_not_an_argument():
     types = argument_types(write)
     assert types.names == ["prompt", "heat", "at"]
     types.check(["the fox", 1, {"x": 0, "y": 0.5}])
@@ -81,12 +81,12 @@ def test_of_a_request_nothing_is_sent():
         types.check_named({"prompt": "x", "other": 1})
 
 
-def test_a_sentence_is_one_in_every_language():
+def test_refusal_is_sentence_in_every_language():
     with use_locale("zh-CN"), pytest.raises(UserError):
         argument_types(answer).check(["show", {"layer": -1}])
 
 
-def test_a_check_takes_no_time(benchmark_seconds=0.001):
+def test_check_is_fast(benchmark_seconds=0.001):
     """On the state of a long text; the fastest of 20 checks, because machines are busy."""
     import time
 
@@ -103,7 +103,7 @@ def test_a_check_takes_no_time(benchmark_seconds=0.001):
     "text",
     ['{"a": [1, 2.5, -0.0, "é", null, true]}', " 7 ", '"\\ud83d\\ude00"', '{"a": {"a": 1}, "b": 1e308}', "\ufeff{}"],
 )
-def test_what_is_json_is_read_as_python_reads_it(text):
+def test_valid_json_is_parsed_as_by_python(text):
     assert parse_json(text.encode()) == json.loads(text.removeprefix("\ufeff"))
 
 
@@ -125,7 +125,7 @@ def test_what_is_json_is_read_as_python_reads_it(text):
     ],
     ids=range(12),
 )
-def test_what_is_none_is_refused_in_a_sentence(body, sentence):
+def test_invalid_json_is_refused(body, sentence):
     with pytest.raises(UserError, match=sentence):
         parse_json(body)
 
@@ -133,7 +133,7 @@ def test_what_is_none_is_refused_in_a_sentence(body, sentence):
 @pytest.mark.parametrize(
     "text", ["\ud800", "a\udfffb", "\ud800\ud800", "\udc00\ud800", "\ud83d\ude00\ud83d", "\\ud800"]
 )
-def test_a_lone_surrogate_is_read_as_a_replacement_character(text):
+def test_lone_surrogate_becomes_replacement_character(text):
     (value,) = parse_json(json.dumps({text: text})[:-1].encode() + b"}").values()
     expected = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     assert value == expected and value.encode()

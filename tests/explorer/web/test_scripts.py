@@ -1,4 +1,4 @@
-"""The page's modules without a browser: unit tests in Node, and types by TypeScript."""
+"""The page's modules without a browser: unit tests in Node, and type checks by TypeScript."""
 
 import json
 import shutil
@@ -12,24 +12,24 @@ from explorer.web.assets import INLINE_FOLDER, WEB, import_expression, write_sta
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  # Playwright brings it
+NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  # part of Playwright
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory) -> Path:
+def script_folder(tmp_path_factory) -> Path:
     """Folder with all modules and their tests, laid out as in the source."""
-    tree = tmp_path_factory.mktemp("scripts")
-    (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
-    write_static_files(tree / WEB.relative_to(ROOT))
-    shutil.copytree(INLINE_FOLDER, tree / INLINE_FOLDER.relative_to(ROOT))
-    shutil.copytree(HERE / "static", tree / HERE.relative_to(ROOT) / "static")
-    return tree
+    script_folder = tmp_path_factory.mktemp("scripts")
+    (script_folder / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
+    write_static_files(script_folder / WEB.relative_to(ROOT))
+    shutil.copytree(INLINE_FOLDER, script_folder / INLINE_FOLDER.relative_to(ROOT))
+    shutil.copytree(HERE / "static", script_folder / HERE.relative_to(ROOT) / "static")
+    return script_folder
 
 
 @pytest.mark.parametrize("tests", sorted((HERE / "static").glob("*.test.js")), ids=lambda path: path.name)
-def test_functions_do_what_they_say(tree, tests):
+def test_javascript_unit_tests_pass(script_folder, tests):
     run = subprocess.run(
-        [NODE, "--test-force-exit", tree / tests.relative_to(ROOT)],
+        [NODE, "--test-force-exit", script_folder / tests.relative_to(ROOT)],
         capture_output=True,
         encoding="utf-8",
         timeout=120,
@@ -37,7 +37,7 @@ def test_functions_do_what_they_say(tree, tests):
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_a_module_that_does_not_come_is_told_of():
+def test_missing_module_is_reported():
     browser_globals = (
         "document = { baseURI: 'file:///nowhere/' }; dispatchEvent = ({ type, detail }) => console.log(type, detail)"
     )
@@ -49,7 +49,7 @@ def test_a_module_that_does_not_come_is_told_of():
     assert run.stdout.split() == ["explorer:missing", "static/page.js", "failed"], run.stderr
 
 
-def test_types_fit():
+def test_typescript_finds_no_type_errors():
     compiler = shutil.which("tsc")
     if not compiler:
         pytest.skip("needs TypeScript: npm install --global typescript")

@@ -1,4 +1,4 @@
-"""Stores of bytes: what both kinds do, and how the app goes on without one."""
+"""Key-value stores of bytes: both kinds, and the app without an available store."""
 
 import logging
 import multiprocessing
@@ -20,7 +20,7 @@ def store(address):
     return open_store(address, "answers", MAX_BYTES)
 
 
-def test_what_is_put_is_found_until_it_is_dropped_or_put_anew(store):
+def test_value_is_found_until_dropped_or_replaced(store):
     assert store.get("a") is None
     store.put("a", b"\x00one\xff", 60)
     assert store.get("a") == b"\x00one\xff"
@@ -31,7 +31,7 @@ def test_what_is_put_is_found_until_it_is_dropped_or_put_anew(store):
     assert store.get("a") is None and store.keys() == []
 
 
-def test_it_is_forgotten_in_its_time(store):
+def test_value_expires(store):
     store.put("soon", b"x", 0.15)
     store.put("later", b"y", 60)
     assert store.keys() == ["later", "soon"]
@@ -39,18 +39,18 @@ def test_it_is_forgotten_in_its_time(store):
     assert store.get("soon") is None and store.get("later") == b"y" and store.keys() == ["later"]
 
 
-def test_keys_are_found_by_how_they_begin(store):
+def test_keys_are_listed_by_prefix(store):
     for key in ("room/b/2", "room/a/1", "room/b/1", "roam", "room%"):
         store.put(key, b"", 60)
     assert store.keys("room/b/") == ["room/b/1", "room/b/2"]
     assert store.keys() == ["roam", "room%", "room/a/1", "room/b/1", "room/b/2"]
 
 
-def test_no_more_bytes_are_kept_than_may_be(store):
+def test_total_size_is_limited(store):
     for number in range(7):
         store.put(str(number), bytes(3000), 60 + number)
     assert store.keys() == ["4", "5", "6"]
-    store.put("short", bytes(2000), 1)  # expires before the others
+    store.put("short", bytes(2000), 1)  # expires first
     assert store.keys() == ["5", "6"] or store.keys() == ["4", "5", "6"]
     store.put("5", bytes(9000), 600)
     assert store.keys() == ["5"]
@@ -60,7 +60,7 @@ def test_no_more_bytes_are_kept_than_may_be(store):
     assert store.keys() == ["6"]
 
 
-def test_bytes_that_were_dropped_or_put_anew_count_no_more(store):
+def test_dropped_and_replaced_bytes_do_not_count(store):
     for _time in range(9):
         store.put("a", bytes(4000), 60)
         store.put("b", bytes(4000), 60)
@@ -68,12 +68,12 @@ def test_bytes_that_were_dropped_or_put_anew_count_no_more(store):
     store.put("c", bytes(6000), 70)
     assert store.keys() == ["b", "c"]
     for _time in range(3):
-        store.drop("a")  # which is no longer there
+        store.drop("a")  # already dropped
     store.put("d", bytes(4000), 80)
-    assert store.keys() == ["c", "d"]  # no more fit
+    assert store.keys() == ["c", "d"]  # the three together would exceed the limit
 
 
-def test_what_is_published_comes_in_order_to_all_who_listen(store):
+def test_messages_arrive_in_order_at_all_listeners(store):
     store.publish("room", b"before anybody listened")
     with store.listen("room") as first, store.listen("room") as second, store.listen("other") as other:
         assert first(0.01) is None
@@ -87,7 +87,7 @@ def test_what_is_published_comes_in_order_to_all_who_listen(store):
         assert other(5) == b"3"
 
 
-def test_many_threads_may_use_one(store):
+def test_store_is_thread_safe(store):
     def put_and_get(number: int) -> bytes | None:
         store.put(str(number), str(number).encode(), 60)
         return store.get(str(number))
@@ -96,7 +96,7 @@ def test_many_threads_may_use_one(store):
         assert list(pool.map(put_and_get, range(200))) == [str(number).encode() for number in range(200)]
 
 
-def test_another_name_is_another_store(address):
+def test_stores_of_different_names_are_separate(address):
     answers, rooms = open_store(address, "answers", MAX_BYTES), open_store(address, "rooms", MAX_BYTES)
     rooms.put("a", b"of a room", 60)
     with rooms.listen("a") as next_message:
@@ -114,7 +114,7 @@ def put_and_publish(address: str):
 
 
 @pytest.mark.parametrize("address", ["redis"], indirect=True)
-def test_another_process_finds_it(address, store):
+def test_other_process_shares_store(address, store):
     with store.listen("room") as next_message:
         other = multiprocessing.get_context("fork").Process(target=put_and_publish, args=[address])
         other.start()
@@ -123,14 +123,14 @@ def test_another_process_finds_it(address, store):
     assert store.get("from another process") == b"x"
 
 
-def test_the_store_at_an_address_says_where_it_is_and_no_password():
+def test_store_location_hides_password():
     assert isinstance(open_store("", "a"), MemoryStore)
     pytest.importorskip("redis", reason="needs Python's package for Redis: pip install redis")
     assert open_store("redis://me:secret@somewhere:7/1", "a").location == "redis://somewhere:7"
 
 
 @pytest.mark.parametrize("address", ["kept.db", "file:kept.db", "http://127.0.0.1", "redis:", "redis://"])
-def test_what_is_no_address_is_refused(address):
+def test_invalid_store_url_is_refused(address):
     with pytest.raises(ValueError, match="give redis://HOST or rediss://HOST"):
         open_store(address, "a")
 
@@ -147,7 +147,7 @@ class UnreliableStore(MemoryStore):
         return super().get(key)
 
 
-def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatch, caplog):
+def test_failing_store_returns_none_logs_once_and_recovers(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "explorer")
     unreliable = UnreliableStore()
     store = FaultTolerantStore(unreliable)
@@ -155,7 +155,7 @@ def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatc
     assert store.get("a") == b"x" and store.is_available
     unreliable.works = False
     assert [store.get("a") for _time in range(5)] == [None] * 5
-    assert unreliable.num_reads == 2 and not store.is_available  # after the first failure it is not asked at every read
+    assert unreliable.num_reads == 2 and not store.is_available  # no retry at every read after the first failure
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "continuing without it: gone" in caplog.text
     monkeypatch.setattr(key_value_stores, "RETRY_AFTER_S", 0.0)
@@ -166,7 +166,7 @@ def test_one_that_is_gone_finds_nothing_is_logged_once_and_comes_back(monkeypatc
     assert "responds again" in caplog.text
 
 
-def test_a_redis_that_is_killed_and_comes_back(redis_server, monkeypatch):
+def test_killed_redis_server_recovers(redis_server, monkeypatch):
     monkeypatch.setattr(key_value_stores, "RETRY_AFTER_S", 0.0)
     store = FaultTolerantStore(open_store(redis_server.address, "answers"))
     store.put("a", b"x", 60)
@@ -179,7 +179,7 @@ def test_a_redis_that_is_killed_and_comes_back(redis_server, monkeypatch):
     assert store.get("a") == b"z" and store.is_available
 
 
-def test_without_its_package_redis_is_told_in_a_sentence(monkeypatch):
+def test_missing_redis_package_is_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(StoreError, match="pip install redis"):
         open_store("redis://127.0.0.1", "answers")

@@ -6,5 +6,5 @@ import pytest
 
 @pytest.fixture
 def logits() -> np.ndarray:
-    """Random logits (200,), no two equal."""
+    """Random logits (200,), all different."""
     return np.random.default_rng(0).normal(scale=3, size=200).astype(np.float32)

@@ -9,13 +9,14 @@ from model.generation import incremental_decoder
 from model.generation.incremental_decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS, RMSNorm
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
-# Every pair of choices that could meet in the decoder, and each switch with either kind of model.
-MET = {name: values for name, values in CHOICES.items() if name != "qk_norm_over"}  # which needs a switch
+# Every pair of choices that the decoder can meet, and each switch with both kinds of model.
+DECODER_CHOICES = {name: values for name, values in CHOICES.items() if name != "qk_norm_over"}  # needs a switch
 EVERY_MODEL = [
-    pytest.param(dict(zip(MET, case.values, strict=True)), marks=case.marks) for case in in_turn(*MET.values())
+    pytest.param(dict(zip(DECODER_CHOICES, case.values, strict=True)), marks=case.marks)
+    for case in pairwise_params(*DECODER_CHOICES.values())
 ]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
@@ -40,9 +41,9 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"score_cap": 0.3, "windows": (None, 5), "norm_placement": "sandwich", "bias": True, **GPT},
 ]
 
-# What of a matrix is copied, and from what size on oneDNN multiplies: small models', large ones', and neither.
+# (Size up to which matrices are copied, size from which oneDNN multiplies): copies, oneDNN, and neither.
 PRODUCTS = [(incremental_decoder.MAX_COPIED_BYTES, 1 << 20), (0, 0), (0, 1 << 20)]
-EVERY_WAY = [
+DECODER_CASES = [
     *(
         pytest.param(PRODUCTS[place % len(PRODUCTS)], *model.values, marks=model.marks)
         for place, model in enumerate(EVERY_MODEL)
@@ -58,14 +59,14 @@ def choices_id(choices: dict | tuple) -> str:
 
 
 @pytest.fixture(autouse=True)
-def not_of_intel(monkeypatch):
+def non_intel_cpu(monkeypatch):
     """Report a CPU that is not Intel's: on an Intel CPU the tests would never choose oneDNN."""
     monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: False)
 
 
-@pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=choices_id)
+@pytest.mark.parametrize(("products", "choices"), DECODER_CASES, ids=choices_id)
 @torch.inference_mode()
-def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
+def test_decoder_logits_match_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
     max_copied_bytes, min_onednn_bytes = products
     monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", max_copied_bytes)
     monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", min_onednn_bytes)
@@ -78,7 +79,7 @@ def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, pro
 @pytest.mark.parametrize("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=choices_id)
 @pytest.mark.parametrize("prefilled", [1, 13])
 @torch.inference_mode()
-def test_it_continues_what_the_model_left_in_the_cache(make_lm, token_ids, choices, prefilled):
+def test_decoder_continues_prefilled_cache(make_lm, token_ids, choices, prefilled):
     lm = make_lm(**choices)
     ids, cache = token_ids[:1], KVCache(lm.config)
     lm(ids[:, :prefilled], cache)
@@ -93,7 +94,7 @@ def decode(decoder: IncrementalDecoder, cache: KVCache, ids: torch.Tensor) -> to
 
 
 @torch.inference_mode()
-def test_model_and_decoder_take_turns_on_one_cache(make_lm, token_ids):
+def test_model_and_decoder_alternate_on_one_cache(make_lm, token_ids):
     lm = make_lm()
     cache, decoder = KVCache(lm.config), IncrementalDecoder(lm)
     ids = token_ids[:1]
@@ -102,7 +103,7 @@ def test_model_and_decoder_take_turns_on_one_cache(make_lm, token_ids):
     torch.testing.assert_close(logits, lm(ids)[0, -1], atol=1e-4, rtol=1e-4)
 
 
-def test_a_full_cache_is_refused(make_lm):
+def test_full_cache_is_refused(make_lm):
     lm = make_lm()
     cache, decoder = KVCache(lm.config), IncrementalDecoder(lm)
     for _ in range(lm.config.context_length):
@@ -111,7 +112,7 @@ def test_a_full_cache_is_refused(make_lm):
         decoder(0, cache)
 
 
-def test_the_weights_are_only_read(make_lm, token_ids):
+def test_decoder_does_not_change_weights(make_lm, token_ids):
     lm = make_lm()
     before = {name: weight.clone() for name, weight in lm.state_dict().items()}
     cache, decoder = KVCache(lm.config), IncrementalDecoder(lm)
@@ -142,7 +143,7 @@ class OffsetRMSNorm(RMSNorm):
 @pytest.mark.parametrize("norm", [MaxNorm, OffsetRMSNorm])
 @torch.inference_mode()
 @pytest.mark.exhaustive
-def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatch, norm, norm_placement):
+def test_unknown_norm_module_is_called(make_lm, token_ids, monkeypatch, norm, norm_placement):
     monkeypatch.setitem(NORMS, "another", norm)
     monkeypatch.setitem(CHOICES, "norm", (*CHOICES["norm"], "another"))
     lm = make_lm(norm="another", norm_placement=norm_placement, qk_norm=True)
@@ -152,7 +153,7 @@ def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatc
 
 @pytest.mark.parametrize("choices", [{}, GPT | {"bias": True}], ids=choices_id)
 @torch.inference_mode()
-def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, choices):
+def test_large_model_decodes_without_copying_weights(make_lm, monkeypatch, choices):
     """A large model's decoder follows a change of its weights; a small model's keeps its copies."""
     for max_copied_bytes, min_onednn_bytes, follows in (
         (0, 0, True),
@@ -173,7 +174,7 @@ def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, ch
 
 
 @torch.inference_mode()
-def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monkeypatch):
+def test_decoder_works_without_onednn(make_lm, token_ids, monkeypatch):
     monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
     monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", 0)
     monkeypatch.setattr(incremental_decoder, "onednn_linear", lambda: None)
@@ -183,7 +184,7 @@ def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monk
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
-def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
+def test_large_matrices_use_onednn(make_lm, monkeypatch):
     """oneDNN is twice as fast as BLAS; the test fails if torch renames its operator."""
     assert incremental_decoder.onednn_linear()
     monkeypatch.setattr(incremental_decoder, "MIN_ONEDNN_BYTES", 0)
@@ -192,7 +193,7 @@ def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
     monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert len(used) == 7 * lm.config.num_layers + 1
-    monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: True)  # whose BLAS is as fast or faster
+    monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: True)  # its BLAS is as fast or faster
     used.clear()
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert used == []
@@ -200,11 +201,11 @@ def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
 
 @pytest.mark.parametrize(("vendor", "is_intels"), [("GenuineIntel", True), ("AuthenticAMD", False)])
 @pytest.mark.parametrize("told_by", ["file", "platform"])
-def test_whose_cpu_it_is(tmp_path, monkeypatch, told_by, vendor, is_intels):
+def test_intel_cpu_is_detected(tmp_path, monkeypatch, told_by, vendor, is_intels):
     cpu_info = tmp_path / "cpuinfo"
     if told_by == "file":
         cpu_info.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
-    monkeypatch.undo()  # of `not_of_intel`
+    monkeypatch.undo()  # of `non_intel_cpu`
     monkeypatch.setattr(incremental_decoder, "CPU_INFO", cpu_info)
     processor = f"Intel64 Family 6 Model 143 Stepping 8, {vendor}" if told_by == "platform" else ""
     monkeypatch.setattr("platform.processor", lambda: processor)
@@ -212,7 +213,7 @@ def test_whose_cpu_it_is(tmp_path, monkeypatch, told_by, vendor, is_intels):
 
 
 @torch.inference_mode()
-def test_a_decoder_of_a_large_model_takes_no_memory_for_matrices(make_lm, monkeypatch):
+def test_large_model_decoder_allocates_no_matrices(make_lm, monkeypatch):
     monkeypatch.setattr(incremental_decoder, "MAX_COPIED_BYTES", 0)
     lm = make_lm()
     min_matrix_bytes, allocated = min(w.nbytes for w in lm.parameters() if w.ndim == 2), []

@@ -7,7 +7,7 @@ from model.generation.sampling import sampling_distribution, sampling_stages, to
 
 @pytest.mark.parametrize("temperature", [0.05, 0.8, 1.0, 3.0])
 @pytest.mark.parametrize("top_k", [None, 1, 7, 199, 200, 1000])
-def test_agrees_with_the_warpers_of_transformers(logits, temperature, top_k):
+def test_temperature_and_top_k_match_transformers(logits, temperature, top_k):
     transformers = pytest.importorskip("transformers")
     scores = transformers.TemperatureLogitsWarper(temperature)(None, torch.from_numpy(logits)[None].double())
     if top_k is not None:
@@ -16,12 +16,12 @@ def test_agrees_with_the_warpers_of_transformers(logits, temperature, top_k):
     np.testing.assert_allclose(sampling_distribution(logits, temperature, top_k), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_top_k_of_zero_keeps_all(logits):
+def test_top_k_of_0_keeps_all(logits):
     assert (sampling_distribution(logits, 0.7, 0) == sampling_distribution(logits, 0.7, None)).all()
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 6])
-def test_exactly_k_survive_a_tie_and_they_are_the_first(top_k):
+def test_top_k_keeps_first_of_equal_logits(top_k):
     logits = np.array([1.0, 2.0, 2.0, 0.0, 2.0, 2.0, 5.0])
     in_order = [6, 1, 2, 4, 5, 0, 3]
     probabilities = sampling_distribution(logits, 1.0, top_k)
@@ -52,39 +52,39 @@ def transformers_distribution(
     return torch.softmax(scores[0], dim=-1).numpy()
 
 
-ALONE = [{"top_p": p} for p in (0.0, 0.1, 0.5, 0.9, 0.999)] + [{"min_p": p} for p in (0.001, 0.1, 0.5, 1.0)]
-ALONE += [{"repetition_penalty": penalty, "previous": [3, 90, 3, 199]} for penalty in (0.5, 1.2, 5.0)]
-TOGETHER = [
+SINGLE_SETTINGS = [{"top_p": p} for p in (0.0, 0.1, 0.5, 0.9, 0.999)] + [{"min_p": p} for p in (0.001, 0.1, 0.5, 1.0)]
+SINGLE_SETTINGS += [{"repetition_penalty": penalty, "previous": [3, 90, 3, 199]} for penalty in (0.5, 1.2, 5.0)]
+COMBINED_SETTINGS = [
     {"temperature": 0.7, "top_k": 20, "top_p": 0.8},
     {"temperature": 1.7, "top_p": 0.9, "min_p": 0.05},
     {"temperature": 1.3, "top_k": 50, "top_p": 0.95, "min_p": 0.02, "repetition_penalty": 1.3, "previous": [0, 7, 11]},
 ]
 
 
-@pytest.mark.parametrize("settings", ALONE + TOGETHER, ids=str)
+@pytest.mark.parametrize("settings", SINGLE_SETTINGS + COMBINED_SETTINGS, ids=str)
 @pytest.mark.parametrize("seed", range(5))
-def test_every_setting_does_what_it_does_in_transformers(settings, seed):
+def test_sampling_settings_match_transformers(settings, seed):
     logits = np.random.default_rng(seed).normal(scale=2, size=200).astype(np.float32)
     expected = transformers_distribution(logits, **settings)
     np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{"min_p": 0.3}, {"top_k": 5, "min_p": 0.3}, {"top_p": 0.99}], ids=str)
-def test_ties_that_are_kept_or_cut_together_agree_with_transformers(settings):
+def test_equal_logits_match_transformers(settings):
     logits = np.array([3.0, 1.0, 3.0, 2.0, 2.0, -9.0, -9.0], np.float32)
     expected = transformers_distribution(logits, **settings)
     np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("top_p", "kept"), [(0.1, [1]), (0.25, [1]), (0.3, [1, 2]), (0.5, [1, 2]), (0.6, [1, 2, 4])])
-def test_of_a_tie_top_p_keeps_the_first_that_are_needed(top_p, kept):
+def test_top_p_keeps_first_of_equal_logits(top_p, kept):
     logits = np.array([-np.inf, 0.0, 0.0, -np.inf, 0.0, 0.0])
     assert np.flatnonzero(sampling_distribution(logits, top_p=top_p)).tolist() == kept
 
 
 @pytest.mark.parametrize("top_p", [1e-9, 0.2, 0.7, 0.95])
 @pytest.mark.parametrize("top_k", [None, 3, 50])
-def test_the_nucleus_is_the_smallest_that_reaches_top_p(logits, top_p, top_k):
+def test_nucleus_is_smallest_set_reaching_top_p(logits, top_p, top_k):
     everything = sampling_distribution(logits, 1.0, top_k)
     nucleus = sampling_distribution(logits, 1.0, top_k, top_p=top_p) > 0
     assert everything[nucleus].sum() >= top_p - 1e-12
@@ -92,7 +92,7 @@ def test_the_nucleus_is_the_smallest_that_reaches_top_p(logits, top_p, top_k):
     assert everything[nucleus].min() >= everything[~nucleus].max()
 
 
-def test_stages_show_every_step_on_the_way(logits):
+def test_stages_record_every_step(logits):
     settings = {"top_p": 0.8, "min_p": 0.2, "repetition_penalty": 1.5}
     stages = sampling_stages(logits, 0.7, 30, previous=[4, 9], **settings)
     changed = np.flatnonzero(stages.penalised != stages.logits)
@@ -109,7 +109,7 @@ def test_stages_show_every_step_on_the_way(logits):
     np.testing.assert_allclose(stages.probabilities[stages.in_min_p], weights / weights.sum())
 
 
-def test_settings_that_are_off_leave_their_stage_as_it_was(logits):
+def test_disabled_settings_change_nothing(logits):
     stages = sampling_stages(logits)
     for stage in (stages.penalised, stages.scaled_logits):
         assert (stage == stages.logits).all()
@@ -118,7 +118,7 @@ def test_settings_that_are_off_leave_their_stage_as_it_was(logits):
     assert (off.probabilities == stages.probabilities).all()
 
 
-def test_cumulative_is_where_each_stretch_ends(logits):
+def test_cumulative_gives_interval_ends(logits):
     stages = sampling_stages(logits, 0.9, 40)
     p, order = stages.probabilities, stages.order
     assert order[:40].tolist() == sorted(np.flatnonzero(p), key=lambda i: (-p[i], i))
@@ -127,7 +127,7 @@ def test_cumulative_is_where_each_stretch_ends(logits):
     np.testing.assert_allclose(stages.cumulative[~stages.in_min_p], 1)
 
 
-def test_settings_together_draw_from_a_distribution_of_exactly_those_kept():
+def test_combined_settings_give_normalised_distribution():
     """Probabilities sum to 1, at most k are positive, and the likeliest token can always be drawn."""
     random = np.random.default_rng(6)
     for _ in range(300):
@@ -144,19 +144,19 @@ def test_settings_together_draw_from_a_distribution_of_exactly_those_kept():
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
-def test_largest_are_in_order_of_index_and_of_equal_ones_the_first(k):
+def test_top_k_indices_are_sorted_and_prefer_first(k):
     values = np.array([3.0, 9.0, 3.0, 7.0, 3.0])
     assert top_k_indices(values, k).tolist() == sorted([1, 3, 0, 2, 4][:k])
 
 
 @pytest.mark.parametrize("top_k", [None, 1, 50])
-def test_temperature_zero_is_argmax(logits, top_k):
+def test_temperature_0_is_argmax(logits, top_k):
     probabilities = sampling_distribution(logits, 0, top_k)
     assert probabilities[logits.argmax()] == 1
     assert np.count_nonzero(probabilities) == 1
 
 
-def test_temperature_zero_takes_the_first_of_equal_logits():
+def test_temperature_0_takes_first_of_equal_logits():
     assert sampling_distribution(np.array([0.0, 4.0, 4.0]), 0).tolist() == [0, 1, 0]
 
 
@@ -167,19 +167,19 @@ def test_extreme_logits_and_temperatures_stay_finite(logits, scale):
         assert probabilities.sum() == pytest.approx(1)
 
 
-def test_the_logits_are_left_as_they_were(logits):
+def test_sampling_does_not_change_logits(logits):
     before = logits.copy()
     sampling_distribution(logits, 0.5, 10)
     assert (logits == before).all()
 
 
 @pytest.mark.parametrize("temperature", [-0.1, float("inf"), float("-inf"), float("nan")])
-def test_a_temperature_out_of_range_is_refused(logits, temperature):
+def test_invalid_temperature_is_refused(logits, temperature):
     with pytest.raises(ValueError, match="temperature must be 0 or more, got"):
         sampling_distribution(logits, temperature)
 
 
-def test_a_negative_top_k_is_refused(logits):
+def test_negative_top_k_is_refused(logits):
     with pytest.raises(ValueError, match=r"top_k must be 0 \(keep all\) or more, got -1"):
         sampling_distribution(logits, 1.0, -1)
 
@@ -194,6 +194,6 @@ def test_a_negative_top_k_is_refused(logits):
         ({"repetition_penalty": float("inf")}, "repetition_penalty must be positive"),
     ],
 )
-def test_other_settings_out_of_range_are_refused(logits, settings, message):
+def test_other_invalid_settings_are_refused(logits, settings, message):
     with pytest.raises(ValueError, match=message):
         sampling_distribution(logits, **settings)

@@ -25,21 +25,21 @@ from model.layers.positions import RotaryPositionalEmbedding
 
 @pytest.fixture
 def qkv():
-    """Queries, keys and values of 2 sequences, 3 heads; 4 queries and 6 keys of width 8, values of width 5."""
+    """Queries, keys and values: 2 sequences, 3 heads, 4 queries and 6 keys of width 8, values of width 5."""
     return 2 * torch.randn(2, 3, 4, 8), 2 * torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 5)
 
 
-def test_a_query_sees_its_own_position_and_those_before():
+def test_query_sees_itself_and_earlier_positions():
     assert causal_mask(3, 3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
 
 
-def test_queries_are_the_last_of_the_positions():
+def test_queries_are_last_positions():
     assert causal_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
     assert causal_mask(1, 4).tolist() == [[True, True, True, True]]
 
 
 @pytest.mark.parametrize("mask", [None, causal_mask(4, 6)], ids=["unmasked", "causal"])
-def test_agrees_with_torch(qkv, mask):
+def test_attention_matches_pytorch(qkv, mask):
     expected = F.scaled_dot_product_attention(*qkv, attn_mask=mask)
     torch.testing.assert_close(scaled_dot_product_attention(*qkv, mask), expected, atol=1e-5, rtol=1e-5)
 
@@ -50,7 +50,7 @@ def test_scores_are_dot_products_over_root_d(qkv):
     torch.testing.assert_close(attention_scores(q, k), expected)
 
 
-def test_the_pattern_is_our_softmax_of_the_masked_scores(qkv):
+def test_pattern_is_softmax_of_masked_scores(qkv):
     mask = causal_mask(4, 6)
     scores = attention_scores(*qkv[:2])
     pattern = attention_pattern(scores, mask)
@@ -60,14 +60,14 @@ def test_the_pattern_is_our_softmax_of_the_masked_scores(qkv):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("window", [None, 2])
-def test_a_mask_may_be_added(qkv, window, dtype):
+def test_additive_mask_matches_boolean_mask(qkv, window, dtype):
     scores = attention_scores(*qkv[:2]).to(dtype)
     added = attention_pattern(scores, additive_causal_mask(4, 6, scores.device, dtype, window))
     assert added.dtype == dtype
     assert torch.equal(added, attention_pattern(scores, causal_mask(4, 6, window=window)))
 
 
-def test_a_mask_first_added_without_gradients_serves_a_pass_with_them():
+def test_cached_additive_mask_supports_gradients():
     additive_causal_mask.cache_clear()
     with torch.inference_mode():
         mask = additive_causal_mask(4, 6, torch.device("cpu"), torch.float32)
@@ -76,17 +76,17 @@ def test_a_mask_first_added_without_gradients_serves_a_pass_with_them():
 
 
 @pytest.mark.parametrize("num_queries", [1, 3, 6])
-def test_the_fused_kernel_agrees_with_the_formula(num_queries):
+def test_fused_attention_matches_formula(num_queries):
     q, k, v = 2 * torch.randn(2, 3, num_queries, 8), 2 * torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
     expected = scaled_dot_product_attention(q, k, v, causal_mask(num_queries, 6))
     assert (fused_attention(q, k, v) - expected).abs().max() <= 1e-5
 
 
-def test_the_first_lengths_positions_hold_tokens():
+def test_padding_mask_marks_first_positions():
     assert padding_mask(torch.tensor([1, 3, 0]), 3).tolist() == [[True, False, False], [True] * 3, [False] * 3]
 
 
-def test_nobody_looks_at_padding():
+def test_padding_is_never_attended_to():
     padding = torch.tensor([[True, True, False], [False, True, True]])
     mask = causal_mask(2, 3, padding)
     assert mask.shape == (2, 1, 2, 3)
@@ -104,7 +104,7 @@ PADDINGS = {
 @pytest.mark.parametrize("padding", PADDINGS.values(), ids=PADDINGS.keys())
 @pytest.mark.parametrize("num_queries", [1, 3, 6])
 @pytest.mark.parametrize("kv_heads", [1, 3])
-def test_padded_the_fused_kernel_agrees_with_the_formula(num_queries, padding, kv_heads):
+def test_padded_fused_attention_matches_formula(num_queries, padding, kv_heads):
     """Queries before the first token may attend to nothing: zeros, and finite gradients."""
     q, k, v = (torch.randn(2, heads, T, 8) * 2 for heads, T in ((3, num_queries), (kv_heads, 6), (kv_heads, 6)))
     outputs, gradients = [], []
@@ -120,14 +120,14 @@ def test_padded_the_fused_kernel_agrees_with_the_formula(num_queries, padding, k
     assert all((output.transpose(1, 2)[nowhere.squeeze(1)] == 0).all() for output in outputs)
 
 
-def test_padding_hides_as_if_it_were_not_there(qkv):
+def test_left_padding_is_equivalent_to_no_padding(qkv):
     q, k, v = (x[:1] for x in qkv)
     padding = torch.tensor([[False, False, True, True, True, True]])
     expected = scaled_dot_product_attention(q, k[:, :, 2:], v[:, :, 2:], causal_mask(4, 4))
     torch.testing.assert_close(scaled_dot_product_attention(q, k, v, causal_mask(4, 6, padding)), expected)
 
 
-def test_patterns_sum_to_one_or_to_nothing(qkv):
+def test_pattern_rows_sum_to_1_or_0(qkv):
     mask = causal_mask(4, 6, torch.tensor([[True] * 6, [False] * 4 + [True] * 2]))
     sums = attention_pattern(attention_scores(*qkv[:2]), mask).sum(-1)  # (B, H, Q)
     torch.testing.assert_close(sums, mask.any(-1).float().expand(2, 3, 4))
@@ -135,7 +135,7 @@ def test_patterns_sum_to_one_or_to_nothing(qkv):
 
 
 @pytest.mark.parametrize(("queries", "keys", "window"), [(6, 6, 3), (2, 6, 3), (1, 6, 2), (6, 6, 9)])
-def test_a_window_is_of_the_last_tokens_with_ones_own(queries, keys, window):
+def test_window_covers_last_positions_including_own(queries, keys, window):
     mask = causal_mask(queries, keys, window=window)
     for row in range(queries):
         own_position = keys - queries + row
@@ -148,18 +148,18 @@ def test_a_window_is_of_the_last_tokens_with_ones_own(queries, keys, window):
 
 
 @pytest.mark.parametrize("dim", [-1, 0, 1])
-def test_softmax_agrees_with_torch(dim):
+def test_softmax_matches_pytorch(dim):
     x = 5 * torch.randn(3, 4, 5)
     torch.testing.assert_close(softmax(x, dim), torch.softmax(x, dim))
 
 
-def test_large_numbers_do_not_overflow_and_masked_ones_get_nothing():
+def test_softmax_handles_large_and_masked_logits():
     probabilities = softmax(torch.tensor([1e4, 1e4, -torch.inf]))
     torch.testing.assert_close(probabilities, torch.tensor([0.5, 0.5, 0.0]))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_rows_masked_throughout_are_zero(dtype):
+def test_fully_masked_rows_are_0(dtype):
     x = torch.tensor([[0.0, 1.0, -torch.inf], [-torch.inf] * 3], dtype=dtype)
     probabilities = softmax(x)
     torch.testing.assert_close(probabilities[0], torch.softmax(x[0], -1))
@@ -167,14 +167,14 @@ def test_rows_masked_throughout_are_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_numbers_of_16_bits_are_rounded_once(dtype):
+def test_half_precision_softmax_is_rounded_once(dtype):
     x = (3 * torch.randn(200, 300)).to(dtype)
     exact = torch.softmax(x.double(), -1)
     half_unit = torch.finfo(dtype).eps / 2
     assert ((softmax(x) - exact).abs() <= 1.01 * half_unit * exact.clamp(min=torch.finfo(dtype).tiny)).all()
 
 
-def test_small_numbers_stay_and_large_ones_end_at_the_cap():
+def test_softcap_keeps_small_and_caps_large_values():
     x = torch.tensor([0.01, -0.02, 3.0, -1e6, 1e6])
     torch.testing.assert_close(softcap(x, 5.0)[:2], x[:2], rtol=1e-5, atol=0)
     assert softcap(x, 5.0)[3:].tolist() == [-5, 5]
@@ -183,7 +183,7 @@ def test_small_numbers_stay_and_large_ones_end_at_the_cap():
 
 
 @pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
-def test_scores_go_into_the_softmax_capped(watched):
+def test_softmax_receives_capped_scores(watched):
     attention = MultiHeadSelfAttention(12, 3, score_cap=0.5).eval()
     if watched:
         attention.scores.register_forward_hook(lambda tap, inputs, output: None)
@@ -193,7 +193,7 @@ def test_scores_go_into_the_softmax_capped(watched):
 
 
 @pytest.fixture
-def joined():
+def joint_attention():
     """Attention with 3 heads of width 4 and patterns far from uniform."""
     attention = MultiHeadSelfAttention(d_model=12, num_heads=3).eval()
     for parameter in attention.parameters():
@@ -202,32 +202,32 @@ def joined():
 
 
 @pytest.mark.parametrize("positions", [None, torch.arange(7), torch.tensor([[3, 1, 4, 1, 5, 9, 2], [6] * 7])], ids=str)
-def test_is_the_same_function_with_the_same_number_of_weights(joined, positions):
-    separate, x = separate_heads(joined), torch.randn(2, 7, 12)
+def test_separate_heads_compute_same_function(joint_attention, positions):
+    separate, x = separate_heads(joint_attention), torch.randn(2, 7, 12)
     rotation = None
     if positions is not None:
         rotation = RotaryPositionalEmbedding(10.0, 4, 10)(positions.expand(2, 7))
-    torch.testing.assert_close(separate(x, rotation), joined(x, rotation), atol=1e-5, rtol=1e-5)
-    sizes = [sum(p.numel() for p in module.parameters()) for module in (separate, joined)]
+    torch.testing.assert_close(separate(x, rotation), joint_attention(x, rotation), atol=1e-5, rtol=1e-5)
+    sizes = [sum(p.numel() for p in module.parameters()) for module in (separate, joint_attention)]
     assert sizes[0] == sizes[1] == 4 * 12 * 12
 
 
-def test_taking_apart_and_joining_again_gives_the_same_weights(joined):
-    rejoined = join_heads(separate_heads(joined)).state_dict()
-    assert rejoined.keys() == joined.state_dict().keys()
-    assert all(torch.equal(rejoined[name], weight) for name, weight in joined.state_dict().items())
+def test_separating_and_joining_heads_round_trips(joint_attention):
+    rejoined = join_heads(separate_heads(joint_attention)).state_dict()
+    assert rejoined.keys() == joint_attention.state_dict().keys()
+    assert all(torch.equal(rejoined[name], weight) for name, weight in joint_attention.state_dict().items())
 
 
-def test_joining_heads_drawn_apart_gives_the_same_function():
+def test_joining_separately_initialised_heads_keeps_function():
     separate, x = SeparateHeadsSelfAttention(12, 3), torch.randn(2, 7, 12)
     torch.testing.assert_close(join_heads(separate)(x), separate(x), atol=1e-5, rtol=1e-5)
 
 
-def test_the_weights_are_a_copy(joined):
-    separate, x = separate_heads(joined), torch.randn(1, 4, 12)
+def test_separate_heads_copy_weights(joint_attention):
+    separate, x = separate_heads(joint_attention), torch.randn(1, 4, 12)
     before = separate(x)
-    joined.v_proj.weight.data.zero_()
-    assert torch.equal(separate(x), before) and not torch.equal(joined(x), before)
+    joint_attention.v_proj.weight.data.zero_()
+    assert torch.equal(separate(x), before) and not torch.equal(joint_attention(x), before)
 
 
 @pytest.mark.parametrize(
@@ -242,6 +242,6 @@ def test_the_weights_are_a_copy(joined):
     ],
     ids=str,
 )
-def test_other_attention_cannot_be_taken_apart(settings, message):
+def test_unsupported_attention_cannot_be_separated(settings, message):
     with pytest.raises(ValueError, match=f"only attention {message} can be taken apart"):
         separate_heads(MultiHeadSelfAttention(12, 3, **settings))

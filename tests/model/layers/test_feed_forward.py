@@ -17,7 +17,7 @@ ACTIVATIONS = {
 
 @pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_is_the_activated_projection_projected_down(name, bias):
+def test_feed_forward_projects_up_activates_and_projects_down(name, bias):
     ffn, x = FEED_FORWARDS[name](6, 10, bias), 2 * torch.randn(2, 3, 6)
     for parameter in ffn.parameters():
         parameter.data.normal_()  # biases start at 0
@@ -27,7 +27,7 @@ def test_is_the_activated_projection_projected_down(name, bias):
     assert (up.bias is not None) == (down.bias is not None) == bias
 
 
-def test_the_taps_hold_the_steps():
+def test_taps_record_intermediate_steps():
     ffn, x, recorded = FeedForward(torch.relu, 6, 10, bias=True), torch.randn(2, 3, 6), {}
     for name in ("up", "hidden", "out"):
         getattr(ffn, name).register_forward_hook(lambda tap, inputs, output, name=name: recorded.update({name: output}))
@@ -37,26 +37,26 @@ def test_the_taps_hold_the_steps():
     assert torch.equal(recorded["out"], y)
 
 
-def test_dropout_acts_on_the_output_while_training():
+def test_dropout_acts_on_output_in_training_mode():
     ffn, x = FeedForward(torch.relu, 6, 10, bias=True, dropout=0.5), torch.randn(200, 6)
-    ffn.down_proj.bias.data.fill_(100)  # else a ReLU layer could put out a 0 of its own
+    ffn.down_proj.bias.data.fill_(100)  # otherwise a ReLU layer can output 0 by itself
     assert ((ffn.train()(x) == 0).float().mean() - 0.5).abs() < 0.05
     assert (ffn.eval()(x) != 0).all()
 
 
-def test_is_the_gated_product_projected_down():
+def test_swiglu_matches_formula():
     ffn, x = SwiGLU(6, 10), torch.randn(2, 3, 6)
     w1, w3, w2 = ffn.gate_proj.weight, ffn.up_proj.weight, ffn.down_proj.weight
     torch.testing.assert_close(ffn(x), F.linear(F.silu(F.linear(x, w1)) * F.linear(x, w3), w2))
 
 
-def test_dropout_acts_on_the_output_of_swiglu_while_training():
+def test_swiglu_dropout_acts_on_output_in_training_mode():
     ffn, x = SwiGLU(6, 10, dropout=0.5), torch.randn(200, 6)
     assert ((ffn.train()(x) == 0).float().mean() - 0.5).abs() < 0.05
     assert (ffn.eval()(x) != 0).all()
 
 
-def test_is_the_product_gated_by_gelu_s_approximation_projected_down():
+def test_geglu_matches_formula():
     ffn, x = GEGLU(6, 10), torch.randn(2, 3, 6)
     w1, w3, w2 = ffn.gate_proj.weight, ffn.up_proj.weight, ffn.down_proj.weight
     gate = F.gelu(F.linear(x, w1), approximate="tanh")
@@ -73,7 +73,7 @@ REFERENCES = {
 
 
 @pytest.mark.parametrize(("ours", "reference"), REFERENCES.items(), ids=lambda f: getattr(f, "__name__", ""))
-def test_values_and_slopes_agree_with_torch(ours, reference):
+def test_activations_and_gradients_match_pytorch(ours, reference):
     x = torch.cat([torch.linspace(-30, 30, 602), torch.tensor([-1e4, 1e4])])  # not 0, where ReLU has no slope
     ours_in, reference_in = x.clone().requires_grad_(), x.clone().requires_grad_()
     ours_out, reference_out = ours(ours_in), reference(reference_in)
@@ -84,23 +84,23 @@ def test_values_and_slopes_agree_with_torch(ours, reference):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_the_sigmoid_of_large_numbers_does_not_overflow(dtype):
+def test_sigmoid_of_large_numbers_does_not_overflow(dtype):
     x = torch.tensor([-1e4, 0, 1e4], dtype=dtype)
     assert sigmoid(x).tolist() == [0, 0.5, 1]
 
 
-def test_relu_is_zero_at_zero():
+def test_relu_of_0_is_0():
     assert relu(torch.zeros(1)) == 0
 
 
-def test_the_two_gelus_differ_by_less_than_a_thousandth():
+def test_gelu_and_tanh_approximation_differ_slightly():
     x = torch.linspace(-6, 6, 1001)
     difference = (gelu(x) - gelu_tanh(x)).abs().max()
     assert 1e-4 < difference < 1e-3
 
 
 @pytest.mark.parametrize(("name", "kernel"), KERNELS.items())
-def test_the_kernels_are_those_of_the_formulas(name, kernel):
+def test_kernels_match_formulas(name, kernel):
     formula = {"relu": relu, "relu2": relu2, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}[name]
     x = torch.linspace(-12, 12, 1001)
     torch.testing.assert_close(kernel(x), formula(x), atol=1e-6, rtol=1e-5)

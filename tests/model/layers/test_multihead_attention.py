@@ -44,7 +44,7 @@ def any_attention(request):
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
-def test_agrees_with_torch_multi_head_attention(bias):
+def test_attention_matches_torch_multi_head_attention(bias):
     attention, x = make_attention(bias=bias), torch.randn(2, 7, 12)
     projections = attention.q_proj, attention.k_proj, attention.v_proj
     in_proj = torch.cat([projection.weight for projection in projections])
@@ -73,7 +73,7 @@ def test_agrees_with_torch_multi_head_attention(bias):
 
 @pytest.mark.parametrize("watched", ["scores", "pattern"])
 @pytest.mark.parametrize("length", [1, 2, 7])
-def test_watching_does_not_change_the_output(attention, watched, length):
+def test_hooks_do_not_change_output(attention, watched, length):
     x = torch.randn(2, length, 12)
     unwatched = attention(x)
     handle = getattr(attention, watched).register_forward_hook(lambda tap, inputs, output: None)
@@ -81,7 +81,7 @@ def test_watching_does_not_change_the_output(attention, watched, length):
     handle.remove()
 
 
-def test_scores_are_formed_only_while_somebody_looks(attention, monkeypatch):
+def test_scores_are_computed_only_with_hooks(attention, monkeypatch):
     x = torch.randn(2, 7, 12)
     monkeypatch.setattr(attention_module, "attention_scores", lambda q, k: pytest.fail("formed the scores"))
     attention(x)
@@ -94,7 +94,7 @@ def test_scores_are_formed_only_while_somebody_looks(attention, monkeypatch):
         attention(x)
 
 
-def test_a_hook_on_the_scores_changes_what_follows(attention):
+def test_hook_on_scores_changes_later_values(attention):
     """With all scores equal, each query averages the values up to its own."""
     x = torch.randn(2, 7, 12)
     z = []
@@ -105,14 +105,14 @@ def test_a_hook_on_the_scores_changes_what_follows(attention):
     torch.testing.assert_close(z[0], v.cumsum(-2) / torch.arange(1, 8)[:, None])
 
 
-def rotation(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def rotation_cos_and_sin(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return RotaryPositionalEmbedding(10.0, 4, 50)(positions)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
-def test_watching_changes_nothing_whatever_the_kind(any_attention, padded):
-    x, cos_and_sin = torch.randn(2, 7, 16), rotation(torch.arange(7)[None])
+def test_hooks_do_not_change_output_of_any_kind(any_attention, padded):
+    x, cos_and_sin = torch.randn(2, 7, 16), rotation_cos_and_sin(torch.arange(7)[None])
     padding = torch.tensor([[True] * 7, [False] * 3 + [True] * 4]) if padded else None
     unwatched = any_attention(x, cos_and_sin, padding)
     handle = any_attention.pattern.register_forward_hook(lambda tap, inputs, output: None)
@@ -123,21 +123,21 @@ def test_watching_changes_nothing_whatever_the_kind(any_attention, padded):
 
 @torch.no_grad()
 @pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
-def test_the_cache_changes_nothing_whatever_the_kind(any_attention, tiny_config, watched):
+def test_cache_does_not_change_output_of_any_kind(any_attention, tiny_config, watched):
     config = replace(tiny_config, d_model=16, num_heads=4, num_kv_heads=any_attention.num_kv_heads)
     x, positions, cache = torch.randn(2, 7, 16), torch.arange(7)[None], KVCache(config, batch_size=2)
     if watched:
         any_attention.scores.register_forward_hook(lambda tap, inputs, output: None)
-    whole, parts = any_attention(x, rotation(positions)), []
+    whole, parts = any_attention(x, rotation_cos_and_sin(positions)), []
     for chunk, chunk_positions in zip(x.split([3, 1, 3], dim=1), positions.split([3, 1, 3], dim=1), strict=True):
-        parts.append(any_attention(chunk, rotation(chunk_positions), None, cache, layer=1))
+        parts.append(any_attention(chunk, rotation_cos_and_sin(chunk_positions), None, cache, layer=1))
         cache.length += chunk.shape[1]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("num_kv_heads", [1, 2])
 @pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
-def test_shared_keys_and_values_are_those_of_neighbouring_heads_made_equal(num_kv_heads, bias):
+def test_grouped_heads_match_repeated_full_heads(num_kv_heads, bias):
     shared = make_attention(16, 4, num_kv_heads=num_kv_heads, qkv_bias=bias)
     weights = shared.state_dict()
     for name, rows in weights.items():
@@ -146,18 +146,18 @@ def test_shared_keys_and_values_are_those_of_neighbouring_heads_made_equal(num_k
             weights[name] = torch.cat([heads[h * num_kv_heads // 4] for h in range(4)])
     full, x = make_attention(16, 4, qkv_bias=bias), torch.randn(2, 7, 16)
     full.load_state_dict(weights)
-    cos_and_sin = rotation(torch.arange(7)[None])
+    cos_and_sin = rotation_cos_and_sin(torch.arange(7)[None])
     torch.testing.assert_close(shared(x, cos_and_sin), full(x, cos_and_sin), atol=1e-5, rtol=1e-5)
     assert shared.k_proj.weight.shape == shared.v_proj.weight.shape == (num_kv_heads * 4, 16)
 
 
-def test_heads_are_repeated_next_to_each_other():
+def test_repeat_heads_repeats_neighbours():
     x = torch.randn(2, 3, 5, 4)
     assert torch.equal(repeat_heads(x, 6)[:, 4:], x[:, [2, 2]])
     assert repeat_heads(x, 3) is x
 
 
-def test_biases_lie_where_they_were_asked_for():
+def test_biases_exist_where_configured():
     def projections_with_bias(**settings) -> str:
         attention = MultiHeadSelfAttention(12, 3, **settings)
         return "".join(name for name in "qkvo" if getattr(attention, f"{name}_proj").bias is not None)
@@ -169,12 +169,12 @@ def test_biases_lie_where_they_were_asked_for():
     ]
 
 
-def test_queries_and_keys_are_normalised_head_by_head_before_they_turn():
+def test_qk_norm_acts_per_head_before_rotation():
     attention, x, recorded = make_attention(qk_norm=RMSNorm), torch.randn(2, 7, 12), {}
     for name in ("q", "k", "v", "q_rot", "k_rot"):
         tap = getattr(attention, name)
         tap.register_forward_hook(lambda tap, inputs, output, name=name: recorded.update({name: output}))
-    attention(x, rotation(torch.arange(7)[None]))
+    attention(x, rotation_cos_and_sin(torch.arange(7)[None]))
     for name in ("q", "k"):
         heads = split_heads(getattr(attention, f"{name}_proj")(x), 3)
         gain = getattr(attention, f"{name}_norm").weight
@@ -184,18 +184,18 @@ def test_queries_and_keys_are_normalised_head_by_head_before_they_turn():
 
 
 @pytest.mark.parametrize(("norm", "plain"), [(RMSNormOverHeads, F.rms_norm), (LayerNormOverHeads, F.layer_norm)])
-def test_or_those_of_all_heads_as_one_vector(norm, plain):
+def test_qk_norm_over_all_heads_acts_on_whole_vector(norm, plain):
     attention, x, recorded = make_attention(qk_norm=norm, qk_norm_over="all", num_kv_heads=1), torch.randn(2, 7, 12), {}
     for name, heads, width in (("q", 3, 12), ("k", 1, 4)):
         attention.get_submodule(name).register_forward_hook(lambda tap, inputs, output: recorded.update({tap: output}))
         torch.nn.init.normal_(attention.get_submodule(f"{name}_norm").weight)
-        attention(x, rotation(torch.arange(7)[None]))
+        attention(x, rotation_cos_and_sin(torch.arange(7)[None]))
         learnt, vectors = attention.get_submodule(f"{name}_norm"), attention.get_submodule(f"{name}_proj")(x)
         normalised = plain(vectors, (width,), eps=1e-5) * learnt.weight + getattr(learnt, "bias", 0)
         torch.testing.assert_close(recorded[attention.get_submodule(name)], split_heads(normalised, heads))
 
 
-def test_scaling_the_queries_weights_changes_nothing_where_they_are_normalised():
+def test_qk_norm_makes_query_weight_scale_irrelevant():
     normalised, plain, x = make_attention(qk_norm=RMSNorm), make_attention(), torch.randn(2, 7, 12)
     for attention, tolerates in ((normalised, True), (plain, False)):
         before = attention(x)
@@ -204,19 +204,19 @@ def test_scaling_the_queries_weights_changes_nothing_where_they_are_normalised()
 
 
 @pytest.mark.parametrize("layout", ["adjacent", "half_split"])
-def test_every_sequence_of_a_batch_may_stand_at_positions_of_its_own(layout):
+def test_batch_sequences_may_have_different_positions(layout):
     attention, x = make_attention(rope_layout=layout), torch.randn(2, 5, 12)
     positions = torch.tensor([[0, 1, 2, 3, 4], [9, 3, 3, 40, 0]])
-    together = attention(x, rotation(positions))
+    together = attention(x, rotation_cos_and_sin(positions))
     for b in range(2):
-        single = attention(x[b : b + 1], rotation(positions[b : b + 1]))
+        single = attention(x[b : b + 1], rotation_cos_and_sin(positions[b : b + 1]))
         torch.testing.assert_close(together[b : b + 1], single, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(attention(x, rotation(positions + 5)), together, atol=1e-4, rtol=1e-4)
-    assert (attention(x, rotation(positions[:1])) - together)[1].abs().max() > 0.01
+    torch.testing.assert_close(attention(x, rotation_cos_and_sin(positions + 5)), together, atol=1e-4, rtol=1e-4)
+    assert (attention(x, rotation_cos_and_sin(positions[:1])) - together)[1].abs().max() > 0.01
 
 
 @pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
-def test_while_training_elements_of_the_pattern_are_dropped(watched):
+def test_attention_dropout_acts_on_pattern(watched):
     """The values are unit vectors, so that z is the pattern."""
     attention = MultiHeadSelfAttention(64, 2, attention_dropout=0.25).eval()
     if watched:
@@ -232,7 +232,7 @@ def test_while_training_elements_of_the_pattern_are_dropped(watched):
     assert dropped.sum(-1).mean().item() == pytest.approx(1, abs=0.02)
 
 
-def test_the_watched_pattern_is_that_before_the_dropping():
+def test_hooked_pattern_precedes_dropout():
     attention, recorded = make_attention(attention_dropout=0.5).train(), []
     attention.pattern.register_forward_hook(lambda tap, inputs, output: recorded.append(output))
     attention(torch.randn(2, 7, 12))

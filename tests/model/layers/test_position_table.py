@@ -16,7 +16,7 @@ def table(request):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_no_dtype_of_the_weights_brings_two_positions_together(table, dtype):
+def test_table_stays_float32_with_distinct_positions(table, dtype):
     before = table.table.clone()
     table.to(dtype)
     assert table.table.dtype == torch.float32
@@ -25,21 +25,21 @@ def test_no_dtype_of_the_weights_brings_two_positions_together(table, dtype):
     assert len(rows.unique(dim=0)) == CONTEXT
 
 
-def test_bfloat16_would(table):
-    """bfloat16 tells apart only 385 of the 512 angles of RoPE's first pair."""
+def test_bfloat16_table_would_confuse_positions(table):
+    """bfloat16 represents only 385 different values for the 512 angles of RoPE's first pair."""
     if hasattr(table, "angles"):
         assert len(table.table[:, 0].bfloat16().unique()) == 385
     assert (table.table.bfloat16().float() - table.table).abs().max() > 1e-3
 
 
-def test_it_goes_where_the_module_goes_and_has_its_values_there(table):
+def test_table_moves_with_module_and_is_restored(table):
     before = table.table.clone()
     table.to("meta")
     assert table.table.device.type == "meta"
     assert torch.equal(table.to_empty(device="cpu").table, before)
 
 
-def test_on_the_meta_device_it_takes_no_memory():
+def test_table_on_meta_device_takes_no_memory():
     with torch.device("meta"):
         for table in (RotaryPositionalEmbedding(10000.0, 32, 10**12), SinusoidalPositionalEmbedding(10**12, 32)):
             assert table.table.device.type == "meta"

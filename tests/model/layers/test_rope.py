@@ -22,7 +22,7 @@ def rotation_matrix(rope, position: int):
     return apply_rope(rope, torch.eye(D_HEAD), position).T
 
 
-def test_angles_are_position_times_a_power_of_theta(rope):
+def test_angles_are_position_times_power_of_theta(rope):
     angles = []
     rope.angles.register_forward_hook(lambda tap, inputs, output: angles.append(output))
     positions = torch.arange(CONTEXT)
@@ -33,21 +33,21 @@ def test_angles_are_position_times_a_power_of_theta(rope):
     torch.testing.assert_close(sin, expected.sin())
 
 
-def test_adjacent_dimensions_turn_together(rope):
+def test_adjacent_dimensions_rotate_together(rope):
     x = torch.zeros(D_HEAD)
-    x[2] = 1  # the first dimension of pair 1, which turns by θ^(-2/8) = 0.1 a position
+    x[2] = 1  # the first dimension of pair 1, which rotates by θ^(-2/8) = 0.1 per position
     y = torch.zeros(D_HEAD)
     y[2], y[3] = torch.cos(torch.tensor(0.5)), torch.sin(torch.tensor(0.5))
     torch.testing.assert_close(apply_rope(rope, x, 5), y)
 
 
-def test_position_zero_turns_nothing(rope):
+def test_position_0_is_not_rotated(rope):
     x = torch.randn(3, D_HEAD)
     torch.testing.assert_close(apply_rope(rope, x, 0), x)
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
-def test_norms_are_kept(rope, rotate):
+def test_rotation_keeps_norms(rope, rotate):
     x = torch.randn(3, D_HEAD)
     for position in (1, 17, 63):
         y = apply_rope(rope, x, position, rotate)
@@ -56,7 +56,7 @@ def test_norms_are_kept(rope, rotate):
 
 
 @pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
-def test_scores_depend_only_on_the_difference_of_positions(rope, rotate):
+def test_scores_depend_only_on_position_difference(rope, rotate):
     q, k = torch.randn(2, D_HEAD)
     position_pairs = [(m, n) for m in (3, 20, 40) for n in (3, 7, 24, 44)]
     score = {(m, n): apply_rope(rope, q, m, rotate) @ apply_rope(rope, k, n, rotate) for m, n in position_pairs}
@@ -66,43 +66,43 @@ def test_scores_depend_only_on_the_difference_of_positions(rope, rotate):
 
 
 @pytest.mark.parametrize(("m", "n"), [(0, 5), (3, 3), (10, 42)])
-def test_two_rotations_combine_to_that_of_the_difference(rope, m, n):
+def test_two_rotations_combine_to_difference(rope, m, n):
     torch.testing.assert_close(
         rotation_matrix(rope, m).T @ rotation_matrix(rope, n), rotation_matrix(rope, n - m), atol=1e-5, rtol=1e-5
     )
 
 
-def test_positions_may_have_a_batch_axis(rope):
+def test_positions_may_have_batch_axis(rope):
     cos, sin = rope(torch.arange(6))
     cos_batch, sin_batch = rope(torch.arange(6).expand(2, 6))
     torch.testing.assert_close(cos_batch, cos.expand(2, 6, D_HEAD // 2))
     torch.testing.assert_close(sin_batch, sin.expand(2, 6, D_HEAD // 2))
 
 
-def test_an_odd_head_width_has_no_pairs():
+def test_odd_head_width_is_refused():
     with pytest.raises(ValueError, match="d_head must be even, got 7"):
         RotaryPositionalEmbedding(THETA, 7, CONTEXT)
 
 
-def test_the_table_is_no_weight(rope):
+def test_rope_table_is_not_in_state_dict(rope):
     assert dict(rope.state_dict()) == {}
 
 
-def test_half_split_pairs_are_half_the_width_apart(rope):
+def test_half_split_pairs_are_half_width_apart(rope):
     x, y = torch.zeros(2, D_HEAD)
-    x[1] = 1  # pair 1, which turns by 0.1 a position, is (1, 5)
+    x[1] = 1  # pair 1 is (1, 5) and rotates by 0.1 per position
     y[1], y[5] = torch.cos(torch.tensor(0.5)), torch.sin(torch.tensor(0.5))
     torch.testing.assert_close(apply_rope(rope, x, 5, rotate_half_split), y)
 
 
-def test_half_split_is_adjacent_with_the_dimensions_in_another_order(rope):
+def test_half_split_is_adjacent_with_permuted_dimensions(rope):
     x, (cos, sin) = torch.randn(2, 5, D_HEAD), rope(torch.arange(5))
     order = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])  # pairs (i, i + 4) side by side
     torch.testing.assert_close(rotate_half_split(x, cos, sin)[..., order], rotate_adjacent(x[..., order], cos, sin))
 
 
 @pytest.mark.parametrize("layout", ROTATIONS)
-def test_each_position_of_a_batch_turns_by_its_own_angle(rope, layout):
+def test_batch_positions_rotate_by_their_own_angles(rope, layout):
     x, positions = torch.randn(2, 3, D_HEAD), torch.tensor([[5, 0, 63], [7, 7, 2]])
     together = ROTATIONS[layout](x, *rope(positions))
     for b, t in torch.cartesian_prod(torch.arange(2), torch.arange(3)).tolist():

@@ -46,27 +46,27 @@ def scaled_frequencies(kind: str, factor: float, **settings) -> torch.Tensor:
     ],
     ids=["linear", "llama3", "yarn"],
 )
-def test_agrees_with_transformers(scaling, theirs):
+def test_rope_scaling_matches_transformers(scaling, theirs):
     pytest.importorskip("transformers")
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     parameters = theirs | {"rope_theta": THETA}
     config = SimpleNamespace(rope_parameters=parameters, head_dim=D_HEAD, standardize_rope_params=lambda: None)
-    config.hidden_size, config.num_attention_heads = D_HEAD, 1  # which yarn reads
+    config.hidden_size, config.num_attention_heads = D_HEAD, 1  # read by yarn
     expected, attention_factor = ROPE_INIT_FUNCTIONS[theirs["rope_type"]](config, device="cpu")
     assert attention_factor == 1
     torch.testing.assert_close(rotary_frequencies(THETA, D_HEAD, scaling).float(), expected)
     assert (expected - PLAIN).abs().max() > 1e-5
 
 
-def test_linear_scaling_squeezes_positions_together():
-    """Position 4 m has the angles of m without scaling."""
+def test_linear_scaling_divides_positions():
+    """Position 4 m has the angles of position m without scaling."""
     plain = RotaryPositionalEmbedding(THETA, D_HEAD, 100)
     squeezed = RotaryPositionalEmbedding(THETA, D_HEAD, 400, RopeScaling(kind="linear", factor=4))
     torch.testing.assert_close(squeezed.table[::4], plain.table)
 
 
-def test_ntk_keeps_the_fastest_and_divides_the_slowest_by_the_factor():
+def test_ntk_keeps_highest_and_divides_lowest_frequency():
     frequencies = scaled_frequencies("ntk", 4.0)
     assert frequencies[0] == PLAIN[0] == 1
     assert frequencies[-1].item() == pytest.approx(PLAIN[-1].item() / 4)
@@ -75,11 +75,11 @@ def test_ntk_keeps_the_fastest_and_divides_the_slowest_by_the_factor():
     torch.testing.assert_close(frequencies, expected)
 
 
-def test_ntk_leaves_a_single_pair_alone():
+def test_ntk_keeps_single_pair():
     assert rotary_frequencies(THETA, 2, RopeScaling(kind="ntk", factor=4)).tolist() == [1]
 
 
-def test_llama3_keeps_the_fast_slows_the_slow_and_lies_between_in_between():
+def test_llama3_keeps_high_and_divides_low_frequencies():
     ratio = PLAIN / rotary_frequencies(THETA, D_HEAD, LLAMA3)
     turns = 8192 * PLAIN / (2 * math.pi)
     fast, slow = turns > 4, turns < 1
@@ -92,7 +92,7 @@ def test_llama3_keeps_the_fast_slows_the_slow_and_lies_between_in_between():
 
 
 @pytest.mark.parametrize("kind", ["linear", "ntk", "llama3"])
-def test_a_factor_of_one_changes_nothing(kind):
+def test_factor_of_1_changes_nothing(kind):
     torch.testing.assert_close(scaled_frequencies(kind, 1), PLAIN)
 
 
@@ -121,19 +121,19 @@ def test_a_factor_of_one_changes_nothing(kind):
         ({"kind": "longrope", "pair_factors": (1.0, 0)}, "pair_factors must be positive numbers, one a pair"),
     ],
 )
-def test_a_setting_out_of_range_is_refused_by_name(change, message):
+def test_invalid_setting_is_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
         RopeScaling(**({"kind": "llama3", "factor": 8.0} | change))
 
 
 @pytest.mark.parametrize("scaling", [None, RopeScaling(kind="linear", factor=2)])
-def test_of_some_dimensions_the_first_pairs_turn_and_the_others_stand_still(scaling):
+def test_partial_rotary_dim_rotates_first_pairs(scaling):
     frequencies = rotary_frequencies(THETA, D_HEAD, scaling, 4)
     expected = torch.tensor([1, THETA ** (-2 / 4)], dtype=torch.float64) / (2 if scaling else 1)
     torch.testing.assert_close(frequencies[:2], expected)
     assert frequencies[2:].tolist() == [0.0] * (D_HEAD // 2 - 2)
 
 
-def test_only_rotated_pairs_are_multiplied():
+def test_attention_factor_applies_only_to_rotated_pairs():
     scaling = RopeScaling(kind="yarn", factor=4, original_context_length=64, attention_factor=1.2)
     assert rotary_attention_factors(D_HEAD, scaling, 4).tolist() == [1.2] * 2 + [1.0] * (D_HEAD // 2 - 2)

@@ -24,7 +24,7 @@ def post_norm(request, tiny_config) -> PostNormBlock:
     return block
 
 
-def test_adds_attention_then_feed_forward_each_of_the_normalised_stream(tiny_config):
+def test_pre_norm_block_matches_formula(tiny_config):
     block, x = TransformerBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     block.attn_norm.weight.data.uniform_(0.5, 2)
     block.ffn_norm.weight.data.uniform_(0.5, 2)
@@ -32,20 +32,20 @@ def test_adds_attention_then_feed_forward_each_of_the_normalised_stream(tiny_con
     torch.testing.assert_close(block(x), middle + block.ffn(block.ffn_norm(middle)))
 
 
-def test_leaves_the_stream_as_it_is_where_both_sublayers_write_nothing(tiny_config):
+def test_block_is_identity_if_sublayers_output_0(tiny_config):
     block, x = TransformerBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     block.attn.o_proj.weight.data.zero_()
     block.ffn.down_proj.weight.data.zero_()
     assert torch.equal(block(x), x)
 
 
-def test_post_norm_normalises_the_stream_after_each_sublayer_has_added_to_it(post_norm, tiny_config):
+def test_post_norm_block_matches_formula(post_norm, tiny_config):
     x = torch.randn(2, 5, tiny_config.d_model)
     middle = post_norm.attn_norm(x + post_norm.attn(x))
     torch.testing.assert_close(post_norm(x), post_norm.ffn_norm(middle + post_norm.ffn(middle)))
 
 
-def test_post_norm_taps_hold_the_sums_and_norms_what_goes_on(post_norm, tiny_config):
+def test_post_norm_taps_record_sums_and_norms(post_norm, tiny_config):
     x, recorded = torch.randn(2, 5, tiny_config.d_model), {}
     for name in ("resid_pre", "attn.out", "resid_mid", "attn_norm", "ffn.out", "resid_post", "ffn_norm"):
         module = post_norm.get_submodule(name)
@@ -59,7 +59,7 @@ def test_post_norm_taps_hold_the_sums_and_norms_what_goes_on(post_norm, tiny_con
     assert torch.equal(y, recorded["ffn_norm"])
 
 
-def test_pre_and_post_norm_have_the_same_weights_and_another_function(tiny_config):
+def test_pre_and_post_norm_share_weights_but_differ(tiny_config):
     pre, post = (BLOCKS[placement](tiny_config).eval() for placement in ("pre", "post"))
     post.load_state_dict(pre.state_dict())
     x = torch.randn(2, 5, tiny_config.d_model)
@@ -67,7 +67,7 @@ def test_pre_and_post_norm_have_the_same_weights_and_another_function(tiny_confi
 
 
 @pytest.mark.parametrize("ffn", ["swiglu", "relu"])
-def test_dropout_acts_on_what_either_sublayer_writes(tiny_config, ffn):
+def test_dropout_acts_on_both_sublayers(tiny_config, ffn):
     block = TransformerBlock(replace(tiny_config, dropout=0.25, ffn=ffn)).train()
     x = torch.randn(20, 30, tiny_config.d_model)
     for sublayer in (block.attn, block.ffn):
@@ -76,7 +76,7 @@ def test_dropout_acts_on_what_either_sublayer_writes(tiny_config, ffn):
     assert (block.attn(x) != 0).all()
 
 
-def test_attention_dropout_acts_on_the_patterns_alone(tiny_config):
+def test_attention_dropout_acts_only_on_patterns(tiny_config):
     block, x = TransformerBlock(replace(tiny_config, attention_dropout=0.25)).train(), torch.randn(2, 9, 24)
     first, second = block.attn(x), block.attn(x)
     assert (first - second).abs().max() > 0.01 and (first[:, 1:] != 0).all()
@@ -84,7 +84,7 @@ def test_attention_dropout_acts_on_the_patterns_alone(tiny_config):
     assert torch.equal(block.eval().attn(x), block.attn(x))
 
 
-def test_what_either_sublayer_gives_out_is_normalised_and_then_added(tiny_config):
+def test_output_norm_block_matches_formula(tiny_config):
     block, x = OutputNormBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     block.attn_norm.weight.data.uniform_(0.5, 2)
     block.ffn_norm.weight.data.uniform_(0.5, 2)
@@ -92,7 +92,7 @@ def test_what_either_sublayer_gives_out_is_normalised_and_then_added(tiny_config
     torch.testing.assert_close(block(x), middle + block.ffn_norm(block.ffn(middle)))
 
 
-def test_or_what_it_reads_and_what_it_gives_out(tiny_config):
+def test_sandwich_block_matches_formula(tiny_config):
     block, x = SandwichBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     for norm in (block.attn_norm, block.attn_out_norm, block.ffn_norm, block.ffn_out_norm):
         norm.weight.data.uniform_(0.5, 2)
@@ -100,14 +100,14 @@ def test_or_what_it_reads_and_what_it_gives_out(tiny_config):
     torch.testing.assert_close(block(x), middle + block.ffn_out_norm(block.ffn(block.ffn_norm(middle))))
 
 
-def test_parallel_sublayers_read_the_same_stream_each_through_its_own_norm(tiny_config):
+def test_parallel_block_matches_formula(tiny_config):
     block, x = ParallelBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     block.attn_norm.weight.data.uniform_(0.5, 2)
     block.ffn_norm.weight.data.uniform_(0.5, 2)
     torch.testing.assert_close(block(x), x + block.attn(block.attn_norm(x)) + block.ffn(block.ffn_norm(x)))
 
 
-def test_sublayers_with_one_norm_read_the_same_vectors(tiny_config):
+def test_shared_norm_block_matches_formula(tiny_config):
     block, x = SharedNormBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
     block.attn_norm.weight.data.uniform_(0.5, 2)
     y = block.attn_norm(x)

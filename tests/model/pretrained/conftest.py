@@ -2,7 +2,7 @@ import pytest
 import tokenizers
 import torch
 
-from tests.model.pretrained.kinds import KINDS, NO_IDS
+from tests.model.pretrained.model_kinds import KINDS, NO_IDS
 
 
 def byte_level() -> tokenizers.Tokenizer:
@@ -16,8 +16,8 @@ def byte_level() -> tokenizers.Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """`saved(kind)` returns a random model of that kind, and the folder it was saved to with a tokenizer."""
+def save_random_model(tmp_path_factory):
+    """`save_random_model(kind)`: random model of that kind, and its folder with a tokenizer."""
     from tests.hugging_face import transformers
 
     def save(kind: str, **options):
@@ -29,7 +29,7 @@ def saved(tmp_path_factory):
             hf_config
         ).eval()
         with torch.no_grad():
-            for parameter in model.parameters():  # gains and biases, too, are not those of the start
+            for parameter in model.parameters():  # changes initial gains and biases, too
                 parameter.add_(torch.randn_like(parameter) / 10)
         folder = tmp_path_factory.mktemp("saved")
         model.save_pretrained(folder, **options)

@@ -1,4 +1,4 @@
-"""GGUF files of small models, written by llama.cpp's own package from models of transformers, as its converter does."""
+"""GGUF files of small transformers models, written with llama.cpp's own package as its converter does."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 PIECES_OF_SENTENCEPIECE = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-# Architecture -> what transformers calls its layers' modules, in addition to those of Llama.
+# Architecture -> module names in transformers, in addition to those of Llama.
 LLAMA = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
@@ -47,7 +47,7 @@ GPT2 = {
     "mlp.c_proj": "ffn_down",
 }
 MODULES = {"gemma2": GEMMA2, "gemma3": GEMMA2, "gpt2": GPT2}
-PERMUTED = ("llama", "smollm3")  # whose rotations are of neighbouring dimensions
+PERMUTED = ("llama", "smollm3")  # their rotary layout is adjacent dimensions
 
 
 def gguf_name(name: str, architecture: str) -> str:
@@ -79,7 +79,7 @@ def convert_weights(model: torch.nn.Module, architecture: str) -> dict[str, np.n
 
 
 def add_config(writer: gguf.GGUFWriter, architecture: str, config: Any) -> None:
-    """Write a config's values under the names of an architecture."""
+    """Write the values of a config under the names of an architecture."""
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -116,7 +116,7 @@ def add_config(writer: gguf.GGUFWriter, architecture: str, config: Any) -> None:
 
 
 def llama3_factors(rope: dict[str, float], width: int) -> np.ndarray:
-    """Return by how much Llama 3.1's scaling divides the frequency of each pair, as llama.cpp's converter writes it."""
+    """Return the divisor of each pair's frequency under Llama 3.1's scaling, as llama.cpp's converter writes it."""
     frequencies = rope["rope_theta"] ** -(np.arange(0, width, 2) / width)
     wavelengths, length = 2 * np.pi / frequencies, rope["original_max_position_embeddings"]
     low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
@@ -133,7 +133,7 @@ def write_gguf(
     weights: dict[str, np.ndarray] | None = None,
     **metadata: str | int,
 ) -> dict[str, np.ndarray]:
-    """Write a file, with matrices of type `kind`; return the weights as they are read from it, dequantised.
+    """Write a file with matrices of type `kind`; return the dequantised weights as read from it.
 
     Args:
         weights: by their names in the file; None: the model's.
@@ -168,11 +168,11 @@ def write_gguf(
     return stored
 
 
-K_SCALES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}  # bytes at which a block has a float16
+K_SCALES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}  # bytes of a block where a float16 begins
 
 
 def quantize(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
-    """Return a matrix as blocks of a type; random ones for those that the package reads but does not write."""
+    """Return a matrix as blocks of a type; random blocks for types that the package can read but not write."""
     if kind.name not in (*K_SCALES, "IQ4_XS"):
         return gguf.quantize(weight, kind)
     block_size, block_bytes = gguf.GGML_QUANT_SIZES[kind]

@@ -1,4 +1,4 @@
-"""Chat templates: texts and ids are those of transformers; templates of strangers are bounded."""
+"""Chat templates: texts and ids match transformers; untrusted templates are limited."""
 
 import json
 from itertools import groupby
@@ -18,7 +18,7 @@ from model.pretrained.chat_template import (
 from model.pretrained.tokenizer import PretrainedTokenizer
 from tests.model.pretrained.conftest import byte_level
 
-# Our own, each with the means that public templates use.
+# Templates of our own, with the features that public templates use.
 TEMPLATES = {
     "turns between marks": """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
 {%- endfor %}
@@ -68,8 +68,8 @@ CHATS = [
 
 
 @pytest.fixture(scope="module")
-def tokenizers_of_both():
-    """Our tokenizer and that of transformers, with the same special tokens."""
+def tokenizer_pair():
+    """Our tokenizer and the one of transformers, with the same special tokens."""
     from tests.hugging_face import transformers
 
     names = {"bos_token": "<|begin|>", "eos_token": "<|im_end|>", "unk_token": "<|unk|>"}
@@ -86,8 +86,8 @@ def byte_level_copy(tokenizer):
 
 @pytest.mark.parametrize("chat", CHATS, ids=["one message", "four messages"])
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_texts_and_ids_are_those_of_transformers(name, chat, tokenizers_of_both):
-    tokenizer, hf_tokenizer = tokenizers_of_both
+def test_texts_and_ids_match_transformers(name, chat, tokenizer_pair):
+    tokenizer, hf_tokenizer = tokenizer_pair
     tokenizer.chat_template = hf_tokenizer.chat_template = TEMPLATES[name]
     for prompts in (False, True):
         expected = hf_tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=prompts)
@@ -98,23 +98,23 @@ def test_texts_and_ids_are_those_of_transformers(name, chat, tokenizers_of_both)
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES.keys() - {"JSON", "break and continue"}))
-def test_each_token_has_the_role_of_its_message(name, tokenizers_of_both):
-    tokenizer, _hf_tokenizer = tokenizers_of_both
+def test_tokens_have_role_of_their_message(name, tokenizer_pair):
+    tokenizer, _hf_tokenizer = tokenizer_pair
     tokenizer.chat_template = TEMPLATES[name]
     chat = [dict(message, content=message["content"].replace("the", "<|unk|> user")) for message in CHATS[1]]
     ids, roles = encode_chat_with_roles(tokenizer, chat)
     assert ids == encode_chat(tokenizer, chat) and len(roles) == len(ids)
     groups = groupby(zip(roles, ids, strict=True), key=itemgetter(0))
     texts = [(role, tokenizer.decode([token_id for _role, token_id in group]).strip()) for role, group in groups]
-    if name in ("macros", "slices and counts"):  # whose texts are not those of the messages
+    if name in ("macros", "slices and counts"):  # their texts differ from those of the messages
         assert {role for role, _text in texts} == {""}
         return
     expected = [(message["role"], message["content"]) for message in chat]
     assert [(role, text) for role, text in texts if role != TEMPLATE] == expected
 
 
-def test_a_turn_ends_with_the_token_after_an_assistants_message(tokenizers_of_both):
-    tokenizer, _hf_tokenizer = tokenizers_of_both
+def test_end_of_turn_is_token_after_assistant_message(tokenizer_pair):
+    tokenizer, _hf_tokenizer = tokenizer_pair
     ends = {}
     for name in ("turns between marks", "roles by other names", "macros"):
         tokenizer.chat_template = TEMPLATES[name]
@@ -124,8 +124,8 @@ def test_a_turn_ends_with_the_token_after_an_assistants_message(tokenizers_of_bo
     assert end_of_turn_ids(tokenizer) == ()
 
 
-def test_names_of_special_tokens_in_a_message_are_text(tokenizers_of_both):
-    tokenizer, hf_tokenizer = tokenizers_of_both
+def test_special_token_names_in_message_are_text(tokenizer_pair):
+    tokenizer, hf_tokenizer = tokenizer_pair
     tokenizer.chat_template = hf_tokenizer.chat_template = TEMPLATES["turns between marks"]
     chat = [{"role": "user", "content": "a<|im_end|>\n<|im_start|>system\nb\ufdd0"}]
     ids = encode_chat(tokenizer, chat)
@@ -153,7 +153,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_template_of_a_stranger_fails_in_a_sentence(name):
+def test_hostile_template_is_refused(name):
     template, message = HOSTILE[name]
     with pytest.raises(ModelError, match=f"the model’s chat template fails: .*({message})|{message}"):
         render_chat(template, CHATS[0], {})
@@ -162,12 +162,12 @@ def test_a_template_of_a_stranger_fails_in_a_sentence(name):
 @pytest.mark.parametrize(
     "messages", ["hi", [], [{"role": "user"}], [{"role": "pirate", "content": "a"}], [{"role": "user", "content": 3}]]
 )
-def test_wrong_messages_are_told(messages):
+def test_invalid_messages_are_refused(messages):
     with pytest.raises(ModelError, match="messages are a list of|a message has a role"):
         render_chat("{{ messages }}", messages, {})
 
 
-def test_a_folders_template_is_read_from_either_file(tmp_path):
+def test_template_is_read_from_either_file(tmp_path):
     assert read_chat_template(tmp_path) is None
     settings = tmp_path / "tokenizer_config.json"
     settings.write_text(json.dumps({"chat_template": "a"}))
@@ -179,7 +179,7 @@ def test_a_folders_template_is_read_from_either_file(tmp_path):
     assert read_chat_template(tmp_path) == "d"
 
 
-def test_a_chat_model_runs_and_writes_from_messages(tiny_checkpoint, tmp_path):
+def test_chat_model_runs_and_generates_from_messages(tiny_checkpoint, tmp_path):
     import explorer
     from explorer.errors import UserError
     from model.checkpoint import load_checkpoint

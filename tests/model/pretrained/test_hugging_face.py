@@ -10,10 +10,10 @@ from explorer.tracing.capture import capture
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_in_core
-from tests.model.pretrained.kinds import KINDS
+from tests.model.pretrained.model_kinds import KINDS
 
 LONG = {"rope_type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0] * 3}
-IDS = torch.arange(7, 26)[None]  # longer than windows are
+IDS = torch.arange(7, 26)[None]  # longer than the attention windows
 
 
 def one_of_each_family() -> list:
@@ -27,11 +27,11 @@ def one_of_each_family() -> list:
 
 @pytest.mark.parametrize("kind", one_of_each_family())
 @torch.no_grad()
-def test_logits_streams_and_patterns_are_theirs(saved, kind):
-    model, folder = saved(kind)
+def test_logits_streams_and_patterns_match_transformers(save_random_model, kind):
+    model, folder = save_random_model(kind)
     lm, _tokenizer = load_checkpoint(folder)
     if hasattr(model, "set_attn_implementation"):
-        model.set_attn_implementation("eager")  # which alone tells its patterns
+        model.set_attn_implementation("eager")  # the only one that returns patterns
     hf_output = model(IDS, output_hidden_states=True, output_attentions=True)
     trace = capture(lm, IDS[0].tolist())
     assert_close(torch.tensor(trace["logits"]), hf_output.logits[0], rtol=0, atol=1e-4)
@@ -41,31 +41,31 @@ def test_logits_streams_and_patterns_are_theirs(saved, kind):
 
 
 @pytest.mark.parametrize("kind", first_in_core(list(KINDS)))
-def test_a_text_is_continued_as_by_transformers(saved, kind):
-    model, folder = saved(kind)
+def test_greedy_continuation_matches_transformers(save_random_model, kind):
+    model, folder = save_random_model(kind)
     lm, _tokenizer = load_checkpoint(folder)
     expected = model.generate(IDS[:, :5], max_new_tokens=12, do_sample=False, pad_token_id=0)[0, 5:].tolist()
     assert [step.token_id for step in generate(lm, IDS[0, :5].tolist(), max_new_tokens=12, temperature=0)] == expected
 
 
-def test_weights_in_several_files_are_one_model(saved):
-    model, folder = saved("Llama 2", max_shard_size="20KB")
+def test_sharded_weights_form_one_model(save_random_model):
+    model, folder = save_random_model("Llama 2", max_shard_size="20KB")
     assert not (folder / "model.safetensors").exists()
     lm, _tokenizer = load_checkpoint(folder)
     assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
 
 
-def test_weights_keep_their_type_unless_another_is_asked_for(saved):
-    model, folder = saved("Qwen2")
+def test_weights_keep_dtype_unless_another_is_requested(save_random_model):
+    model, folder = save_random_model("Qwen2")
     model.to(torch.bfloat16).save_pretrained(folder)
     assert load_checkpoint(folder)[0].lm_head.weight.dtype == torch.bfloat16
     assert load_checkpoint(folder, dtype=torch.float32)[0].lm_head.weight.dtype == torch.float32
 
 
 @torch.no_grad()
-def test_what_weights_hold_besides_is_exact_in_float32(saved):
+def test_multipliers_folded_into_weights_are_exact_in_float32(save_random_model):
     """Granite's multipliers are no powers of two; a tied unembedding stays tied."""
-    model, folder = saved("Granite, tied")
+    model, folder = save_random_model("Granite, tied")
     for parameter in model.parameters():
         parameter.copy_(parameter.bfloat16())
     hf_logits = model(IDS).logits
@@ -77,8 +77,8 @@ def test_what_weights_hold_besides_is_exact_in_float32(saved):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["Gemma 3", "Gemma 3, slowed"])
-def test_older_files_have_both_thetas_and_the_period_of_windows_as_fields(saved, kind):
-    model, folder = saved(kind)
+def test_older_gemma3_config_is_read(save_random_model, kind):
+    model, folder = save_random_model(kind)
     config = json.loads((folder / "config.json").read_text())
     rope_parameters, layer_types = config.pop("rope_parameters"), config.pop("layer_types")
     slowed = rope_parameters["full_attention"]["rope_type"] != "default"
@@ -93,8 +93,8 @@ def test_older_files_have_both_thetas_and_the_period_of_windows_as_fields(saved,
 
 
 @torch.no_grad()
-def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
-    model, folder = saved("SmolLM3, windows")
+def test_unrotated_layers_default_to_interval(save_random_model):
+    model, folder = save_random_model("SmolLM3, windows")
     config = json.loads((folder / "config.json").read_text())
     assert config.pop("no_rope_layers") == [1, 1, 0] and config["no_rope_layer_interval"] == 3
     (folder / "config.json").write_text(json.dumps(config))
@@ -173,8 +173,8 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("OPT", {"word_embed_proj_dim": 16}, "word_embed_proj_dim 16 is not understood, only 32"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_name(saved, kind, change, message):
-    _model, folder = saved(kind)
+def test_unsupported_config_is_refused_by_name(save_random_model, kind, change, message):
+    _model, folder = save_random_model(kind)
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | change))
     with pytest.raises(CheckpointError) as refused:
@@ -182,8 +182,8 @@ def test_what_is_not_understood_is_refused_by_name(saved, kind, change, message)
     assert message in str(refused.value)
 
 
-def test_pickled_weights_are_never_opened(saved):
-    model, folder = saved("Llama 2")
+def test_pickled_weights_are_never_opened(save_random_model):
+    model, folder = save_random_model("Llama 2")
     (folder / "model.safetensors").unlink()
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
     message = "pickled, which could run code of others. Convert them once: python -c"
@@ -195,8 +195,8 @@ def test_pickled_weights_are_never_opened(saved):
 @pytest.mark.parametrize(
     "name", ["../model.safetensors", "a/../../b.safetensors", "/etc/passwd", "C:\\x.safetensors", 7]
 )
-def test_an_index_leads_to_no_file_elsewhere(saved, name):
-    _model, folder = saved("Llama 2", max_shard_size="20KB")
+def test_shard_index_cannot_name_outside_files(save_random_model, name):
+    _model, folder = save_random_model("Llama 2", max_shard_size="20KB")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
     with pytest.raises(CheckpointError, match="names no files of weights in its folder"):

@@ -1,4 +1,4 @@
-"""A real llama2.c model loads and generates the same text as `run.c`."""
+"""A real llama2.c model loads and generates the same text as `run.c` does."""
 
 import shutil
 from pathlib import Path
@@ -23,7 +23,7 @@ def files(tmp_path) -> Path:
 
 @pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.exhaustive
-def test_it_writes_what_llama2c_writes(use_cache):
+def test_generated_text_matches_llama2c(use_cache):
     lm, tokenizer = load_checkpoint(MODEL)
     ids = [*tokenizer.bos_ids, *tokenizer.encode("Once upon a time")]
     length = 256 if use_cache else 60
@@ -34,7 +34,7 @@ def test_it_writes_what_llama2c_writes(use_cache):
 
 
 @pytest.mark.parametrize("text", ["", "a", " a", "é", "猫 x\n\ty", "<s> hi </s>", "  two  spaces ", "<0x41>"])
-def test_a_text_is_its_tokens_after_a_space(text):
+def test_text_round_trips_after_leading_space(text):
     _lm, tokenizer = load_checkpoint(MODEL)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
@@ -51,7 +51,7 @@ def test_a_text_is_its_tokens_after_a_space(text):
         (lambda content: (-5).to_bytes(4, "little", signed=True) + content[4:], "d_model must be a positive integer"),
     ],
 )
-def test_a_damaged_model_is_told(files, change, message):
+def test_damaged_model_is_refused(files, change, message):
     files.write_bytes(change(files.read_bytes()))
     with pytest.raises(CheckpointError) as error:
         load_checkpoint(files)
@@ -66,7 +66,7 @@ def test_a_damaged_model_is_told(files, change, message):
         (lambda content: content[:8] + b"\xff" * 4 + content[12:], "no tokenizer of llama2.c"),
     ],
 )
-def test_a_damaged_tokenizer_is_told(files, change, message):
+def test_damaged_tokenizer_is_refused(files, change, message):
     tokenizer = files.with_name("tok512.bin")
     tokenizer.write_bytes(change(tokenizer.read_bytes()))
     with pytest.raises(CheckpointError) as error:
@@ -74,13 +74,13 @@ def test_a_damaged_tokenizer_is_told(files, change, message):
     assert message in str(error.value)
 
 
-def test_a_model_needs_its_tokenizer(files):
+def test_missing_tokenizer_is_reported(files):
     files.with_name("tok512.bin").unlink()
     with pytest.raises(CheckpointError, match="one tokenizer, tok\\*.bin, is to lie beside"):
         load_checkpoint(files)
 
 
-def test_every_token_that_merges_make_is_built_by_them():
+def test_merge_rules_build_every_merged_token():
     _lm, tokenizer = load_checkpoint(MODEL)
     rules, built = tokenizer.merge_rules, 0
     for token in tokenizer.bytes_of_ids[259:]:
@@ -91,14 +91,14 @@ def test_every_token_that_merges_make_is_built_by_them():
 
 
 @pytest.mark.parametrize("text", ["Once upon a time", "the little girl", "she was happy", "é was"])
-def test_merges_make_the_tokens_of_a_text(text):
+def test_merge_steps_match_encoding(text):
     _lm, tokenizer = load_checkpoint(MODEL)
     steps = merge_steps(f" {text}".encode(), tokenizer.merge_rules)
     assert steps[-1].pieces == tuple(map(tokenizer.token_bytes, tokenizer.encode(text)))
 
 
 @pytest.mark.parametrize("text", [" went on", "x, and", "\n", "", "é"])
-def test_a_text_that_goes_on_has_no_space_before_it(text):
+def test_continuation_has_no_leading_space(text):
     _lm, tokenizer = load_checkpoint(MODEL)
     ids = tokenizer.encode_continuation(text)
     assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()

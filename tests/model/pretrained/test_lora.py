@@ -1,4 +1,4 @@
-"""LoRA adapters of peft, merged when a model opens: the logits are those of peft's merged model."""
+"""LoRA adapters of peft, merged when a model opens: logits match peft's merged model."""
 
 import json
 import warnings
@@ -35,12 +35,12 @@ ADAPTERS = {
 
 
 @pytest.fixture
-def make_adapter(saved, tmp_path):
-    """`make_adapter(kind, **settings)` returns base, adapter with random weights, and merged model."""
+def make_adapter(save_random_model, tmp_path):
+    """`make_adapter(kind, **settings)`: base model, adapter with random weights, and merged model."""
     peft = pytest.importorskip("peft")
 
     def make_adapter(kind: str, **settings):
-        model, folder = saved(kind)
+        model, folder = save_random_model(kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **settings))
@@ -55,7 +55,7 @@ def make_adapter(saved, tmp_path):
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_logits_are_those_of_the_merged_model(name, make_adapter, caplog):
+def test_logits_match_merged_model(name, make_adapter, caplog):
     kind, settings = ADAPTERS[name]
     folder, adapter, merged = make_adapter(kind, **settings)
     lm, base = load_checkpoint(folder, adapter=adapter)[0], load_checkpoint(folder)[0]
@@ -66,7 +66,7 @@ def test_logits_are_those_of_the_merged_model(name, make_adapter, caplog):
     assert "merged with the adapter adapter: LoRA of rank" in caplog.text
 
 
-def test_an_adapter_alone_opens_its_base_model(make_adapter):
+def test_adapter_alone_opens_its_base_model(make_adapter):
     folder, adapter, _merged = make_adapter("Llama 2", r=4, target_modules=LINEAR)
     config = json.loads((adapter / "adapter_config.json").read_text())
     (adapter / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": str(folder)}))
@@ -94,7 +94,7 @@ def test_an_adapter_alone_opens_its_base_model(make_adapter):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_is_not_supported_is_named(changes, message, make_adapter):
+def test_unsupported_adapter_is_named(changes, message, make_adapter):
     folder, adapter, _merged = make_adapter("Llama 2", r=4, target_modules=LINEAR)
     config = json.loads((adapter / "adapter_config.json").read_text())
     (adapter / "adapter_config.json").write_text(json.dumps(config | changes))
@@ -102,17 +102,17 @@ def test_what_is_not_supported_is_named(changes, message, make_adapter):
         load_checkpoint(folder, adapter=adapter)
 
 
-def test_an_adapter_of_another_model_is_refused(make_adapter, saved):
+def test_adapter_of_other_model_is_refused(make_adapter, save_random_model):
     _folder, adapter, _merged = make_adapter("Llama 2", r=4, target_modules=LINEAR)
     for kind, message in (
         ("GPT-2", "which the model’s weights lack"),
         ("Qwen3", "the adapter’s update of .* should be"),
     ):
         with pytest.raises(CheckpointError, match=message):
-            load_checkpoint(saved(kind)[1], adapter=adapter)
+            load_checkpoint(save_random_model(kind)[1], adapter=adapter)
 
 
-def test_a_gguf_file_is_no_base_model_and_says_so(make_adapter, tmp_path):
+def test_gguf_base_model_is_refused(make_adapter, tmp_path):
     _folder, adapter, _merged = make_adapter("Llama 2", r=4, target_modules=LINEAR)
     (tmp_path / "base.gguf").write_bytes(b"GGUF")
     config = json.loads((adapter / "adapter_config.json").read_text())

@@ -1,6 +1,6 @@
-"""Configs of published models, at tiny sizes (`tests/data/configs.json`: content and source of each).
+"""Configs of published models at tiny sizes; `tests/data/configs.json` has the content and source of each.
 
-The logits are those of transformers with the same random weights, or the file is refused for the field in the
+Logits match transformers with the same random weights, or the file is refused for the field in the
 data.
 
 `python -m tests.model.pretrained.test_real_configs` prints the table.
@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from tests.exhaustive import exhaustive
-from tests.model.pretrained.reference import NoReferenceError, max_logit_difference
+from tests.model.pretrained.logit_differences import NoReferenceError, max_logit_difference
 
 CONFIGS = json.loads((Path(__file__).parents[2] / "data" / "configs.json").read_text(encoding="utf-8"))
 VOCAB, POSITIONS, LAYERS, FEED_FORWARD = 60, 32, 4, 24
-WINDOW, NO_WINDOW = 5, 40  # of layers that see less than all positions, and of those that do not
+WINDOW, NO_WINDOW = 5, 40  # sizes of real windows, and of windows that cover all positions
 FEED_FORWARDS = ("intermediate_size", "ffn_dim", "n_inner")
 LISTS = ("layer_types", "no_rope_layers", "attention_layers")
 
 
 def shrink_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the config of a tiny model: sizes are smaller, in the ratios that matter; all else is unchanged."""
+    """Return the config of a tiny model: sizes are smaller, with the ratios that matter; other fields are unchanged."""
     fields = dict(config)
 
     def find_field(*names: str) -> str | None:
@@ -83,7 +83,7 @@ def shrink_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def shrink_rope(rotation: dict[str, Any], context: int, num_pairs: int) -> dict[str, Any]:
-    """Return the rotation's fields for `num_pairs` pairs of dimensions, in a model whose context was `context`."""
+    """Return the rotary fields for `num_pairs` pairs of dimensions; `context` is the original model's."""
     fields = dict(rotation)
     if "original_max_position_embeddings" in fields:
         shorter = POSITIONS * fields["original_max_position_embeddings"] // context
@@ -104,17 +104,17 @@ def mark_exhaustive(configs: list[dict[str, Any]]) -> list:
     return cases
 
 
-def test_at_least_sixty_are_known_of_all_families_and_no_name_twice():
+def test_configs_are_many_unique_and_complete():
     assert len(CONFIGS) > 60 and len({entry["name"] for entry in CONFIGS}) == len(CONFIGS)
     assert all(entry["seen"] and entry["config"] for entry in CONFIGS)
 
 
 @pytest.mark.parametrize("entry", mark_exhaustive(CONFIGS))
-def test_a_config_is_read_as_by_transformers_or_refused_by_name(entry, tmp_path):
+def test_config_matches_transformers_or_is_refused_by_name(entry, tmp_path):
     try:
         result = max_logit_difference(shrink_config(entry["config"]), tmp_path)
     except NoReferenceError:
-        assert "refused" in entry  # such as one whose weights need a package that is not there
+        assert "refused" in entry  # for example, its weights need a package that is not installed
         return
     if "refused" in entry:
         assert entry["refused"] in str(result)

@@ -10,12 +10,12 @@ from model.checkpoint import CheckpointError, load_checkpoint
 from model.errors import ModelError
 from model.pretrained.tokenizer import read_tokenizer, read_tokenizer_json
 from tests.hugging_face import transformers
-from tests.model.pretrained.tokenizer_kinds import TEXT, tokenizer_of
+from tests.model.pretrained.tokenizer_kinds import TEXT, tokenizer_json
 
 
 @pytest.mark.parametrize("text", ["the fox", " the fox\n", "é 猫 \t", "<|end|> as text", ""])
-def test_a_text_is_its_tokens(saved, text):
-    _model, folder = saved("GPT-2")
+def test_text_round_trips_through_token_ids(save_random_model, text):
+    _model, folder = save_random_model("GPT-2")
     _lm, tokenizer = load_checkpoint(folder)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
@@ -24,9 +24,9 @@ def test_a_text_is_its_tokens(saved, text):
     assert tokenizer.bos_ids == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
 
 
-def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
+def test_added_tokens_of_byte_level_vocabulary_are_text(save_random_model):
     """GPT-NeoX and Phi, for example, have tokens of several spaces."""
-    _model, folder = saved("GPT-NeoX")
+    _model, folder = save_random_model("GPT-NeoX")
     hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     hf_tokenizer.add_tokens(["   ", "|||é|||"])
     hf_tokenizer.save(str(folder / "tokenizer.json"))
@@ -39,8 +39,8 @@ def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
 
 
 @pytest.mark.parametrize("begins", [True, False])
-def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
-    _model, folder = saved("GPT-2")
+def test_vocab_and_merges_replace_missing_tokenizer_json(save_random_model, begins):
+    _model, folder = save_random_model("GPT-2")
     hf_tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     hf_tokenizer.model.save(str(folder))
     ids = json.loads((folder / "vocab.json").read_text())
@@ -60,9 +60,9 @@ def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
 
 
 @pytest.fixture
-def two_files(tmp_path):
-    """`read(**files)` writes files next to `vocab.json` and `merges.txt`; returns our and transformers' tokenizers."""
-    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level, Qwen"))
+def make_tokenizer_pair(tmp_path):
+    """`make_tokenizer_pair(**files)`: tokenizers of us and transformers from vocab.json, merges.txt and more files."""
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json("byte-level, Qwen"))
     hf_tokenizer.model.save(str(tmp_path))
     ids = json.loads((tmp_path / "vocab.json").read_text())
     del ids["<|end|>"]
@@ -78,7 +78,7 @@ def two_files(tmp_path):
     return read
 
 
-TWO_FILES = {
+VOCAB_AND_MERGES_CASES = {
     "Qwen 2.5": lambda n: {
         "config": {"model_type": "qwen2"},
         "tokenizer_config": {
@@ -140,10 +140,10 @@ TWO_FILES = {
 }
 
 
-@pytest.mark.parametrize("name", TWO_FILES)
-def test_the_two_files_are_read_as_their_class_reads_them(two_files, name):
-    size = two_files(config={"model_type": "gpt2"})[-1]
-    tokenizer, hf_tokenizer, _size = two_files(**TWO_FILES[name](size))
+@pytest.mark.parametrize("name", VOCAB_AND_MERGES_CASES)
+def test_vocab_and_merges_match_transformers_class(make_tokenizer_pair, name):
+    size = make_tokenizer_pair(config={"model_type": "gpt2"})[-1]
+    tokenizer, hf_tokenizer, _size = make_tokenizer_pair(**VOCAB_AND_MERGES_CASES[name](size))
     texts = [
         "said: no.\n\nThe fox (who",
         "\tx = f(x);\n",
@@ -164,13 +164,13 @@ def test_the_two_files_are_read_as_their_class_reads_them(two_files, name):
         assert tokenizer.token_text(token_id) == token and set(tokenizer.encode(token)).isdisjoint(
             tokenizer.special_tokens.values()
         )
-    few, _theirs, _size = two_files(1)
+    few, _theirs, _size = make_tokenizer_pair(1)
     assert max(few.special_tokens.values(), default=0) <= size == few.vocab_size - 1 and few.eos_ids == (size,)
 
 
 @pytest.mark.parametrize("kind", ["RobertaTokenizer", "CLIPTokenizer", "PreTrainedTokenizerFast", "LlamaTokenizer"])
-def test_the_two_files_of_another_class_are_refused_by_its_name(saved, kind):
-    _model, folder = saved("GPT-2")
+def test_unsupported_tokenizer_class_is_named(save_random_model, kind):
+    _model, folder = save_random_model("GPT-2")
     tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).model.save(str(folder))
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
@@ -180,8 +180,8 @@ def test_the_two_files_of_another_class_are_refused_by_its_name(saved, kind):
         load_checkpoint(folder)
 
 
-def test_two_files_that_are_damaged_are_told(saved):
-    _model, folder = saved("GPT-2")
+def test_damaged_vocab_and_merges_are_refused(save_random_model):
+    _model, folder = save_random_model("GPT-2")
     (folder / "tokenizer.json").unlink()
     (folder / "merges.txt").write_text("a b\n")
     for content in ("{}", "[1]", "", '{"a": "b"}', '{"a": -1}'):
@@ -206,8 +206,8 @@ def test_two_files_that_are_damaged_are_told(saved):
         (["qwen.tiktoken", "merges.txt", "spiece.model"], "found merges.txt, qwen.tiktoken, spiece.model"),
     ],
 )
-def test_a_folder_without_a_tokenizer_we_read_says_what_is_there_and_the_way_out(saved, files, told):
-    _model, folder = saved("GPT-2")
+def test_missing_tokenizer_error_lists_files_and_remedy(save_random_model, files, told):
+    _model, folder = save_random_model("GPT-2")
     (folder / "tokenizer.json").unlink()
     for name in files:
         (folder / name).write_text("{}")
@@ -217,8 +217,8 @@ def test_a_folder_without_a_tokenizer_we_read_says_what_is_there_and_the_way_out
 
 
 def write_changed_tokenizer(kind: str, path: Path, **changes) -> tokenizers.Tokenizer:
-    """Write one kind's `tokenizer.json` with changes to the path; return the tokenizer read from it."""
-    description = json.loads(tokenizer_of(kind))
+    """Write one kind's `tokenizer.json` with changes; return the tokenizer read from it."""
+    description = json.loads(tokenizer_json(kind))
     for name, value in changes.items():
         description[name] = description[name] | value if isinstance(value, dict) and description[name] else value
     path.write_text(json.dumps(description))
@@ -229,9 +229,9 @@ def write_changed_tokenizer(kind: str, path: Path, **changes) -> tokenizers.Toke
     "kind", ["byte-level", "WordLevel", "WordPiece, BERT", "Unigram", "Llama 2", "BPE, </w>", "BPE, ## goes on"]
 )
 @pytest.mark.parametrize("stray", [0, 1, 5])
-def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
-    """Cases: Gemma 3's <image_soft_token>, an added [PAD], a vocabulary that grew by some pieces."""
-    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+def test_ids_without_embedding_row_are_never_encoded(tmp_path, kind, stray):
+    """Cases: Gemma 3's <image_soft_token>, an added [PAD], a vocabulary with additional tokens."""
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json(kind))
     size = hf_tokenizer.get_vocab_size() - stray
     hf_tokenizer.add_special_tokens(["<image_soft_token>"])
     hf_tokenizer.add_tokens(["the fox"])
@@ -242,7 +242,7 @@ def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
     text = f"{TEXT} the fox <image_soft_token>"
     assert max(tokenizer.encode(text)) < size
     assert not stray or max(hf_tokenizer.encode(text).ids) >= size
-    smaller = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+    smaller = tokenizers.Tokenizer.from_str(tokenizer_json(kind))
     if not stray:
         smaller.encode_special_tokens = True
         assert (
@@ -255,15 +255,15 @@ def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
         tokenizer.decode([size])
 
 
-def test_a_tokenizer_of_another_model_is_refused(tmp_path):
-    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level"))
+def test_tokenizer_of_other_model_is_refused(tmp_path):
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json("byte-level"))
     hf_tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(ModelError, match="the tokenizer has 365 tokens, the model 300"):
         read_tokenizer_json(tmp_path / "tokenizer.json", 300, [])
 
 
-def test_rows_without_a_token_are_shown_by_their_number(tmp_path):
-    """An embedding may be padded to a multiple of 64 rows."""
+def test_rows_without_token_are_shown_by_number(tmp_path):
+    """An embedding may be padded to a multiple of 64 rows, for example."""
     hf_tokenizer = write_changed_tokenizer("WordLevel", tmp_path / "tokenizer.json")
     size = hf_tokenizer.get_vocab_size()
     tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 64 * (size // 64 + 1), [])
@@ -275,19 +275,19 @@ def test_rows_without_a_token_are_shown_by_their_number(tmp_path):
     assert tokenizer.token_bytes(size) == b"" and tokenizer.bytes_of_ids[size] == b""
 
 
-def test_an_encoding_is_neither_cut_nor_filled_nor_drawn(tmp_path):
+def test_truncation_padding_and_dropout_are_ignored(tmp_path):
     path = tmp_path / "tokenizer.json"
     length = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
     fill = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2, "pad_type_id": 0}
     fill |= {"pad_token": "[PAD]"}
     write_changed_tokenizer("BPE of words", path, truncation=length, padding=fill, model={"dropout": 0.9})
     tokenizer = read_tokenizer_json(path, 300, [])
-    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_of("BPE of words"))
+    hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json("BPE of words"))
     assert all(tokenizer.encode(text) == hf_tokenizer.encode(text).ids for text in ("the fox", TEXT, TEXT))
 
 
 @pytest.mark.parametrize("kind", ["byte-level", "WordLevel", "Llama 2"])
-def test_half_a_surrogate_pair_reads_as_the_replacement_sign(tmp_path, kind):
+def test_lone_surrogate_becomes_replacement_character(tmp_path, kind):
     write_changed_tokenizer(kind, tmp_path / "tokenizer.json")
     tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
     for text, read in {"ok \ud83d bad": "ok \ufffd bad", "\udc80": "\ufffd", "\ud83d\udc4d": "👍"}.items():
@@ -296,8 +296,8 @@ def test_half_a_surrogate_pair_reads_as_the_replacement_sign(tmp_path, kind):
         ) == tokenizer.encode_continuation(read)
 
 
-def test_a_text_that_the_vocabulary_cannot_say_is_refused_in_a_sentence(tmp_path):
-    """The vocabulary has digits alone, and no token for unknown text."""
+def test_text_outside_vocabulary_is_refused(tmp_path):
+    """The vocabulary has only digits, and no token for unknown text."""
     hf_tokenizer = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({digit: i for i, digit in enumerate("0123456789+=")})
     )

@@ -1,4 +1,4 @@
-"""Weights under names and in files as found in practice open, and logits agree with transformers."""
+"""Weights under names and in files found in practice open, and logits agree with transformers."""
 
 import json
 import shutil
@@ -49,8 +49,8 @@ def split_weights(folder: Path, files: list[str], index: str | None = INDEX):
 
 @pytest.mark.parametrize("kind", PREFIXES)
 @torch.no_grad()
-def test_names_may_have_the_family_s_prefix_or_not(saved, kind):
-    model, folder = saved(kind)
+def test_family_prefix_of_names_is_optional(save_random_model, kind):
+    model, folder = save_random_model(kind)
     expected, prefix = model(IDS).logits, PREFIXES[kind]
     bare = [name.removeprefix(prefix) for name in load_file(folder / "model.safetensors")]
     prefixed = set(bare[::2])
@@ -68,7 +68,7 @@ BUFFERS = {
         "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
         "model.rotary_emb.cos_cached": torch.ones(1, 1, 9, 8),
         "model.position_ids": torch.arange(9),
-        "model.layers.0.mlp.up_proj.bias": torch.zeros(56),  # as old converters add them
+        "model.layers.0.mlp.up_proj.bias": torch.zeros(56),  # added by old converters
     },
     "GPT-2": {
         "transformer.h.0.attn.bias": torch.ones(1, 1, 9, 9, dtype=torch.bool),
@@ -80,16 +80,16 @@ BUFFERS = {
 
 @pytest.mark.parametrize("kind", BUFFERS)
 @torch.no_grad()
-def test_what_follows_from_the_config_is_passed_over(saved, kind):
-    model, folder = saved(kind)
+def test_derived_buffers_are_ignored(save_random_model, kind):
+    model, folder = save_random_model(kind)
     rewrite_weights(folder, lambda weights: weights | BUFFERS[kind])
     lm, _tokenizer = load_checkpoint(folder)
     assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
     assert not any("not used" in str(note) for note in lm.notes)
 
 
-def test_heads_of_other_tasks_and_layers_beyond_the_config_s_are_told(saved):
-    _model, folder = saved("Llama 3.1")
+def test_unused_heads_and_layers_are_noted(save_random_model):
+    _model, folder = save_random_model("Llama 3.1")
     rewrite_weights(
         folder, lambda weights: weights | {"score.weight": torch.ones(2, 32), "v_head.0.weight": torch.ones(1, 32)}
     )
@@ -102,9 +102,9 @@ def test_heads_of_other_tasks_and_layers_beyond_the_config_s_are_told(saved):
 
 
 @pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2", "Granite, tied"])
-def test_an_unembedding_of_its_own_counts_before_a_config_that_ties_it(saved, kind):
-    """transformers does so, too; Granite's factors then go into other weights."""
-    model, folder = saved(kind)
+def test_stored_unembedding_overrides_tied_config(save_random_model, kind):
+    """transformers does the same; Granite's factors then go into other weights."""
+    model, folder = save_random_model(kind)
     table = model.get_input_embeddings().weight.detach()
     rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": table.flip(0).contiguous()})
     lm, _tokenizer = load_checkpoint(folder)
@@ -114,8 +114,8 @@ def test_an_unembedding_of_its_own_counts_before_a_config_that_ties_it(saved, ki
 
 @pytest.mark.parametrize("kind", ["Llama 3.1", "Granite, tied"])
 @torch.no_grad()
-def test_a_table_that_is_there_twice_or_as_the_unembedding_alone_is_one(saved, kind):
-    model, folder = saved(kind)
+def test_duplicate_or_single_tied_table_is_tied(save_random_model, kind):
+    model, folder = save_random_model(kind)
     expected, table = model(IDS).logits, model.get_input_embeddings().weight.detach()
     for left_out in ("", "model.embed_tokens.weight"):
         rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": table.clone()})
@@ -126,7 +126,7 @@ def test_a_table_that_is_there_twice_or_as_the_unembedding_alone_is_one(saved, k
         assert_close(lm(IDS), expected, rtol=0, atol=1e-4)
 
 
-REFUSED = {
+INVALID_CHANGES = {
     "embedding model": ({"lm_head.weight": None}, "lack lm_head.weight, as those of embedding models"),
     "other names": (lambda name: f"backbone.{name}", r"lack token_embedding.weight: .*\(backbone\.lm_head"),
     "a bias": (
@@ -153,9 +153,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_would_change_the_computation_is_refused_by_name(saved, change, told):
-    _model, folder = saved("Llama 2")
+@pytest.mark.parametrize(("change", "told"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
+def test_weights_that_change_computation_are_refused(save_random_model, change, told):
+    _model, folder = save_random_model("Llama 2")
     if callable(change):
         rewrite_weights(folder, rename_all(change))
     else:
@@ -164,15 +164,15 @@ def test_what_would_change_the_computation_is_refused_by_name(saved, change, tol
         load_checkpoint(folder)
 
 
-def test_weights_of_8_bits_that_have_no_scales_are_read_as_they_are(saved):
-    _model, folder = saved("Llama 2")
+def test_float8_weights_without_scales_are_read(save_random_model):
+    _model, folder = save_random_model("Llama 2")
     rewrite_weights(folder, lambda weights: {name: w.to(torch.float8_e4m3fn) for name, w in weights.items()})
     lm, _tokenizer = load_checkpoint(folder)
     assert_close(lm(IDS), transformers_logits(folder), rtol=0, atol=1e-4)
 
 
-def test_weights_beyond_the_range_of_the_type_that_is_asked_for_are_named(saved):
-    _model, folder = saved("Llama 2")
+def test_weights_beyond_range_of_dtype_are_named(save_random_model):
+    _model, folder = save_random_model("Llama 2")
     rewrite_weights(folder, lambda weights: weights | {"lm_head.weight": torch.full((300, 32), 1e6)})
     with pytest.raises(CheckpointError, match=r"lm_head\.weight holds numbers beyond the range of float16: open it"):
         load_checkpoint(folder, dtype=torch.float16)
@@ -190,8 +190,8 @@ FILES = {
 
 @pytest.mark.parametrize(("files", "index"), FILES.values(), ids=FILES)
 @torch.no_grad()
-def test_weights_are_found_where_it_is_clear_which_are_meant(saved, files, index):
-    model, folder = saved("Llama 2")
+def test_unambiguous_weight_files_are_found(save_random_model, files, index):
+    model, folder = save_random_model("Llama 2")
     split_weights(folder, files, index)
     inside = [file for file in files if "/" not in file]
     for path in (folder, *(folder / file for file in inside)):
@@ -199,8 +199,8 @@ def test_weights_are_found_where_it_is_clear_which_are_meant(saved, files, index
 
 
 @torch.no_grad()
-def test_a_file_of_a_folder_stands_for_it_and_other_weights_for_themselves(saved):
-    model, folder = saved("Llama 2")
+def test_file_in_folder_opens_folder_or_its_own_weights(save_random_model):
+    model, folder = save_random_model("Llama 2")
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         assert_close(load_checkpoint(folder / name)[0](IDS), model(IDS).logits, rtol=0, atol=1e-4)
     others = {name: weight / 2 for name, weight in load_file(folder / "model.safetensors").items()}
@@ -210,15 +210,15 @@ def test_a_file_of_a_folder_stands_for_it_and_other_weights_for_themselves(saved
     assert torch.equal(lm.token_embedding.weight, model.get_input_embeddings().weight / 2)
 
 
-def test_shards_that_are_missing_and_choices_that_are_not_clear_are_told(saved):
-    _model, folder = saved("Llama 2")
+def test_missing_shards_and_ambiguous_weights_are_reported(save_random_model):
+    _model, folder = save_random_model("Llama 2")
     split_weights(folder, ["model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"], None)
     with pytest.raises(CheckpointError, match=r"1 of its 3 files of weights are missing, beside model-00001-of-00003"):
         load_checkpoint(folder)
     (folder / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/a.safetensors", "b": "sub/b.safetensors"}}))
     with pytest.raises(CheckpointError, match=r"2 of its 2 files of weights are missing, such as sub/a\.safetensors"):
         load_checkpoint(folder)
-    _model, folder = saved("Llama 2")
+    _model, folder = save_random_model("Llama 2")
     (folder / "model.safetensors").rename(folder / "a.safetensors")
     shutil.copy(folder / "a.safetensors", folder / "b.safetensors")
     with pytest.raises(CheckpointError, match=r"may be any of a\.safetensors, b\.safetensors: open the file"):

@@ -61,7 +61,7 @@ def unigram(**components) -> Tokenizer:
 
 
 def llama(normalizer=None, words=None, decoder=None, after=None) -> Tokenizer:
-    """Return a tokenizer as converted from SentencePiece: bytes are ordinary tokens of its vocabulary."""
+    """Return a tokenizer as converted from SentencePiece: bytes are ordinary tokens of the vocabulary."""
     learnt = bpe(["<unk>", "<s>", "</s>"], 120, normalizer=normalizer, words=words)
     pieces = ["<unk>", "<s>", "</s>", *BYTES]
     vocabulary = sorted(learnt.get_vocab().items(), key=lambda item: item[1])
@@ -105,7 +105,7 @@ def characters() -> Tokenizer:
 
 
 def speech_characters() -> Tokenizer:
-    """Return a tokenizer as of speech models: a token per letter, "|" between words, repeated letters merged."""
+    """Return a tokenizer like those of speech models: one token per letter, "|" between words, repeats merged."""
     ids = {piece: i for i, piece in enumerate(["<pad>", "<unk>", "|", *"abcdefghijklmnopqrstuvwxyz'"])}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(" ", "|")])
@@ -193,4 +193,4 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         normalizer=normalizers.Replace(" ", "▁"), decoder=spaces(strips=False), after=template("<s>", 1)
     ),
 }
-tokenizer_of = cache(lambda kind: KINDS[kind]().to_str())
+tokenizer_json = cache(lambda kind: KINDS[kind]().to_str())

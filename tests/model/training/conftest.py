@@ -8,7 +8,7 @@ from model.training.trainer import Trainer
 
 @pytest.fixture
 def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
-    """Options of a model of one block, 40 steps on eight words."""
+    """Options that train a model with one block for 40 steps on eight words."""
     text = tmp_path / "text.txt"
     text.write_text("the fox asked the owl and the moon said nothing\n<|endoftext|>\n" * 40, encoding="utf-8")
     tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
@@ -28,8 +28,8 @@ def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
 
 
 @pytest.fixture
-def killed_at(monkeypatch):
-    """`killed_at(step)`: training raises KeyboardInterrupt before that step is taken."""
+def interrupt_at_step(monkeypatch):
+    """`interrupt_at_step(step)`: training raises KeyboardInterrupt before that step."""
 
     def kill_before(step: int) -> None:
         take_step = Trainer.take_step

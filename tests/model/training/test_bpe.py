@@ -8,7 +8,7 @@ import tokenizers
 
 from model.tokenizer import WORD_PATTERN
 from model.training.data import train_bpe
-from tests.byte_pairs import merge
+from tests.byte_pairs import merge_pair
 
 
 def random_text(num_words: int, seed: int) -> str:
@@ -20,7 +20,7 @@ def random_text(num_words: int, seed: int) -> str:
 
 
 @pytest.mark.exhaustive
-def test_every_merge_is_of_a_most_frequent_pair():
+def test_every_merge_joins_most_frequent_pair():
     """Pairs are recounted before every merge."""
     text = "aaaa aaa aa banana bandana " + random_text(200, seed=4)
     tokenizer = train_bpe([text], vocab_size=400)
@@ -30,8 +30,8 @@ def test_every_merge_is_of_a_most_frequent_pair():
         token = tokenizer.token_bytes(token_id)
         best = [pair for pair, count in counts.items() if count == max(counts.values()) and b"".join(pair) == token]
         assert best
-        words = [merge(word, best[0]) for word in words]
-    # The tokenizer splits the text as the merges have.
+        words = [merge_pair(word, best[0]) for word in words]
+    # The tokenizer splits the text as the merges do.
     assert [tokenizer.token_bytes(i) for i in tokenizer.encode(text)] == list(itertools.chain(*words))
 
 
@@ -46,12 +46,12 @@ def test_every_merge_is_of_a_most_frequent_pair():
         "a\u00a0b\u3000c",
     ],
 )
-def test_words_are_cut_as_gpt_2_cuts_them(text):
+def test_words_are_split_like_gpt2(text):
     gpt_2 = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
     assert regex.findall(WORD_PATTERN, text) == [text[start:end] for _, (start, end) in gpt_2]
 
 
-def test_the_first_merges_are_the_most_frequent_pairs():
+def test_first_merges_match_paper_example():
     """Sennrich et al. 2016, the example of §3.2: low 5 times, lower 2, newest 6, widest 3."""
     words = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
     tokenizer = train_bpe(["\n".join(words)], vocab_size=256 + 4 + 1)
@@ -68,17 +68,17 @@ def test_pairs_do_not_cross_words_or_documents():
     assert learnt == {b"ab", b" c", b" cd", b"ef"} or learnt == {b"ab", b"cd", b" cd", b"ef"}
 
 
-def test_is_deterministic():
+def test_training_is_deterministic():
     text = random_text(500, seed=4)
     first, second = train_bpe([text], 300), train_bpe([text], 300)
     assert [first.token_bytes(i) for i in range(300)] == [second.token_bytes(i) for i in range(300)]
 
 
-def test_a_vocabulary_too_small_for_the_bytes_is_refused():
+def test_vocabulary_smaller_than_bytes_is_refused():
     with pytest.raises(ValueError, match="at least 257 tokens, got vocab_size 256"):
         train_bpe(["text"], 256)
 
 
-def test_a_text_too_small_for_the_vocabulary_is_refused():
+def test_text_too_small_for_vocabulary_is_refused():
     with pytest.raises(ValueError, match="the text has only 259 tokens to learn, fewer than 300"):
         train_bpe(["the"], 300)

@@ -16,8 +16,8 @@ def read_curve(folder: Path) -> list[dict]:
 
 
 @pytest.mark.exhaustive
-def test_two_processes_have_the_loss_curve_of_one(options, tmp_path):
-    """Both read the same global batches; without dropout, which every process draws for itself."""
+def test_two_processes_have_loss_curve_of_one(options, tmp_path):
+    """Both runs read the same global batches; dropout is off, because each process draws its own."""
     options = replace(options, model=options.model | {"dropout": 0.0}, steps=20, evaluate_every=5)
     train(replace(options, out=str(tmp_path / "one")))
 

@@ -10,7 +10,7 @@ from model.transformer_lm import TransformerLM
 
 
 @pytest.mark.parametrize("length", [2, 20, 32, 33, 34, 65, 200])
-def test_every_token_after_the_first_is_scored_once(tiny_lm, tiny_config, length):
+def test_every_token_after_first_is_scored_once(tiny_lm, tiny_config, length):
     """A model with uniform predictions has a loss of ln V nats per token."""
     tiny_lm.lm_head.weight.data.zero_()
     score = evaluate(tiny_lm, torch.zeros(length, dtype=torch.long), num_bytes=500, batch_size=3)
@@ -20,7 +20,7 @@ def test_every_token_after_the_first_is_scored_once(tiny_lm, tiny_config, length
     assert score.bits_per_byte == pytest.approx((length - 1) * nats / math.log(2) / 500)
 
 
-def test_each_window_is_read_on_its_own(tiny_lm, tiny_config):
+def test_windows_are_scored_independently(tiny_lm, tiny_config):
     ids = torch.randint(tiny_config.vocab_size, (75,))
     nats = [
         F.cross_entropy(tiny_lm(ids[None, start:end])[0], ids[start + 1 : end + 1], reduction="sum").item()
@@ -30,16 +30,16 @@ def test_each_window_is_read_on_its_own(tiny_lm, tiny_config):
 
 
 @pytest.fixture
-def dropping_lm(tiny_config):
+def dropout_lm(tiny_config):
     return TransformerLM(replace(tiny_config, dropout=0.5))
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_measuring_leaves_dropout_out_and_the_mode_as_it_was(dropping_lm, tiny_config, training):
+def test_evaluation_disables_dropout_and_restores_mode(dropout_lm, tiny_config, training):
     ids = torch.randint(tiny_config.vocab_size, (75,))
-    loss = evaluate(dropping_lm.eval(), ids, num_bytes=1).loss
-    scores = copying_head_scores(dropping_lm)
-    dropping_lm.train(training)
-    assert evaluate(dropping_lm, ids, num_bytes=1).loss == loss
-    assert torch.equal(copying_head_scores(dropping_lm)["induction"], scores["induction"])
-    assert dropping_lm.training is training
+    loss = evaluate(dropout_lm.eval(), ids, num_bytes=1).loss
+    scores = copying_head_scores(dropout_lm)
+    dropout_lm.train(training)
+    assert evaluate(dropout_lm, ids, num_bytes=1).loss == loss
+    assert torch.equal(copying_head_scores(dropout_lm)["induction"], scores["induction"])
+    assert dropout_lm.training is training

@@ -14,7 +14,7 @@ from tests.exhaustive import first_in_core
 
 @on_each_device
 @pytest.mark.parametrize("optimizer", first_in_core(["adamw", "muon"]))
-def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer, device):
+def test_losses_match_cpu(options, checkpoints_folder, optimizer, device):
     options = replace(options, steps=20, evaluate_every=5, optimizer=optimizer)
     options = replace(options, model=options.model | {"dropout": 0.0})
     curves = []
@@ -29,11 +29,11 @@ def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer,
 
 @on_each_device
 @pytest.mark.exhaustive
-def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, killed_at, device):
+def test_killed_run_resumes_unchanged(options, interrupt_at_step, device):
     """Dropout is on, so that the device's own generator matters."""
     options = replace(options, steps=20, evaluate_every=10, device=device, model=options.model | {"dropout": 0.2})
     expected = train(options).state_dict()
-    killed_at(17)
+    interrupt_at_step(17)
     with pytest.raises(KeyboardInterrupt):
         train(options)
     torch.manual_seed(99)

@@ -17,25 +17,25 @@ def optimizers(request, lm):
     return build_optimizers(lm, request.param, learning_rate=0.01, weight_decay=0.1, betas=(0.9, 0.95))
 
 
-def groups(optimizers):
+def parameter_groups(optimizers):
     return [group for optimizer in optimizers for group in optimizer.param_groups]
 
 
 def test_every_weight_is_in_exactly_one_group(lm, optimizers):
-    held = [id(parameter) for group in groups(optimizers) for parameter in group["params"]]
+    held = [id(parameter) for group in parameter_groups(optimizers) for parameter in group["params"]]
     assert sorted(held) == sorted(id(parameter) for parameter in lm.parameters())
 
 
-def test_only_matrices_decay(optimizers):
-    for group in groups(optimizers):
+def test_only_matrices_have_weight_decay(optimizers):
+    for group in parameter_groups(optimizers):
         assert {parameter.ndim for parameter in group["params"]} == ({2} if group["weight_decay"] else {1})
 
 
-def test_every_group_knows_its_peak_learning_rate(optimizers):
-    assert all(group["peak_lr"] == group["lr"] == 0.01 for group in groups(optimizers))
+def test_every_group_has_peak_learning_rate(optimizers):
+    assert all(group["peak_lr"] == group["lr"] == 0.01 for group in parameter_groups(optimizers))
 
 
-def test_muon_moves_the_matrices_of_the_blocks(lm):
+def test_muon_optimises_block_matrices(lm):
     muon, adamw = build_optimizers(lm, "muon", 0.01, 0.1, (0.9, 0.95))
     assert isinstance(muon, torch.optim.Muon)
     assert isinstance(adamw, torch.optim.AdamW)
@@ -44,7 +44,7 @@ def test_muon_moves_the_matrices_of_the_blocks(lm):
     assert names == {name for name in dict(lm.named_parameters()) if name.startswith("blocks.") and "proj" in name}
 
 
-def test_a_step_moves_every_weight(lm, optimizers, token_ids):
+def test_step_changes_every_weight(lm, optimizers, token_ids):
     before = {name: parameter.detach().clone() for name, parameter in lm.named_parameters()}
     lm(token_ids).square().mean().backward()
     for optimizer in optimizers:

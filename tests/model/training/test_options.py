@@ -8,38 +8,40 @@ from model.config import ModelConfig
 from model.layers.positions import RopeScaling
 from model.training.options import MODEL_HELP, TrainingOptions, parse_options
 
-NEEDED = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]
+REQUIRED_ARGUMENTS = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]
 
 
-def test_what_is_not_given_has_its_default():
-    assert parse_options(NEEDED) == TrainingOptions(train=Path("a.txt"), validation=Path("b.txt"), out="name")
+def test_missing_options_have_defaults():
+    assert parse_options(REQUIRED_ARGUMENTS) == TrainingOptions(
+        train=Path("a.txt"), validation=Path("b.txt"), out="name"
+    )
 
 
-def test_flags_have_the_types_of_their_fields():
+def test_flags_are_converted_to_field_types():
     flags = ["--steps", "7", "--tokenizer", "t.tiktoken", "--compile", "--precision", "float32", "--patience", "3"]
-    options = parse_options(NEEDED + flags)
+    options = parse_options(REQUIRED_ARGUMENTS + flags)
     assert (options.steps, options.tokenizer, options.patience) == (7, Path("t.tiktoken"), 3)
     assert options.compile is True
     assert options.precision == "float32"
 
 
-def test_without_flags_the_model_is_the_styles_at_the_usual_size():
-    twins = [parse_options([*NEEDED, "--style", style]).model_config(4096) for style in ("llama", "gpt")]
+def test_default_model_has_style_and_usual_size():
+    twins = [parse_options([*REQUIRED_ARGUMENTS, "--style", style]).model_config(4096) for style in ("llama", "gpt")]
     sizes = {"vocab_size": 4096, "context_length": 256, "d_model": 192, "num_layers": 6, "num_heads": 6}
     shared = sizes | {"dropout": 0.1, "tie_embeddings": True}
     assert twins == [ModelConfig.llama_style(**shared), ModelConfig.gpt_style(**shared)]
 
 
-def test_model_flags_take_the_place_of_the_styles_choices():
+def test_model_flags_override_style():
     flags = ["--dropout", "0", "--no-tie-embeddings", "--num-kv-heads", "2", "--norm", "layernorm", "--bias"]
     flags += ["--rope-scaling", '{"kind": "linear", "factor": 4}']
-    config = parse_options(NEEDED + flags).model_config(300)
+    config = parse_options(REQUIRED_ARGUMENTS + flags).model_config(300)
     assert (config.dropout, config.tie_embeddings, config.num_kv_heads) == (0.0, False, 2)
     assert (config.norm, config.bias, config.ffn) == ("layernorm", True, "swiglu")
     assert config.rope_scaling == RopeScaling(kind="linear", factor=4)
 
 
-def test_a_config_file_says_the_same_as_flags_and_flags_come_before_it(tmp_path):
+def test_config_file_matches_flags_and_flags_override_it(tmp_path):
     values = {"train": "a.txt", "validation": "b.txt", "out": "name", "steps": 7, "style": "gpt", "compile": True}
     values |= {"d_model": 64, "tie_embeddings": False, "tokenizer": None, "learning_rate": 1e-3}
     values |= {"rope_scaling": {"kind": "ntk", "factor": 2}}
@@ -47,7 +49,7 @@ def test_a_config_file_says_the_same_as_flags_and_flags_come_before_it(tmp_path)
     path.write_text(json.dumps(values), encoding="utf-8")
     flags = ["--steps", "7", "--style", "gpt", "--compile", "--d-model", "64", "--no-tie-embeddings"]
     flags += ["--learning-rate", "0.001", "--rope-scaling", '{"kind": "ntk", "factor": 2}']
-    assert parse_options(["--config", str(path)]) == parse_options(NEEDED + flags)
+    assert parse_options(["--config", str(path)]) == parse_options(REQUIRED_ARGUMENTS + flags)
     assert parse_options(["--config", str(path), "--steps", "9", "--no-compile"]).steps == 9
     assert parse_options(["--config", str(path), "--no-compile"]).compile is False
 
@@ -55,35 +57,35 @@ def test_a_config_file_says_the_same_as_flags_and_flags_come_before_it(tmp_path)
 @pytest.mark.parametrize(
     ("content", "message"), [("{", "readable JSON file"), ("[1]", "a JSON object of options, got list")]
 )
-def test_a_config_file_that_is_none_is_refused(tmp_path, content, message):
+def test_invalid_config_file_is_refused(tmp_path, content, message):
     path = tmp_path / "run.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         parse_options(["--config", str(path)])
 
 
-def test_an_unknown_name_in_a_config_file_is_refused(tmp_path, capsys):
+def test_unknown_name_in_config_file_is_refused(tmp_path, capsys):
     path = tmp_path / "run.json"
     path.write_text('{"stepps": 7}', encoding="utf-8")
     with pytest.raises(SystemExit, match="2"):
-        parse_options([*NEEDED, "--config", str(path)])
+        parse_options([*REQUIRED_ARGUMENTS, "--config", str(path)])
     assert "unrecognized arguments: --stepps=7" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (NEEDED[2:], "the following arguments are required: --train"),
-        ([*NEEDED, "--steps", "many"], "argument --steps: invalid int value: 'many'"),
-        ([*NEEDED, "--speed", "1"], "unrecognized arguments: --speed"),
-        ([*NEEDED, "--rope-scaling", "4"], "argument --rope-scaling: 4: "),
+        (REQUIRED_ARGUMENTS[2:], "the following arguments are required: --train"),
+        ([*REQUIRED_ARGUMENTS, "--steps", "many"], "argument --steps: invalid int value: 'many'"),
+        ([*REQUIRED_ARGUMENTS, "--speed", "1"], "unrecognized arguments: --speed"),
+        ([*REQUIRED_ARGUMENTS, "--rope-scaling", "4"], "argument --rope-scaling: 4: "),
         (
-            [*NEEDED, "--rope-scaling", '{"kind": "wild", "factor": 2}'],
+            [*REQUIRED_ARGUMENTS, "--rope-scaling", '{"kind": "wild", "factor": 2}'],
             "must be one of linear, ntk, llama3, yarn, longrope, got 'wild'",
         ),
     ],
 )
-def test_a_wrong_flag_ends_with_a_message(capsys, arguments, message):
+def test_invalid_flag_is_reported(capsys, arguments, message):
     with pytest.raises(SystemExit, match="2"):
         parse_options(arguments)
     assert message in capsys.readouterr().err
@@ -103,9 +105,9 @@ def test_a_wrong_flag_ends_with_a_message(capsys, arguments, message):
         ("--initialisation", "lucky", "initialisation must be one of truncated_normal, xavier, kaiming, gpt2, got"),
     ],
 )
-def test_a_value_out_of_range_is_refused(option, value, message):
+def test_invalid_value_is_refused(option, value, message):
     with pytest.raises(ValueError, match=message):
-        parse_options([*NEEDED, option, value])
+        parse_options([*REQUIRED_ARGUMENTS, option, value])
 
 
 def test_help_explains_every_flag(capsys):
@@ -118,5 +120,5 @@ def test_help_explains_every_flag(capsys):
         assert help[:20] in text
 
 
-def test_there_is_a_flag_for_every_field_of_a_model_but_its_vocabulary():
+def test_every_model_setting_except_vocab_size_has_flag():
     assert {f.name for f in fields(ModelConfig)} - {"vocab_size"} == MODEL_HELP.keys()

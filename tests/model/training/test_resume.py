@@ -13,10 +13,10 @@ from model.checkpoint import load_checkpoint
 from model.training.trainer import train
 
 ROOT = Path(__file__).parents[3]
-KILLED = ((21, "muon"), (21, "adamw"), (37, "adamw"))
+INTERRUPTIONS = ((21, "muon"), (21, "adamw"), (37, "adamw"))
 
 
-def curve(folder: Path) -> list[dict]:
+def read_curve_without_times(folder: Path) -> list[dict]:
     """Return the log without the times."""
     records = [json.loads(line) for line in (folder / "training.jsonl").open()]
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
@@ -24,17 +24,17 @@ def curve(folder: Path) -> list[dict]:
 
 @pytest.mark.parametrize(
     ("step", "optimizer"),
-    [(37, "muon"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in KILLED)],
+    [(37, "muon"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in INTERRUPTIONS)],
 )
 @pytest.mark.exhaustive
-def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, checkpoints_folder, killed_at, optimizer, step):
-    """Dropout and copied windows are on, so that every generator matters."""
+def test_killed_run_resumes_unchanged(options, checkpoints_folder, interrupt_at_step, optimizer, step):
+    """Dropout and copied windows are on, so that the state of every random generator matters."""
     options = replace(options, optimizer=optimizer, evaluate_every=10, copy_fraction=0.3, copy_from=0.1)
     options = replace(options, model=options.model | {"dropout": 0.2})
     uninterrupted = train(options)
-    expected = curve(checkpoints_folder / "trained")
+    expected = read_curve_without_times(checkpoints_folder / "trained")
 
-    killed_at(step)
+    interrupt_at_step(step)
     with pytest.raises(KeyboardInterrupt):
         train(options)
     assert (checkpoints_folder / "trained" / "run.safetensors").is_file()
@@ -42,13 +42,13 @@ def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, checkpoint
     continued = train(replace(options, resume=True))
     for (name, one), other in zip(uninterrupted.state_dict().items(), continued.state_dict().values(), strict=True):
         assert torch.equal(one, other), name
-    assert curve(checkpoints_folder / "trained") == expected
+    assert read_curve_without_times(checkpoints_folder / "trained") == expected
     assert not (checkpoints_folder / "trained" / "run.safetensors").exists()
 
 
-def test_a_learnt_tokenizer_is_kept(options, killed_at):
+def test_trained_tokenizer_is_kept_on_resume(options, interrupt_at_step):
     options = replace(options, tokenizer=None, vocab_size=270)
-    killed_at(25)
+    interrupt_at_step(25)
     with pytest.raises(KeyboardInterrupt):
         train(options)
     options.train.write_text(options.train.read_text(encoding="utf-8") + "a badger " * 99, encoding="utf-8")
@@ -58,8 +58,8 @@ def test_a_learnt_tokenizer_is_kept(options, killed_at):
     assert [before.token_bytes(i) for i in range(270)] == [after.token_bytes(i) for i in range(270)]
 
 
-def test_other_options_are_another_run(options, killed_at):
-    killed_at(25)
+def test_resume_with_other_options_is_refused(options, interrupt_at_step):
+    interrupt_at_step(25)
     with pytest.raises(KeyboardInterrupt):
         train(options)
     with pytest.raises(ValueError, match="the run to go on with had learning_rate 0.01, got 0.02, seed 0, got 1"):
@@ -68,7 +68,7 @@ def test_other_options_are_another_run(options, killed_at):
         train(replace(options, resume=True, model=options.model | {"d_ff": 64}))
 
 
-def test_where_nothing_was_begun_there_is_nothing_to_go_on_with(options, checkpoints_folder):
+def test_resume_without_run_is_refused(options, checkpoints_folder):
     with pytest.raises(ValueError, match="there is no run to go on with at .*run.safetensors"):
         train(replace(options, resume=True))
     (checkpoints_folder / "trained").mkdir()
@@ -78,8 +78,8 @@ def test_where_nothing_was_begun_there_is_nothing_to_go_on_with(options, checkpo
 
 
 @pytest.mark.exhaustive
-def test_a_process_killed_outright_goes_on(options, tmp_path):
-    """SIGKILL cannot be caught; the files on disk must still be complete."""
+def test_process_killed_by_sigkill_resumes(options, tmp_path):
+    """SIGKILL cannot be caught: the files on disk must be complete at any time."""
     out = tmp_path / "out"
     sizes = ["--context-length", "16", "--d-model", "16", "--num-layers", "1", "--num-heads", "2", "--batch-size", "8"]
     steps = ["--steps", "100000", "--evaluate-every", "10", "--precision", "float32"]
@@ -91,7 +91,7 @@ def test_a_process_killed_outright_goes_on(options, tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    begun = curve(out)[-1]["step"]
+    begun = read_curve_without_times(out)[-1]["step"]
     process = subprocess.Popen([*map(str, command), "--resume"], cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         while curve_length(out) < begun // 10 + 2 and time.monotonic() < deadline and process.poll() is None:
@@ -100,7 +100,7 @@ def test_a_process_killed_outright_goes_on(options, tmp_path):
     finally:
         process.kill()
         process.wait()
-    steps_logged = [record["step"] for record in curve(out)]
+    steps_logged = [record["step"] for record in read_curve_without_times(out)]
     assert steps_logged == list(range(10, 10 * len(steps_logged) + 1, 10)) and len(steps_logged) >= 2
     load_checkpoint(out)
 

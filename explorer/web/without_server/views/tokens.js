@@ -72,7 +72,7 @@ function formatRow({ config, tokens, ids, measures: { surprisal, entropy, rank }
 async function nearest({ tokens, vocabulary, ids: own, position, ask }) {
   const { ids, cosines } = await ask("nearest", { tokenId: own[position], count: MAX_NEIGHBOURS }), labels = ids.map((id) => tokenLabel(vocabulary[id]));
   return {
-    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]),
+    cosines, rows: range(ids.length), hover: ids.map((id, i) => _("{token}, id {id}", { token: labels[i], id })), labels, token: quoteToken(tokens[position]), label: tokenLabel(tokens[position]),
     nearest: ids.slice(0, 3).map((id, i) => `${quoteToken(vocabulary[id])} ${formatNumber(cosines[i])}`).join(", "), range: [Math.min(0, smallest(cosines)), 1], rows_range: [ids.length - 0.4, -0.6],
   };
 }

@@ -1,4 +1,4 @@
-"""Effects of activation patching equal those of runs patched by hand."""
+"""Effects of activation patching equal those of manually patched runs."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, path_patching
 from explorer.tracing import request_budget
 from explorer.tracing.patching.experiment import COMPONENTS
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
+from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 IDS = {"denoise": (CORRUPTED, CLEAN), "noise": (CLEAN, CORRUPTED)}
 
@@ -20,8 +20,8 @@ def axis_length(config, tap_name: str) -> int:
     return config.kv_heads if tap_name in ("attn.k", "attn.v") else config.num_heads
 
 
-@pytest.mark.parametrize(("part", "direction"), in_turn(list(COMPONENTS), list(IDS)))
-def test_each_node_alone_is_put_into_its_run(lms, style, part, direction):
+@pytest.mark.parametrize(("part", "direction"), pairwise_params(list(COMPONENTS), list(IDS)))
+def test_each_effect_equals_a_manually_patched_run(lms, style, part, direction):
     lm, (recipient, donor) = lms[style], IDS[direction]
     clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
     expected = np.empty((lm.config.num_layers, axis_length(lm.config, part)))
@@ -36,7 +36,7 @@ def test_each_node_alone_is_put_into_its_run(lms, style, part, direction):
 
 
 @pytest.mark.parametrize("metric", ["log_probability", "probability"])
-def test_other_metrics(lms, style, metric):
+def test_other_metrics_equal_a_manually_patched_run(lms, style, metric):
     lm = lms[style]
     clean, corrupted = (measure_metric(lm, ids, metric=metric) for ids in (CLEAN, CORRUPTED))
     tap = "blocks.1.attn.z"
@@ -46,14 +46,14 @@ def test_other_metrics(lms, style, metric):
 
 
 @pytest.mark.parametrize("direction", IDS)
-def test_the_stream_where_the_prompts_part_carries_what_the_run_needs(lms, style, direction):
-    """Before layer 0 the runs differ only where the prompts do; after all layers only the last counts."""
+def test_first_stream_has_effects_only_at_differing_tokens(lms, style, direction):
+    """Before layer 0, the two runs differ only at the positions where the prompts differ."""
     effects = activation_patching(lms[style], **CONTRAST, part="resid_pre", direction=direction)
     differing = [i for i, pair in enumerate(zip(CLEAN, CORRUPTED, strict=True)) if pair[0] != pair[1]]
     assert_allclose(np.delete(effects[0], differing), 0, atol=1e-4)
 
 
-def test_one_token_gives_all_of_it(lms, style):
+def test_patching_only_differing_token_restores_everything(lms, style):
     """For prompts that differ in one token, patching its first residual stream restores the whole difference."""
     corrupted = (*CLEAN[:3], 77, *CLEAN[4:])
     contrast = CONTRAST | {"corrupted_ids": corrupted}
@@ -62,9 +62,9 @@ def test_one_token_gives_all_of_it(lms, style):
     assert noised[0, 3] == pytest.approx(-1, abs=1e-4)
 
 
-def test_batches_are_told_apart(lms, monkeypatch):
+def test_effects_do_not_depend_on_batch_size(lms, monkeypatch):
     whole = activation_patching(lms["rope"], **CONTRAST, part="resid_pre")
     paths = path_patching(lms["rope"], **CONTRAST, receiver="logits")
-    monkeypatch.setattr(request_budget, "MAX_CHUNK_TOKENS", 15)  # two runs at a time, and one of two passes
+    monkeypatch.setattr(request_budget, "MAX_CHUNK_TOKENS", 15)  # two runs per batch, or one for path patching
     assert_allclose(activation_patching(lms["rope"], **CONTRAST, part="resid_pre"), whole, atol=1e-5)
     assert_allclose(path_patching(lms["rope"], **CONTRAST, receiver="logits"), paths, atol=1e-5)

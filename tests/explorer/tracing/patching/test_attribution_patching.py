@@ -9,24 +9,24 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
 from explorer.tracing.patching.experiment import COMPONENTS
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
+from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 STEP = 1e-6
 LINEAR = [part for part in COMPONENTS if part not in ("attn.q", "attn.k")]
 
 
 @pytest.fixture
-def exactly(monkeypatch):
+def to_float64(monkeypatch):
     """Return a function that copies a model to float64, norms included: small steps drown in rounding otherwise."""
     monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
     return lambda lm: deepcopy(lm).double()
 
 
-@pytest.mark.parametrize(("part", "direction"), in_turn(LINEAR, ["denoise", "noise"]))
-def test_an_estimate_is_the_slope_of_a_small_step(lms, exactly, style, part, direction):
-    lm = exactly(lms[style])
+@pytest.mark.parametrize(("part", "direction"), pairwise_params(LINEAR, ["denoise", "noise"]))
+def test_estimate_equals_slope_of_small_step(lms, to_float64, style, part, direction):
+    lm = to_float64(lms[style])
     recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
     scale = measure_metric(lm, CLEAN) - measure_metric(lm, CORRUPTED)
     estimates = attribution_patching(lm, **CONTRAST, part=part, direction=direction)
@@ -46,15 +46,15 @@ def test_an_estimate_is_the_slope_of_a_small_step(lms, exactly, style, part, dir
 
 @pytest.mark.parametrize("direction", ["denoise", "noise"])
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
-def test_of_queries_and_keys_the_softmax_is_computed_again(lms, exactly, style, part, direction):
+def test_query_and_key_estimates_recompute_softmax(lms, to_float64, style, part, direction):
     """The expected value patches a small step towards the pattern that the source's queries or keys give."""
-    _check_pattern_estimates(exactly(lms[style]), CLEAN, CORRUPTED, part, direction)
+    _check_pattern_estimates(to_float64(lms[style]), CLEAN, CORRUPTED, part, direction)
 
 
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
-def test_so_it_is_in_a_layer_that_sees_but_a_window(lms, exactly, part):
+def test_sliding_window_estimates_recompute_softmax(lms, to_float64, part):
     further = tuple(range(50, 56))
-    lm = exactly(lms["local"])
+    lm = to_float64(lms["local"])
     assert min(filter(None, map(lm.config.window, range(lm.config.num_layers)))) < len(CLEAN) + len(further)
     _check_pattern_estimates(lm, (*CLEAN, *further), (*CORRUPTED[:-1], *further, CLEAN[-1]), part, "denoise")
 
@@ -94,7 +94,7 @@ def _patterns(lm, token_ids, tap, change, pattern):
         hook.remove()
 
 
-def test_the_last_layers_values_are_estimated_well(lms):
+def test_last_layer_value_estimates_are_accurate(lms):
     """After the last attention only a norm is not linear: small differences are estimated within a few percent."""
     near = CONTRAST | {"corrupted_ids": (*CLEAN[:-2], 90, CLEAN[-1])}
     exact = activation_patching(lms["rope"], **near, part="attn.v")
@@ -102,13 +102,13 @@ def test_the_last_layers_values_are_estimated_well(lms):
     assert np.corrcoef(exact.ravel(), estimated.ravel())[0, 1] > 0.9
 
 
-def test_the_weights_get_no_gradients(tiny_lm):
+def test_weights_get_no_gradients(tiny_lm):
     assert all(parameter.requires_grad for parameter in tiny_lm.parameters())
     attribution_patching(tiny_lm, **CONTRAST, part="ffn.out")
     assert all(parameter.grad is None for parameter in tiny_lm.parameters())
     assert not any(module._forward_hooks for module in tiny_lm.modules())
 
 
-def test_it_works_where_gradients_are_off(lms):
+def test_estimates_work_in_inference_mode(lms):
     with torch.inference_mode():
         assert np.isfinite(attribution_patching(lms["rope"], **CONTRAST, part="attn.q")).all()

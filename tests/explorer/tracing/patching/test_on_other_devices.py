@@ -15,14 +15,14 @@ from tests.devices import on_each_device
 from tests.exhaustive import first_in_core
 from tests.sample_models import CORE
 
-from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG
+from .manual_patching import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG
 
 CASES = [pytest.param(*case) for case in product(CORE, ["denoise", "noise"])]
 
 
 @on_each_device
 @pytest.mark.parametrize(("style", "direction"), first_in_core(CASES))
-def test_every_map_is_that_of_the_cpu(lms, style, direction, device):
+def test_patching_maps_agree_with_cpu(lms, style, direction, device):
     device_lm = deepcopy(lms[style]).to(device)
     for find in (activation_patching, attribution_patching):
         for part in COMPONENTS:
@@ -36,7 +36,7 @@ def test_every_map_is_that_of_the_cpu(lms, style, direction, device):
 
 @on_each_device
 @pytest.mark.parametrize("style", first_in_core(CORE))
-def test_what_the_page_asks_of_two_runs_is_that_of_the_cpu(lms, style, device):
+def test_patching_functions_agree_with_cpu(lms, style, device):
     device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
     question = PatchingExperiment(None, CLEAN, CORRUPTED, ANSWER, WRONG)
     arguments = {

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from explorer import path_patching
 from explorer.errors import UserError
-from tests.exhaustive import in_turn
+from tests.exhaustive import pairwise_params
 
-from .by_hand import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
+from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
 
 def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
@@ -40,8 +40,10 @@ def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
 RECEIVERS = ["logits", (1, 1, "q"), (1, 2, "k"), (1, 0, "v"), (0, 1, "q")]
 
 
-@pytest.mark.parametrize(("receiver", "how"), in_turn(RECEIVERS, [("denoise", False), ("noise", True)]), ids=str)
-def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, how):
+@pytest.mark.parametrize(
+    ("receiver", "how"), pairwise_params(RECEIVERS, [("denoise", False), ("noise", True)]), ids=str
+)
+def test_effects_equal_two_manual_passes(lms, style, receiver, how):
     lm, (direction, through_ffn) = deepcopy(lms[style]).double(), how
     how = {"receiver": receiver, "direction": direction, "through_ffn": through_ffn}
     effects = path_patching(lm, **CONTRAST, **how)
@@ -54,7 +56,7 @@ def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, how):
     assert np.ptp(effects) > (0 if receiver == (0, 1, "q") else 1e-4) or not effects.any()
 
 
-def test_what_comes_after_the_receiver_does_not_reach_it(lms, style):
+def test_senders_after_receiver_have_no_effect(lms, style):
     effects = path_patching(lms[style], **CONTRAST, receiver=(1, 0, "q"))
     assert effects[0].any() and not effects[1].any()
     assert path_patching(lms[style], **CONTRAST, receiver=(0, 0, "q"), sender=(1, 1)) == 0
@@ -63,18 +65,18 @@ def test_what_comes_after_the_receiver_does_not_reach_it(lms, style):
 @pytest.mark.parametrize(
     "receiver", ["logit", (1, 0), (1, 0, "z"), (2, 0, "q"), (1, 3, "q"), (-1, 0, "q"), (0, -1, "k")], ids=str
 )
-def test_an_unknown_receiver_is_refused(lms, receiver):
+def test_unknown_receiver_is_refused(lms, receiver):
     with pytest.raises(UserError):
         path_patching(lms["rope"], **CONTRAST, receiver=receiver)
 
 
 @pytest.mark.parametrize("sender", [(2, 0), (0, 3), (-1, 0)])
-def test_an_unknown_sender_is_refused(lms, sender):
+def test_unknown_sender_is_refused(lms, sender):
     with pytest.raises(UserError, match="the model has no layer"):
         path_patching(lms["rope"], **CONTRAST, receiver="logits", sender=sender)
 
 
-def test_shared_keys_have_their_own_heads(lms):
+def test_grouped_key_and_value_heads_can_receive(lms):
     with pytest.raises(UserError):
         path_patching(lms["grouped"], **CONTRAST, receiver=(1, 3, "k"))
     path_patching(lms["grouped"], **CONTRAST, receiver=(1, 5, "q"))
@@ -88,6 +90,6 @@ def test_shared_keys_have_their_own_heads(lms):
             )
 
 
-def test_the_model_is_left_as_it_was(lms, style):
+def test_model_is_left_unchanged(lms, style):
     path_patching(lms[style], **CONTRAST, receiver=(1, 0, "v"))
     assert not any(module._forward_hooks for module in lms[style].modules())

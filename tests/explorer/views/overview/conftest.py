@@ -8,7 +8,7 @@ from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout
 from explorer.views.overview.map_parts import MapPart, ModelMap
 
-from .shown import SELECTION
+from .map_selection import SELECTION
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def token_id(trace) -> int:
 
 
 @pytest.fixture
-def found(trace, token_id):
+def pass_overview(trace, token_id):
     return forward_pass_overview(trace, SELECTION.query, token_id)
 
 
@@ -37,5 +37,5 @@ def plan(trace) -> LandscapeLayout:
 
 
 @pytest.fixture
-def post(trace) -> bool:
+def is_post_norm(trace) -> bool:
     return trace.config.norm_placement == "post"

@@ -12,10 +12,12 @@ from tests import layouts
 
 
 @pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_lines_are_as_thick_as_vectors_are_long(trace, found, diagram, kind):
+def test_line_widths_are_proportional_to_norms(trace, pass_overview, diagram, kind):
     """Lines are identified by their ends."""
     plan, sheet = kind(trace.config), diagram.sheets[[LandscapeLayout, PortraitLayout].index(kind)]
-    longest = max(found.stream.max(), found.write_norms.max(), found.token, found.positions)
+    longest = max(
+        pass_overview.stream.max(), pass_overview.write_norms.max(), pass_overview.token, pass_overview.positions
+    )
 
     def widths(lengths) -> np.ndarray:
         return np.maximum(1, plan.max_line_width * np.asarray(lengths) / longest)
@@ -27,14 +29,17 @@ def test_lines_are_as_thick_as_vectors_are_long(trace, found, diagram, kind):
         assert [ends(line, kind)[1] for line in lines] == [
             (plan.offset(layer, f"add_{sublayer}"), plan.stream) for layer in layers
         ]
-        assert_allclose([line.width for line in lines], widths(found.write_norms[:, column]))
+        assert_allclose([line.width for line in lines], widths(pass_overview.write_norms[:, column]))
     stream = [line for line in flows if line.kind == "residual"]
-    assert_allclose([line.width for line in stream], widths(found.stream))
+    assert_allclose([line.width for line in stream], widths(pass_overview.stream))
     assert all(ends(a, kind)[1] == ends(b, kind)[0] for a, b in pairwise(stream))
     assert [ends(line, kind)[0][0] for line in stream[1:]] == plan.change_offsets()
     added = plan.position_added, plan.stream
     first = [line for line in flows if line.kind == "embedding" and ends(line, kind)[1] == added]
-    assert_allclose([line.width for line in first], widths([found.positions, found.token] if found.positions else []))
+    assert_allclose(
+        [line.width for line in first],
+        widths([pass_overview.positions, pass_overview.token] if pass_overview.positions else []),
+    )
 
 
 def ends(line: MapLine, kind: type) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -44,7 +49,7 @@ def ends(line: MapLine, kind: type) -> tuple[tuple[float, float], tuple[float, f
 
 
 @pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_arrows_say_what_is_read(trace, diagram, post, kind):
+def test_arrows_show_inputs(trace, diagram, is_post_norm, kind):
     """Heads and feed-forward read the stream, o_proj reads the heads, and the heads read the angles."""
     plan = kind(trace.config)
     read = {
@@ -52,7 +57,7 @@ def test_arrows_say_what_is_read(trace, diagram, post, kind):
     }
     for layer in range(plan.config.num_layers):
         begins = {name: (plan.offset(layer, name), plan.stream) for name in ("read_attn", "read_ffn")}
-        if plan.config.norm_placement == "shared":  # both sublayers read the output of the norm beside the stream
+        if plan.config.norm_placement == "shared":  # both sublayers read the output of one norm
             norm = plan.norm(layer, "attn_norm")
             read.remove(((norm[0], plan.stream), norm))
             begins = dict.fromkeys(begins, norm)
@@ -70,5 +75,5 @@ def test_arrows_say_what_is_read(trace, diagram, post, kind):
             read.remove(((plan.heads_centre(layer), plan.rotary), (plan.heads_centre(layer), plan.heads[0])))
     assert {end[0] for _, end in read} == {
         plan.offset_after_blocks("list") - 3,
-        *([] if post else [plan.offset_after_blocks("lm_head")]),
+        *([] if is_post_norm else [plan.offset_after_blocks("lm_head")]),
     }

@@ -8,10 +8,10 @@ from explorer.views.overview import VIEW, draw_logit_waterfall
 from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
-from .shown import SELECTION, centre
+from .map_selection import SELECTION, element_centre
 
 
-def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
+def test_running_sum_goes_from_zero_to_logit(trace, pass_overview, token_id):
     bars = draw_logit_waterfall(trace, SELECTION).data[0]
     starts, values = np.array(bars.base), np.array(bars.y)
     assert starts[0] == 0
@@ -22,19 +22,19 @@ def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
     added, shifted = trace.config.position in ("sinusoidal", "learned"), trace.config.norm == "layernorm"
     sublayers = [ATTENTION, FEED_FORWARD] * trace.config.num_layers
     assert list(bars.marker.color) == [EMBEDDING] * (1 + added) + sublayers + [NORM] * shifted + [RESIDUAL]
-    assert_allclose(values[1 + added : 1 + added + len(sublayers)], found.logit_effects.ravel())
+    assert_allclose(values[1 + added : 1 + added + len(sublayers)], pass_overview.logit_effects.ravel())
     assert list(bars.x) == sorted(bars.x)
 
 
-def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
+def test_running_sum_steps_are_below_their_elements(trace, diagram, parts):
     """Aligned in pixels too: both figures fill their panel's width."""
     fig, panels = draw_logit_waterfall(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
-    token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
-    end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
+    token, *additions = (element_centre(part)[0] for part in parts if part.kind in ("token", "addition"))
+    end = [element_centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
     if trace.config.norm_placement == "post":
         end = [LandscapeLayout(trace.config).offset_after_blocks("final_norm")] * (trace.config.norm == "layernorm")
-    (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
-    if trace.config.norm_placement in ("parallel", "shared"):  # two bars on either side of where both are added
+    (last,) = (element_centre(part)[0] for part in parts if part.kind == "lm_head")
+    if trace.config.norm_placement in ("parallel", "shared"):  # two bars, left and right of their common addition
         first = 1 + (trace.config.position == "learned")
         assert_allclose(fig.data[0].x[:first], [token, *additions][:first])
         *pairs, drawn_end, drawn_last = fig.data[0].x[first:]

@@ -1,4 +1,4 @@
-"""The whole model's figure: its terms add up, its curves are what heads write, an open cell is what was captured."""
+"""The whole model's figure: terms add up; curves and open cells show captured values."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def select(trace, **fields) -> Selection:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("capture_run", [capture_style, capture_edited_style, capture_all_kinds_edited_style])
-def test_the_terms_add_up_to_the_captured_logit(style, capture_run):
+def test_terms_add_up_to_logit(style, capture_run):
     trace = capture_run(style)
     for fields in ({}, {"target": 5, "rival": 2}, {"query": 0}):
         figure, selection = draw_whole_model(trace, select(trace, **fields)), select(trace, **fields)
@@ -44,7 +44,7 @@ def test_the_terms_add_up_to_the_captured_logit(style, capture_run):
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_curve_is_as_wide_as_the_vector_that_the_head_writes(style):
+def test_curve_widths_equal_norms_of_head_writes(style):
     trace = capture_style(style)
     curves = draw_whole_model(trace, select(trace)).curves
     assert curves and len({(curve.layer, curve.head, curve.key) for curve in curves}) == len(curves)
@@ -60,7 +60,7 @@ def test_a_curve_is_as_wide_as_the_vector_that_the_head_writes(style):
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_an_open_cell_is_what_was_captured(style):
+def test_open_cell_shows_captured_values(style):
     trace = capture_style(style)
     selection = select(trace, open="cell")
     cell = draw_whole_model(trace, selection).open.cell
@@ -75,7 +75,7 @@ def test_an_open_cell_is_what_was_captured(style):
 
 
 @pytest.mark.parametrize("length", [1, 12, 32])
-def test_patterns_of_long_texts_have_the_weights_of_folds_as_sums(length):
+def test_folded_rows_sum_their_weights(length):
     trace = capture_style("rope", length)
     figure = draw_whole_model(trace, select(trace, open="block", query=length - 1))
     assert len(figure.rows) <= MAX_ROWS and [row.first for row in figure.rows][0] == 0
@@ -88,11 +88,11 @@ def test_patterns_of_long_texts_have_the_weights_of_folds_as_sums(length):
                 continue
             pattern = trace["blocks.1.attn.pattern"][head, row.first]
             expected = [pattern[column.first : column.last + 1].sum() for column in figure.rows[: i + 1]]
-            np.testing.assert_allclose(weights, expected, atol=1e-6)  # so that no percentage is rounded twice
+            np.testing.assert_allclose(weights, expected, atol=1e-6)  # unrounded, so the page rounds only once
             assert sum(weights) == pytest.approx(1, abs=1e-4)
 
 
-def test_folds_keep_what_matters():
+def test_folding_keeps_important_tokens():
     importance = np.zeros(1000)
     importance[[3, 500, 501, 900]] = 1, 4, 2, 3
     rows = fold_tokens(importance, {999, 20}, 18)
@@ -101,7 +101,7 @@ def test_folds_keep_what_matters():
     assert [position for row in rows for position in row] == list(range(1000))
 
 
-def test_the_sentence_names_the_head_that_brings_most(trace):
+def test_sentence_names_head_with_largest_effect(trace):
     selection = select(trace)
     figure, sentence = draw_whole_model(trace, selection), whole_model_sentence(trace, selection)
     best = max(figure.curves, key=lambda curve: curve.effect)
@@ -117,7 +117,7 @@ def test_the_sentence_names_the_head_that_brings_most(trace):
 
 
 @pytest.mark.parametrize("key", range(QUERY + 1))
-def test_the_story_tells_an_open_cell_by_how_well_question_and_key_fit(trace, key):
+def test_story_ranks_key_of_open_cell(trace, key):
     selection = select(trace, open="cell", depth="story", key=key)
     scores, weights = (trace[f"blocks.1.attn.{name}"][2, QUERY, : QUERY + 1] for name in ("scores", "pattern"))
     visible = [at for at in range(QUERY + 1) if weights[at] > 0 or at == key]  # in a window
@@ -134,14 +134,14 @@ def test_the_story_tells_an_open_cell_by_how_well_question_and_key_fit(trace, ke
     assert steps["effect"].name == (name if abs(effect) >= 0.005 else "of little effect on the answer")
 
 
-def test_a_first_token_has_nothing_to_look_back_at():
+def test_first_token_has_no_curves():
     trace = capture(models()["rope"], tokenizer().encode("Once")[:1], tokenizer=tokenizer())
     figure = draw_whole_model(trace, select(trace, query=0))
     assert figure.curves == [] and figure.rest == [0, 0.0]
     assert "no earlier token" in whole_model_sentence(trace, select(trace, query=0))
 
 
-def test_the_content_is_small():
+def test_packed_figure_is_small():
     figure = draw_whole_model(capture_style("rope", 32), select(capture_style("rope", 32), open="cell"))
     packed = WholeModelWidget.pack(figure)
     assert packed["rows"][0][0] == 0 and packed["open"]["level"] == "cell"

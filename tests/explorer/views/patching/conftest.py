@@ -10,7 +10,7 @@ from .patching_figures import PatchingCase
 
 
 @pytest.fixture
-def two(lms, style, trace_of) -> PatchingCase:
-    trace = trace_of(style)
+def patching_case(lms, style, capture_trace) -> PatchingCase:
+    trace = capture_trace(style)
     ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
     return PatchingCase(Comparison.from_traces(trace, capture(lms[style], ids, tokenizer=tokenizer())), lms[style])

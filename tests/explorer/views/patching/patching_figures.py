@@ -40,7 +40,7 @@ class PatchingCase:
         return patching(self.lm, clean.token_ids, corrupted.token_ids, answer, wrong, metric=metric, **options)
 
 
-def near(value: float):
+def approx_effect(value: float):
     """Return an approximate value: effects are shares of small differences between small models' runs."""
     return pytest.approx(value, rel=2e-3, abs=2e-3)
 

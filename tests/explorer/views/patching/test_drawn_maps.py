@@ -15,14 +15,14 @@ from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
 
-from .patching_figures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point, near
+from .patching_figures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, approx_effect, cell_values, clicked_point
 
 
 @pytest.mark.parametrize("clean_run", "ab")
 @pytest.mark.parametrize("name", BY_POSITION)
-def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_run):
-    figure = two.figure(name, clean_run=clean_run)
-    tokens = (two.runs.trace if clean_run == "a" else two.runs.other).tokens
+def test_position_cells_name_and_select_their_place(patching_case, name, clean_run):
+    figure = patching_case.figure(name, clean_run=clean_run)
+    tokens = (patching_case.runs.trace if clean_run == "a" else patching_case.runs.other).tokens
     values = cell_values(figure)
     assert values.shape == (2, 12) and figure.layout["meta"]["of"] == clean_run
     assert "token of the clean prompt" in figure.title("x") and figure.title("y").startswith("layer; patched: ")
@@ -35,8 +35,8 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
 
 
 @pytest.mark.parametrize("name", BY_HEAD)
-def test_a_cell_of_a_head_says_which_it_is_and_selects_it(two, name):
-    figure = two.figure(name)
+def test_head_cells_name_and_select_their_head(patching_case, name):
+    figure = patching_case.figure(name)
     values = cell_values(figure)
     assert (
         figure.title("x") == "head"
@@ -58,34 +58,34 @@ def test_a_cell_of_a_head_says_which_it_is_and_selects_it(two, name):
 
 
 @pytest.mark.parametrize("name", (*BY_POSITION, *BY_HEAD))
-def test_no_effect_has_no_colour_and_the_scale_is_as_far_both_ways(two, name):
-    (heatmap,) = two.figure(name).parts
+def test_colour_scale_is_symmetric(patching_case, name):
+    (heatmap,) = patching_case.figure(name).parts
     largest = np.nanmax(np.abs(np.array(heatmap["z"], dtype=float)))
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
 
 @pytest.mark.parametrize("direction", INTO)
 @pytest.mark.parametrize("receiver", ["logits", "q", "v"])
-def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
-    config = two.runs.trace.config
+def test_paths_lead_to_chosen_receiver(patching_case, direction, receiver):
+    config = patching_case.runs.trace.config
     shared = 2 * config.kv_heads // config.num_heads
     receiver_node = receiver if receiver == "logits" else (1, 2 if receiver == "q" else shared, receiver)
-    expected = two.expected(path_patching, receiver=receiver_node, direction=direction)
-    figure = two.figure("paths", receiver=receiver, patch_direction=direction)
+    expected = patching_case.expected(path_patching, receiver=receiver_node, direction=direction)
+    figure = patching_case.figure("paths", receiver=receiver, patch_direction=direction)
     last = 2 if receiver == "logits" else 1
     assert_allclose(cell_values(figure)[:last], expected[:last], atol=1e-4)
     assert np.isnan(cell_values(figure)[last:]).all()
     alt = figure.layout["meta"]["alt"]
     name = "the logits" if receiver == "logits" else f"{receiver} of head {receiver_node[1]} of layer 1"
     assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in describe_patching(
-        two.runs, two.selection(receiver=receiver)
+        patching_case.runs, patching_case.selection(receiver=receiver)
     )
 
 
 @pytest.mark.parametrize("receiver", "kv")
-def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, trace_of, receiver):
+def test_key_or_value_receiver_is_shared_head(lms, capture_trace, receiver):
     """With six heads and three key-value heads, pairs of heads share keys and values."""
-    trace = trace_of("grouped")
+    trace = capture_trace("grouped")
     ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
     case = PatchingCase(
         Comparison.from_traces(trace, capture(lms["grouped"], ids, tokenizer=tokenizer())), lms["grouped"]
@@ -96,15 +96,15 @@ def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, t
         chosen = {"receiver": receiver, "head": head}
         assert_allclose(cell_values(case.figure("paths", **chosen))[0], expected[head // 2], atol=1e-4)
         derivation = PANEL["paths"].inspect(case.runs, case.selection(**chosen), ClickedPoint(x=4, y=0))
-        assert derivation.recomputed_value == near(expected[head // 2][4])
+        assert derivation.recomputed_value == approx_effect(expected[head // 2][4])
         description = f"direct paths to {receiver} of head {head // 2} of layer 1"
         assert description in describe_patching(case.runs, case.selection(**chosen))
 
 
 @pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])
 @pytest.mark.parametrize("direction", INTO)
-def test_the_alternative_names_the_largest_effect_and_the_way(two, name, direction):
-    figure = two.figure(name, patch_direction=direction, receiver="logits")
+def test_alt_text_names_largest_effect_and_direction(patching_case, name, direction):
+    figure = patching_case.figure(name, patch_direction=direction, receiver="logits")
     alt, values = figure.layout["meta"]["alt"], np.nan_to_num(cell_values(figure))
     layer, column = np.unravel_index(np.abs(values).argmax(), values.shape)
     assert f"the largest effect is {format_number(values[layer, column])}, of layer {layer}, column {column}." in alt
@@ -112,7 +112,7 @@ def test_the_alternative_names_the_largest_effect_and_the_way(two, name, directi
     assert INTO[shown_direction] in alt
 
 
-def test_another_layer_and_another_receiver_are_asked_anew(two):
+def test_cached_effects_are_not_reused_for_other_settings(patching_case):
     """Cached effects are not drawn for another layer, receiver, metric or direction."""
     for name, one, other in (
         ("neurons", {"layer": 0}, {"layer": 1}),
@@ -121,29 +121,33 @@ def test_another_layer_and_another_receiver_are_asked_anew(two):
         ("estimate", {"metric": "logit_difference"}, {"metric": "probability"}),
         ("estimate", {"patch_direction": "denoise"}, {"patch_direction": "noise"}),
     ):
-        before, after, again = (two.figure(name, **chosen) for chosen in (one, other, one))
+        before, after, again = (patching_case.figure(name, **chosen) for chosen in (one, other, one))
         value = "y" if name == "neurons" else "z"
         assert before.parts[0][value] == again.parts[0][value] != after.parts[0][value], name
 
 
 @pytest.mark.parametrize("name", ["heads_denoise", "positions_noise"])
-def test_a_clicked_cell_is_the_one_that_is_told(two, name):
-    figure, direction = two.figure(name), name.partition("_")[2]
+def test_clicked_cell_is_explained_one(patching_case, name):
+    figure, direction = patching_case.figure(name), name.partition("_")[2]
     for p in figure.points():
         if (p.x, p.y) not in ((0, 1), (2, 0), (2, 1)):
             continue
-        derivation = PANEL[name].inspect(two.runs, two.selection(), clicked_point(p))
+        derivation = PANEL[name].inspect(patching_case.runs, patching_case.selection(), clicked_point(p))
         assert derivation.value == pytest.approx(p.value, abs=1e-9)
         part = "attn.z" if "heads" in name else "resid_pre"
-        expected = two.expected(activation_patching, part=part, direction=direction)[int(p.y), int(p.x)]
-        assert derivation.recomputed_value == near(expected)
+        expected = patching_case.expected(activation_patching, part=part, direction=direction)[int(p.y), int(p.x)]
+        assert derivation.recomputed_value == approx_effect(expected)
 
 
 @pytest.mark.parametrize("clean_run", "ab")
-def test_the_words_say_which_run_is_which_and_what_they_measure(two, clean_run):
-    lines = describe_patching(two.runs, two.selection(clean_run=clean_run)).split("\n")
+def test_description_names_runs_and_metric(patching_case, clean_run):
+    lines = describe_patching(patching_case.runs, patching_case.selection(clean_run=clean_run)).split("\n")
     assert lines[0].startswith("clean: B, corrupted: A" if clean_run == "b" else "clean: A, corrupted: B")
-    clean, corrupted = (two.runs.other, two.runs.trace) if clean_run == "b" else (two.runs.trace, two.runs.other)
+    clean, corrupted = (
+        (patching_case.runs.other, patching_case.runs.trace)
+        if clean_run == "b"
+        else (patching_case.runs.trace, patching_case.runs.other)
+    )
     answer = int(clean["logits"][-1].argmax())
     wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
     for name, run in (("clean", clean), ("corrupted", corrupted)):

@@ -4,12 +4,12 @@ import pytest
 
 from tests.rendered_figures import contains_number
 
-from .patching_figures import INTO, PANEL, clicked_point, near
+from .patching_figures import INTO, PANEL, approx_effect, clicked_point
 
 
 @pytest.mark.exhaustive
-def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
-    figure = two.figure("neurons")
+def test_bars_show_neurons_and_select_them(patching_case):
+    figure = patching_case.figure("neurons")
     patches, order = figure.layout["meta"]["changes"], figure.parts[0]["customdata"]
     assert [plot_trace["name"] for plot_trace in figure.parts] == list(INTO.values())
     assert patches["of"] == "b.edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
@@ -22,7 +22,7 @@ def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
             and f"neuron {order[p.item]}\n" in p.hover_text
             and contains_number(p.hover_text, p.value)
         )
-        derivation = PANEL["neurons"].inspect(two.runs, two.selection(), clicked_point(p))
+        derivation = PANEL["neurons"].inspect(patching_case.runs, patching_case.selection(), clicked_point(p))
         assert p.value == pytest.approx(derivation.value, abs=1e-9)
-        assert derivation.recomputed_value == near(p.value)
+        assert derivation.recomputed_value == approx_effect(p.value)
         assert (INTO["denoise"] if p.group == 0 else INTO["noise"]) == figure.parts[p.group]["name"]

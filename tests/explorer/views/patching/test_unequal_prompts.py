@@ -13,18 +13,18 @@ from .patching_figures import BY_POSITION, INTO, PANEL, PatchingCase, cell_value
 
 
 @pytest.fixture
-def unequal(lms, trace_of) -> PatchingCase:
-    trace = trace_of("rope")
+def unequal_case(lms, capture_trace) -> PatchingCase:
+    trace = capture_trace("rope")
     ids = (*trace.token_ids[:3], *trace.token_ids[4:5], 70, *trace.token_ids[6:])
     return PatchingCase(Comparison.from_traces(trace, capture(lms["rope"], ids, tokenizer=tokenizer())), lms["rope"])
 
 
 @pytest.mark.parametrize("clean_run", "ab")
 @pytest.mark.parametrize("name", BY_POSITION)
-def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequal, name, clean_run):
-    partners = unequal.runs.alignment.partners
+def test_unaligned_positions_are_marked_as_not_patched(unequal_case, name, clean_run):
+    partners = unequal_case.runs.alignment.partners
     unaligned = [partners.index(None)] if clean_run == "a" else []
-    figure = unequal.figure(name, clean_run=clean_run)
+    figure = unequal_case.figure(name, clean_run=clean_run)
     values = cell_values(figure)
     assert values.shape == (2, 12 if clean_run == "a" else 11)
     assert [i for i in range(values.shape[1]) if np.isnan(values[:, i]).all()] == unaligned
@@ -36,7 +36,7 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
         patches, direction = figure.layout["meta"]["changes"], name.partition("_")[2]
         into_a = patches["of"] == "edits"
         assert into_a == ((direction == "denoise") == (clean_run == "b"))
-        inverse = unequal.runs.alignment.inverse
+        inverse = unequal_case.runs.alignment.inverse
         for column in range(values.shape[1]):
             target_position = (
                 column if into_a == (clean_run == "a") else (partners if clean_run == "a" else inverse)[column]
@@ -50,37 +50,39 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
 
 
 @pytest.mark.parametrize("clean_run", "ab")
-def test_tokens_that_were_put_together_take_each_other_s_values_whichever_run_is_clean(unequal, clean_run):
+def test_pinned_tokens_patch_each_other(unequal_case, clean_run):
     a, b = 6, 4
-    runs = Comparison.from_traces(unequal.runs.trace, unequal.runs.other, pins=((a, b),))
-    assert runs.alignment.partners[a] == b != unequal.runs.alignment.partners[a]
-    case = PatchingCase(runs, unequal.lm)
+    runs = Comparison.from_traces(unequal_case.runs.trace, unequal_case.runs.other, pins=((a, b),))
+    assert runs.alignment.partners[a] == b != unequal_case.runs.alignment.partners[a]
+    case = PatchingCase(runs, unequal_case.lm)
     for direction in INTO:
         patches = case.figure(f"positions_{direction}", clean_run=clean_run).layout["meta"]["changes"]
         put_at = a if patches["of"] == "edits" else b
         assert patches["texts"][1][a if clean_run == "a" else b] == f"blocks.1.resid_pre@{put_at}*patch"
 
 
-def test_of_unequal_prompts_heads_have_effects_and_patterns_a_sentence(unequal):
+def test_unequal_prompts_allow_heads_but_not_patterns(unequal_case):
     for name in ("heads_denoise", "heads_noise", "estimate", "agreement", "paths", "neurons"):
-        figure = unequal.figure(name, patch_head="attn.q")
+        figure = unequal_case.figure(name, patch_head="attn.q")
         assert figure.points(), name
         last = figure.points()[-1]
-        assert PANEL[name].inspect(unequal.runs, unequal.selection(patch_head="attn.q"), clicked_point(last)), name
-        assert PANEL[name].verify(unequal.runs, unequal.selection()).state == "recomputed", name
+        assert PANEL[name].inspect(
+            unequal_case.runs, unequal_case.selection(patch_head="attn.q"), clicked_point(last)
+        ), name
+        assert PANEL[name].verify(unequal_case.runs, unequal_case.selection()).state == "recomputed", name
         if name != "neurons" and name != "paths":
             with pytest.raises(NoDifferenceError, match="pattern can only be patched between prompts of equal length"):
-                unequal.figure(name, patch_head="attn.pattern")
+                unequal_case.figure(name, patch_head="attn.pattern")
     assert "values go over between tokens that stand beside each other" in describe_patching(
-        unequal.runs, unequal.selection()
+        unequal_case.runs, unequal_case.selection()
     )
     assert "; 1 of the clean prompt have no partner" in describe_patching(
-        unequal.runs, unequal.selection(clean_run="a")
+        unequal_case.runs, unequal_case.selection(clean_run="a")
     )
 
 
-def test_of_prompts_that_have_no_partners_it_is_said_what_to_do(lms, trace_of):
-    trace = trace_of("rope")
+def test_prompts_without_aligned_tokens_raise(lms, capture_trace):
+    trace = capture_trace("rope")
     other = capture(lms["rope"], (70, 71, 72), tokenizer=tokenizer())
     case = PatchingCase(Comparison.from_traces(trace, other), lms["rope"])
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""An adapter beside its base model: what a page opens on, and what the difference shows."""
+"""Adapter compared with its base model: the initial state of the page, and the differences."""
 
 import json
 import warnings
@@ -20,7 +20,7 @@ TEXT = "Once upon a time there was a fox"
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory) -> Path:
-    """Return the folder of an adapter of the last block's W_O, beside that of its base model."""
+    """Return the folder of an adapter of the last block's W_O, next to that of its base model."""
     peft, transformers = pytest.importorskip("peft"), pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("adapter")
     save_hugging_face(*load_checkpoint("llama-fables"), folder / "base")
@@ -36,7 +36,7 @@ def adapter(tmp_path_factory) -> Path:
     return folder / "tuned"
 
 
-def test_a_page_opens_on_the_adapter_beside_its_base_model(adapter):
+def test_page_opens_with_adapter_and_its_base_model(adapter):
     assert parse_arguments(["--adapter", str(adapter)]).adapter == str(adapter)
     library = ModelLibrary("cpu")
     page = Page(library, library.catalog.open(adapter))
@@ -52,7 +52,7 @@ def test_a_page_opens_on_the_adapter_beside_its_base_model(adapter):
     assert differs == {"blocks.5.attn.z": False, "blocks.5.attn.out": True, "logits": True}
 
 
-def test_an_adapter_without_its_base_model_is_refused(adapter, tmp_path):
+def test_adapter_without_base_model_is_refused(adapter, tmp_path):
     (tmp_path / "lost").mkdir()
     config = json.loads((adapter / "adapter_config.json").read_text()) | {"base_model_name_or_path": "owner/name"}
     (tmp_path / "lost" / "adapter_config.json").write_text(json.dumps(config))

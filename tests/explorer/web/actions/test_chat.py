@@ -1,4 +1,4 @@
-"""Conversations in the page: their tokens, their roles, and where they go."""
+"""Conversations on the page: tokens, roles, links, and changes of the model."""
 
 import json
 
@@ -33,14 +33,14 @@ def state(move, load) -> dict:
     return move(dict(load(text="the fox").change), "chat", messages=MESSAGES)
 
 
-def token_strip(page: Page, state: dict) -> dict:
+def get_token_strip(page: Page, state: dict) -> dict:
     return page.channel.endpoints.answer("show", state)["contents"]["strip"]
 
 
-def test_the_page_reads_the_ids_of_the_api_and_names_each_tokens_role(page, state, chat_folder):
+def test_token_ids_match_api_and_have_roles(page, state, chat_folder):
     assert tuple(state["prompt"]) == explorer.load(chat_folder).run(messages=MESSAGES).token_ids
     assert json.loads(state["chat"]) == MESSAGES
-    strip = token_strip(page, state)
+    strip = get_token_strip(page, state)
     texts = dict.fromkeys(strip["roles"], "")
     for token, role in zip(strip["tokens"], strip["roles"], strict=True):
         texts[role] += token
@@ -49,14 +49,14 @@ def test_the_page_reads_the_ids_of_the_api_and_names_each_tokens_role(page, stat
     assert strip["beginning"] == ["", False]
 
 
-def test_a_text_has_no_roles_and_a_conversation_ends_with_one(page, state, move, load):
+def test_plain_text_has_no_roles(page, state, move, load):
     text_state = move(state, "prompt", text="the fox")
-    assert text_state["chat"] == "" and "roles" not in token_strip(page, text_state)
+    assert text_state["chat"] == "" and "roles" not in get_token_strip(page, text_state)
     assert page.channel.endpoints.answer("show", text_state)["contents"]["chat"] == {"messages": [], "reply": ""}
     assert load(checkpoint="llama-fables", text="the fox").change["chat"] == ""
 
 
-def test_a_link_has_the_messages_alone_or_with_the_ids(state, load):
+def test_link_has_messages_with_or_without_ids(state, load):
     chat = json.dumps(MESSAGES)
     assert load(checkpoint="tiny-chat", chat=chat).change["prompt"] == state["prompt"]
     cut = load(checkpoint="tiny-chat", chat=chat, prompt=".".join(map(str, state["prompt"][:9])))
@@ -65,16 +65,16 @@ def test_a_link_has_the_messages_alone_or_with_the_ids(state, load):
         assert load(checkpoint="tiny-chat", text="the fox", chat=invalid).change["chat"] == ""
 
 
-def test_tokens_that_the_template_does_not_write_have_no_role(page, state):
-    roles = token_strip(page, state)["roles"]
+def test_tokens_outside_template_have_no_role(page, state):
+    roles = get_token_strip(page, state)["roles"]
     other = [*state["prompt"]]
     other[3] += 1
-    assert token_strip(page, state | {"prompt": other})["roles"] == [*roles[:3], "", *roles[4:]]
+    assert get_token_strip(page, state | {"prompt": other})["roles"] == [*roles[:3], "", *roles[4:]]
     longer = [*state["prompt"][:3], 5, *state["prompt"][3:]]
-    assert token_strip(page, state | {"prompt": longer})["roles"] == [*roles[:3], *[""] * (len(longer) - 3)]
+    assert get_token_strip(page, state | {"prompt": longer})["roles"] == [*roles[:3], *[""] * (len(longer) - 3)]
 
 
-def test_what_is_generated_is_the_assistants_up_to_the_templates_end(page, state, merge):
+def test_reply_is_assistants_and_stops_at_template_end(page, state, merge):
     end = page.library.model("tiny-chat")[1].special_tokens[END]
     lm, _tokenizer = page.library.model("tiny-chat")
     settings = {"temperature": 0.0, "max_new_tokens": 8}
@@ -89,14 +89,14 @@ def test_what_is_generated_is_the_assistants_up_to_the_templates_end(page, state
     assert stopped["generated"][-1] == end and len(stopped["generated"]) < 8
 
 
-def test_a_refusal_is_told_and_nothing_changes(act, state, notices):
+def test_invalid_conversation_is_refused_and_changes_nothing(act, state, notices):
     update = act(state, "chat", messages=[{"role": "assistant", "content": "I begin"}])
     assert not update.is_done and not update.change
     assert act(state, "chat", messages=[]).is_done is False
     assert "a user begins" in notices[0] and "The prompt is empty" in notices[1]
 
 
-def test_another_model_gets_the_messages_or_the_last_of_them(state, act, page, tmp_path):
+def test_other_model_gets_messages_or_last_message(state, act, page, tmp_path):
     text = MESSAGES[1]["content"]
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     other = page.library.catalog.open(write_chat_model(tmp_path / "other", template))
@@ -108,6 +108,6 @@ def test_another_model_gets_the_messages_or_the_last_of_them(state, act, page, t
     assert change["chat"] == "" and page.library.model("llama-fables")[1].decode(change["prompt"]) == text
 
 
-def test_a_script_has_the_messages(page, state):
+def test_python_script_has_messages(page, state):
     script = python_script(page.actions.state_builder.runs, PageState.parse(state))
     assert f"model.run(messages={MESSAGES!r})" in script

@@ -9,7 +9,7 @@ PROMPT = "the fox asked the owl"
 
 @pytest.mark.parametrize("prompt", [PROMPT, "\x00" * 29], ids=["within the context", "past the context"])
 @pytest.mark.parametrize("seed", [0, 7])
-def test_steps_write_what_generate_writes(page, library, state, prompt, seed, merge, move):
+def test_step_and_generate_agree(page, library, state, prompt, seed, merge, move):
     start = move(state, "prompt", text=prompt, checkpoint="rope") | {"seed": seed, "max_new_tokens": 8}
     generated = merge(start, page.generation.generate(start))["generated"]
     stepped = start
@@ -19,7 +19,7 @@ def test_steps_write_what_generate_writes(page, library, state, prompt, seed, me
     assert len(generated) == 8 or generated[-1] == library.model("rope")[1].end_of_text
 
 
-def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, state, style, merge, move):
+def test_greedy_tokens_match_captured_logits(page, library, state, style, merge, move):
     start = move(state, "prompt", text=PROMPT, checkpoint=style) | {"temperature": 0, "max_new_tokens": 8}
     now = merge(start, page.generation.generate(start))
     logits = page.actions.state_builder.runs.trace(RunRequest.parse(now))["logits"]
@@ -27,14 +27,14 @@ def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, 
     assert now["generated"] == likeliest.tolist() and now["checkpoint"] == style
 
 
-def test_generating_on_goes_on(page, state, merge):
+def test_generating_twice_continues(page, state, merge):
     once = merge(state, page.generation.generate(state | {"max_new_tokens": 8}))
     half = merge(state, page.generation.generate(state | {"max_new_tokens": 4}))
     twice = merge(half, page.generation.generate(half | {"max_new_tokens": 4}))
     assert twice["generated"] == once["generated"]
 
 
-def test_each_new_token_is_shown_and_looked_at(page, state):
+def test_each_new_token_is_sent_and_selected(page, state):
     answers = list(page.generation.generate(state | {"max_new_tokens": 4}))
     assert [len(answer["change"]["generated"]) for answer in answers] == [1, 2, 3, 4]
     assert [answer["ask"] for answer in answers] == ["token", "token", "token", "show"]
@@ -44,8 +44,8 @@ def test_each_new_token_is_shown_and_looked_at(page, state):
         assert answer["change"]["prompt"] == state["prompt"]
 
 
-def test_what_is_written_follows_the_changes_of_the_model(page, state, merge):
-    """Each token is the likeliest by the modified model's logits in one pass over the whole text."""
+def test_generation_uses_interventions(page, state, merge):
+    """Each token is the most probable by the modified model's logits in one pass over the whole text."""
     start = state | {"edits": "rope.angles*zero~blocks.0.attn.z.1*zero", "temperature": 0, "max_new_tokens": 8}
     changed = merge(start, page.generation.generate(start))
     trace = page.actions.state_builder.runs.trace(RunRequest.parse(changed))
@@ -54,7 +54,7 @@ def test_what_is_written_follows_the_changes_of_the_model(page, state, merge):
     assert changed["edits"] == start["edits"]
 
 
-def test_writing_ends_with_the_text(page, library, state, monkeypatch, move):
+def test_generation_stops_at_end_of_text_token(page, library, state, monkeypatch, move):
     start = state | {"temperature": 0}
     (likeliest,) = move(start, "step")["generated"]
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
@@ -62,7 +62,7 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch, move):
     assert only["ask"] == "show"
 
 
-def test_writing_ends_where_a_link_would_grow_too_long(page, state, notices, monkeypatch, merge):
+def test_generation_stops_before_link_becomes_too_long(page, state, notices, monkeypatch, merge):
     monkeypatch.setattr("explorer.web.actions.generation_actions.MAX_TOKENS", 3)
     full = list(page.generation.generate(state | {"max_new_tokens": 8}))[-1]["change"]
     assert len(full["generated"]) == 3
@@ -71,7 +71,7 @@ def test_writing_ends_where_a_link_would_grow_too_long(page, state, notices, mon
 
 
 @pytest.mark.parametrize("way", ["step", "generate", "compare"])
-def test_where_learned_positions_end_writing_ends_with_a_sentence(page, state, notices, merge, move, act, way):
+def test_generation_stops_after_last_learned_position(page, state, notices, merge, move, act, way):
     start = move(state, "prompt", text=PROMPT, checkpoint="learned")
     room = 32 - len(start["prompt"])
     start |= {"edits": f"position_embed*shift*{room - 2}", "max_new_tokens": 8}

@@ -10,7 +10,7 @@ from explorer.state.selection import Selection, field_choices
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 
 
-def test_a_link_opens_what_it_says(page, load):
+def test_link_opens_its_state(page, load):
     answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
     expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
     expected |= {"seed": 9}
@@ -31,20 +31,20 @@ def test_a_link_opens_what_it_says(page, load):
     ],
     ids=lambda asked: str(asked)[:30],
 )
-def test_a_hostile_link_opens_the_first_example_and_says_why(notices, asked, load):
+def test_hostile_link_opens_first_example_and_is_reported(notices, asked, load):
     answer = load(**asked)
     assert answer == load()
     assert len(notices) == 1 and len(notices[0].split()) > 3
 
 
 @pytest.mark.parametrize("panel", ["api", "api-recorder", "settings"])
-def test_a_panel_of_gradio_in_an_address_is_no_tab(notices, panel, load):
+def test_gradio_panel_in_url_is_no_view(notices, panel, load):
     assert load(view=panel) == load()
     assert notices == []
 
 
 @pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
-def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, notices, value, load):
+def test_hostile_selection_or_setting_is_clamped(page, notices, value, load):
     names = [*Selection().as_dict(), *RANGES, "dropped"]
     answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
     change = answer.change
@@ -68,7 +68,7 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, notic
     ],
     ids=str,
 )
-def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(notices, load, wrong, words):
+def test_invalid_field_leaves_rest_of_link_intact(notices, load, wrong, words):
     answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
     change = answer.change
     assert answer.prompt == "the fox asked the owl"
@@ -76,7 +76,7 @@ def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(notices, load,
     assert len(notices) == 1 and words in notices[0]
 
 
-def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(load):
+def test_ids_are_kept_without_invalid_interventions(load):
     change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none").change
     assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
         "none",
@@ -86,7 +86,7 @@ def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sen
     )
 
 
-def test_an_unknown_tab_is_told(notices, load):
+def test_unknown_view_is_reported(notices, load):
     answer = load(view="<b>tab")
     assert answer.change["view"] == Selection.view
     assert len(notices) == 1 and notices[0].startswith("There is no tab") and "Attention" in notices[0]
@@ -102,7 +102,7 @@ def test_an_unknown_tab_is_told(notices, load):
     ],
     ids=str,
 )
-def test_values_of_another_type_are_told_and_read_as_the_default(notices, load, query, names):
+def test_values_of_wrong_type_are_reported_and_replaced(notices, load, query, names):
     answer = load(text="the fox asked the owl", view="attention", **query)
     change = answer.change
     assert notices == [f"Invalid values in this link: {names}. The default or the nearest valid value is shown."]
@@ -110,12 +110,12 @@ def test_values_of_another_type_are_told_and_read_as_the_default(notices, load, 
     assert Selection.parse(change).option("pattern") in field_choices()["pattern"]
 
 
-def test_values_of_the_right_type_are_told_nothing_of(notices, load):
+def test_valid_values_are_not_reported(notices, load):
     load(text="the fox", view="attention", layer="1", query="", top_k="40.0", temperature="0.80", pattern="moved")
     assert notices == []
 
 
-def test_addresses_that_people_saved_go_on_working(notices, load):
+def test_old_saved_urls_still_work(notices, load):
     saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
     answer = load(**saved)
     change = answer.change
@@ -124,7 +124,7 @@ def test_addresses_that_people_saved_go_on_working(notices, load):
     assert notices == []
 
 
-def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, move):
+def test_text_is_shown_as_typed(page, state, nasty_prompt, load, move):
     state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
     contents = BrowserEndpoints(page.actions.state_builder.runs).answer("token", state)["contents"]
     assert contents["story"] == {"prompt": nasty_prompt, "generated": "", "ended": ""}
@@ -132,7 +132,7 @@ def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, move):
     assert load(text=nasty_prompt).prompt == nasty_prompt
 
 
-def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(state, notices, move):
+def test_interventions_are_kept_unless_model_lacks_their_tap(state, notices, move):
     changed = state | {"edits": "rope.angles*zero"}
     assert move(changed, "prompt", text="the owl", checkpoint="rope")["edits"] == "rope.angles*zero"
     assert notices == []

@@ -1,4 +1,4 @@
-"""Actions of the page: prompts, examples, models and what follows the state; refused ones change nothing."""
+"""Actions of the page: prompts, examples, models, navigation; refused actions change nothing."""
 
 import json
 import re
@@ -18,11 +18,11 @@ PROMPT = "the fox asked the owl"
 REFUSED = PageUpdate(is_done=False)
 
 
-def text_of(page, state: dict) -> str:
+def read_text(page, state: dict) -> str:
     return page.actions.state_builder.runs.text(RunRequest.parse(state))[0]
 
 
-def test_a_new_prompt_is_looked_at_from_its_last_token_to_where_the_head_looks(page, state, move):
+def test_new_prompt_selects_last_token_and_strongest_key(page, state, move):
     now = move(state | {"generated": [4, 5]}, "prompt", text="the owl", checkpoint="none")
     last = len(now["prompt"]) - 1
     assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], state["layer"])
@@ -30,7 +30,7 @@ def test_a_new_prompt_is_looked_at_from_its_last_token_to_where_the_head_looks(p
     assert (now["query"], now["key"]) == (last, pattern[now["head"], last].argmax())
 
 
-def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
+def test_example_selects_most_informative_head(page, state, move):
     now = move(state | {"layer": 9, "target": 3}, "example", text="the owl", checkpoint="none")
     expected = page.actions.state_builder.select_top_head(PageState.parse(now))
     fields = ("layer", "head", "query", "key", "target")
@@ -38,11 +38,14 @@ def test_an_example_is_looked_at_where_it_shows_something(page, state, move):
     assert now["target"] == 1 and now["view"] == state["view"]
 
 
-def test_views_that_compare_open_with_two_prompts_unless_somebody_wrote_one(page, move):
+def test_comparison_views_open_with_prompt_pair(page, move):
     opened = page.actions.apply({"kind": "load", "query": {"view": "patching"}}, {}).change
-    pair = [text_of(page, opened), text_of(page, {"checkpoint": opened["b.checkpoint"], "prompt": opened["b.prompt"]})]
+    pair = [
+        read_text(page, opened),
+        read_text(page, {"checkpoint": opened["b.checkpoint"], "prompt": opened["b.prompt"]}),
+    ]
     for text, whole in zip(pair, (PROMPT_PAIRS[0].clean, PROMPT_PAIRS[0].corrupted), strict=True):
-        assert text and whole.endswith(text)  # as much as these models see
+        assert text and whole.endswith(text)  # truncated to these models' context
     first = dict(page.actions.apply({"kind": "load", "query": {"view": "attention"}}, {}).change)
     assert not first.get("b.checkpoint")
     compared = move(first | {"view": "compare"}, "example_pair")
@@ -51,8 +54,8 @@ def test_views_that_compare_open_with_two_prompts_unless_somebody_wrote_one(page
     assert not changed.get("b.checkpoint") and changed["prompt"] == first["prompt"]
 
 
-def test_a_view_that_compares_reads_a_similar_prompt_beside_ones_own(page, state, move):
-    """Covers the most surprising word replaced by one whose embedding is near, and the other prompt of a pair."""
+def test_comparison_view_adds_similar_prompt(page, state, move):
+    """Covers the most surprising word replaced by one with a near embedding, and the other prompt of a pair."""
     written = move(state, "prompt", text="the owl") | {"view": "compare"}
     compared = move(written, "example_pair")
     assert compared["prompt"] == written["prompt"] and compared["shown"] == "a"
@@ -65,16 +68,16 @@ def test_a_view_that_compares_reads_a_similar_prompt_beside_ones_own(page, state
     assert compared["b.prompt"][position] in nearest
     following = move(compared, "prompt", text="the fox")
     differing = [a != b for a, b in zip(following["prompt"], following["b.prompt"], strict=True)]
-    assert text_of(page, following) == "the fox" and sum(differing) == 1
+    assert read_text(page, following) == "the fox" and sum(differing) == 1
     own = move(compared, "compare", text="a hen", **{"with": "prompt"})
     assert move(own, "prompt", text="the fox")["b.prompt"] == own["b.prompt"]
     pair = PROMPT_PAIRS[1]
     example = move(move(state, "prompt", text=pair.clean) | {"view": "compare"}, "example_pair")
-    partner = text_of(page, {"checkpoint": example["b.checkpoint"], "prompt": example["b.prompt"]})
-    assert partner and pair.corrupted.endswith(partner) and pair.clean.endswith(text_of(page, example))
+    partner = read_text(page, {"checkpoint": example["b.checkpoint"], "prompt": example["b.prompt"]})
+    assert partner and pair.corrupted.endswith(partner) and pair.clean.endswith(read_text(page, example))
 
 
-def test_another_model_is_looked_at_in_the_same_place(state, move):
+def test_model_change_keeps_selection(state, move):
     selected = state | {"query": 2, "key": 1, "layer": 1, "head": 5, "tap": "blocks.1.attn.k"}
     for checkpoint, head in (("grouped", 5), ("gpt", 2)):
         now = move(selected, "model", text=PROMPT, checkpoint=checkpoint)
@@ -83,15 +86,15 @@ def test_another_model_is_looked_at_in_the_same_place(state, move):
     assert again["query"] == len(again["prompt"]) - 1
 
 
-def test_what_was_written_goes_along_to_another_model(page, state, move):
+def test_model_change_keeps_generated_tokens(page, state, move):
     continued_state = state | {"generated": [4, 5, 6], "branches": "4.9", "began": 1, "query": 3}
     now = move(continued_state, "model", text=PROMPT, checkpoint="gpt", own=None)
     assert (now["generated"], now["branches"], now["began"], now["query"]) == ([4, 5, 6], "", 3, 3)
     typed = move(continued_state, "model", text="the owl", checkpoint="gpt")
-    assert typed["generated"] == [] and text_of(page, typed) == "the owl"
+    assert typed["generated"] == [] and read_text(page, typed) == "the owl"
 
 
-def test_a_model_finds_its_own_continuations_again(state, move):
+def test_model_restores_its_own_continuations(state, move):
     continued_state = state | {"generated": [4, 5, 6], "checkpoint": "gpt"}
     saved_fields = {"prompt": state["prompt"], "generated": [7, 8], "branches": "7.9~beam:3", "began": 1, "dropped": 0}
     now = move(continued_state, "model", text=PROMPT, checkpoint="rope", own=saved_fields)
@@ -109,34 +112,34 @@ def test_a_model_finds_its_own_continuations_again(state, move):
         assert (now["checkpoint"], now["generated"], now["branches"]) == ("rope", [4, 5, 6], "")
 
 
-def test_what_is_in_the_box_follows_a_move_within_the_prompt(page, state, act):
+def test_prompt_box_follows_changes_within_prompt(page, state, act):
     update = act(state | {"query": 1}, "take", token=9)
-    assert update.prompt == text_of(page, update.change)
+    assert update.prompt == read_text(page, update.change)
     assert PROMPT.startswith(update.prompt) and update.prompt != PROMPT
     later = act(state | {"query": len(state["prompt"]) - 1}, "take", token=9)
     assert later.is_done and later.prompt is None
 
 
-def test_the_box_of_the_prompt_follows_where_the_browser_went_back(state, act):
+def test_prompt_box_follows_browser_back(state, act):
     there = state | {"view": "tokens", "temperature": 0.3, "checkpoint": "gpt", "prompt": state["prompt"][:2]}
     update = act(there, "follow")
     assert update.is_done and PROMPT.startswith(update.prompt) and update.prompt != PROMPT
     assert update.change == {}  # the state is the browser's
 
 
-def test_a_prompt_longer_than_the_context_is_told(state, notices, move):
+def test_prompt_longer_than_context_is_reported(state, notices, move):
     assert move(state, "prompt", text="\x00" * 40, checkpoint="rope")["dropped"] == 8
     assert notices == ["The prompt has 40 tokens; the model sees 32 at once: the last 32 are used."]
 
 
 @pytest.mark.parametrize("kind", ["prompt", "example", "model"])
 @pytest.mark.parametrize(("text", "checkpoint"), [("", "rope"), ("the owl", "<b>missing</b>"), ("", "gpt")])
-def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(state, notices, act, kind, text, checkpoint):
+def test_invalid_prompt_changes_nothing_and_is_reported(state, notices, act, kind, text, checkpoint):
     assert act(state, kind, text=text, checkpoint=checkpoint) == REFUSED
     assert len(notices) == 1 and len(notices[0].split()) > 3
 
 
-def test_our_mistakes_are_logged_and_told_as_ours(page, state, act, merge, notices, monkeypatch, caplog):
+def test_internal_error_is_logged_and_reported(page, state, act, merge, notices, monkeypatch, caplog):
     def slip(run):
         raise ValueError("could not broadcast <shapes>")
 
@@ -156,7 +159,7 @@ def test_our_mistakes_are_logged_and_told_as_ours(page, state, act, merge, notic
     "broken",
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
-def test_a_state_that_makes_no_sense_is_told(page, act, merge, notices, broken):
+def test_invalid_state_is_reported(page, act, merge, notices, broken):
     for kind in ("undo", "follow", "step", "beginning", "swap"):
         assert act(broken, kind) == REFUSED
     for write in (page.generation.generate, page.generation.regenerate, page.generation.compare):
@@ -164,7 +167,7 @@ def test_a_state_that_makes_no_sense_is_told(page, act, merge, notices, broken):
     assert len(notices) == 8
 
 
-def test_no_action_changes_the_state_it_was_given(page, state, act, merge):
+def test_actions_do_not_modify_given_state(page, state, act, merge):
     before = deepcopy(state)
     act(state, "step")
     act(state, "prompt", text=PROMPT, checkpoint="gpt")
@@ -173,7 +176,7 @@ def test_no_action_changes_the_state_it_was_given(page, state, act, merge):
     assert state == before
 
 
-def test_all_that_is_sent_is_json(page, state, act, load):
+def test_all_updates_are_json(page, state, act, load):
     updates = [load(), load(checkpoint="missing"), act(state, "prompt", text=PROMPT, checkpoint="none")]
     updates += [act(state, "prompt", text="", checkpoint="rope"), act(state, "step"), act(state, "take", token=5)]
     for update in updates:

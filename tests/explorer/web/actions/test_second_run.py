@@ -1,4 +1,4 @@
-"""A second run: how it is created, and the commands on two runs."""
+"""Second run: its creation, and the commands on two runs."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def make_comparison(page, state: dict) -> Comparison | None:
     return page.actions.state_builder.runs.comparison(PageState.parse(state))
 
 
-def test_a_run_is_compared_with_itself_unchanged(page, state, move):
+def test_run_is_compared_with_itself_without_interventions(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, "compare", **{"with": "unchanged"})
     assert now["b.checkpoint"] == state["checkpoint"] and now["b.prompt"] == [] and now["shown"] == "difference"
@@ -22,16 +22,16 @@ def test_a_run_is_compared_with_itself_unchanged(page, state, move):
     )
 
 
-def test_a_run_is_compared_with_another_prompt(page, state, move):
+def test_run_is_compared_with_another_prompt(page, state, move):
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, "compare", text="the moon asked the owl", **{"with": "prompt"})
     runs = page.actions.state_builder.runs
     assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
-    assert now["b.edits"] == changed["edits"]  # of two prompts alone the text differs
+    assert now["b.edits"] == changed["edits"]  # only the text of the two prompts differs
     assert now["prompt"] == state["prompt"]
 
 
-def test_b_reads_another_prompt_by_its_own_model(page, state, move):
+def test_b_reads_new_prompt_with_its_own_model(page, state, move):
     two_run_state = state | {
         "b.checkpoint": "gpt",
         "b.prompt": [5, 6],
@@ -50,7 +50,7 @@ def test_b_reads_another_prompt_by_its_own_model(page, state, move):
     assert (now["prompt"], now["edits"]) == (state["prompt"], state["edits"])
 
 
-def test_the_same_text_follows_the_first_run(page, state, move, merge):
+def test_b_without_own_prompt_follows_a(page, state, move, merge):
     """A second run without a prompt of its own always has the first run's tokens."""
     now = move(state, "compare", checkpoint=state["checkpoint"], **{"with": "model"})
     now = merge(now, page.generation.generate(now | {"max_new_tokens": 3}))
@@ -58,7 +58,7 @@ def test_the_same_text_follows_the_first_run(page, state, move, merge):
     assert comparison.alignment.kind == "same" and len(comparison.other) == len(state["prompt"]) + 3
 
 
-def test_swapped_twice_both_are_as_before(state, move):
+def test_swapping_twice_restores_both(state, move):
     now = move(state, "compare", text="the moon asked the owl", **{"with": "prompt"})
     swapped = move(now, "swap")
     assert (swapped["prompt"], swapped["b.prompt"]) == (now["b.prompt"], now["prompt"])
@@ -68,7 +68,7 @@ def test_swapped_twice_both_are_as_before(state, move):
     }
 
 
-def test_b_keeps_what_a_was(state, move):
+def test_copy_to_b_keeps_state_of_a(state, move):
     now = move(state, "compare", text="the moon asked the owl", **{"with": "prompt"})
     now = move(now, "copy")
     assert now["b.prompt"] == state["prompt"]
@@ -78,7 +78,7 @@ def test_b_keeps_what_a_was(state, move):
     assert PageState.parse(closed).other is None and closed["shown"] == "a"
 
 
-def test_tokens_are_put_together_and_aligned_anew(page, state, move):
+def test_tokens_can_be_aligned_manually(page, state, move):
     now = move(state, "compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, "pin", a=2, b=4)
     assert pinned["b.pins"] == "2.4" and make_comparison(page, pinned).alignment.partners[2] == 4
@@ -102,24 +102,24 @@ def test_tokens_are_put_together_and_aligned_anew(page, state, move):
     ],
     ids=str,
 )
-def test_a_command_that_makes_no_sense_changes_nothing(state, notices, command, words, act):
+def test_invalid_command_changes_nothing(state, notices, command, words, act):
     assert act(state, **command) == PageUpdate(is_done=False) and words in notices[0]
 
 
-def test_crossing_pairs_are_refused(state, notices, move, act):
+def test_crossing_alignments_are_refused(state, notices, move, act):
     now = move(state, "compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, "pin", a=2, b=4)
     assert act(pinned, "pin", a=3, b=1) == PageUpdate(is_done=False) and "cross" in notices[0]
 
 
-def test_another_prompt_keeps_the_second_run(state, move):
+def test_new_prompt_keeps_second_run(state, move):
     now = move(state, "compare", text="the moon asked the owl", **{"with": "prompt"})
     further = move(now, "prompt", text="the owl said", checkpoint=now["checkpoint"])
     assert further["b.prompt"] == now["b.prompt"] and further["prompt"] != now["prompt"]
 
 
-def test_the_state_says_all_of_both_runs(state):
-    """Given as in a URL: as text."""
+def test_page_state_has_both_runs(state):
+    """Fields are text, as in a URL."""
     both = state | {
         "b.checkpoint": state["checkpoint"],
         "b.prompt": "1.2.3",
@@ -136,7 +136,7 @@ def test_the_state_says_all_of_both_runs(state):
     assert PageState.parse(single_run_state.as_dict()) == single_run_state
 
 
-def test_a_pair_begins_with_the_clean_prompt_in_a_and_the_answers_as_proposed(page, state, move):
+def test_prompt_pair_starts_with_clean_prompt_in_a(page, state, move):
     runs = page.actions.state_builder.runs
     raw_state = state | {"answer": " the", "wrong": " a", "clean_run": "b", "shown": "difference"}
     now = move(raw_state, "pair", pair=1)
@@ -162,7 +162,7 @@ TEXT = "the fox asked the owl"
     ],
     ids=str,
 )
-def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, notices, said, text, edits):
+def test_link_without_model_of_b_uses_model_of_a(page, load, notices, said, text, edits):
     change = load(text=TEXT, checkpoint="none", edits="blocks.0.attn.z.0*zero", **said).change
     page_state = PageState.parse(change)
     runs = page.actions.state_builder.runs
@@ -188,21 +188,21 @@ def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, notices, 
     ],
     ids=str,
 )
-def test_a_link_that_says_too_little_of_b_says_what_is_missing(load, notices, said, words):
+def test_incomplete_second_run_in_link_is_reported(load, notices, said, words):
     change = load(text=TEXT, **said).change
     assert PageState.parse(change).other is None
     (sentence,) = notices
     assert words in sentence and "second run is left out" in sentence
 
 
-def test_what_b_has_not_in_a_link_is_named(load, notices):
+def test_unknown_fields_of_b_in_link_are_reported(load, notices):
     change = load(text=TEXT, **{"b.text": "the moon", "b.seed": "3", "b.<b>": ""}).change
     assert PageState.parse(change).other is not None
     (sentence,) = notices
     assert "b.text" in sentence and "b.seed was ignored" in sentence
 
 
-def test_a_link_to_one_run_has_no_second(load, notices, state):
+def test_link_to_one_run_has_no_second_run(load, notices, state):
     change = load(**{name: str(value) for name, value in state.items() if name.startswith("b.") and not value}).change
     assert PageState.parse(change).other is None
     assert notices == []

@@ -13,7 +13,7 @@ from explorer.web.browser_api.page_contents import PageContents
 
 
 @pytest.fixture(scope="module")
-def opening() -> PageStateBuilder:
+def builder() -> PageStateBuilder:
     return PageStateBuilder(RunService(ModelLibrary("cpu")))
 
 
@@ -27,16 +27,16 @@ def opening() -> PageStateBuilder:
         ("Xqzt vvb grph", "hardly foresaw", ""),
     ],
 )
-def test_a_prompt_is_advised(opening, prompt, words, offer):
-    run = opening.create_run("llama-fables", prompt)
-    content = PageContents(opening.runs).advice(PageState(run, Selection()))["advice"]
+def test_prompt_gets_advice(builder, prompt, words, offer):
+    run = builder.create_run("llama-fables", prompt)
+    content = PageContents(builder.runs).advice(PageState(run, Selection()))["advice"]
     assert words in content["words"] and bool(words) == bool(content["words"]) and content["offer"] == offer
     continued_run = replace(run, generated=(300,))
-    assert PageContents(opening.runs).advice(PageState(continued_run, Selection())) == {
+    assert PageContents(builder.runs).advice(PageState(continued_run, Selection())) == {
         "advice": {"words": "", "offer": ""}
     }
 
 
-def test_a_prompt_of_which_the_beginning_is_unseen_gets_no_offer(opening):
-    run = opening.create_run("llama-fables", "Once upon a time " * 100)
-    assert run.dropped and PageContents(opening.runs).advice(PageState(run, Selection()))["advice"]["offer"] == ""
+def test_truncated_prompt_gets_no_offer(builder):
+    run = builder.create_run("llama-fables", "Once upon a time " * 100)
+    assert run.dropped and PageContents(builder.runs).advice(PageState(run, Selection()))["advice"]["offer"] == ""

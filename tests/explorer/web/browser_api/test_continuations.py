@@ -20,7 +20,7 @@ def continuations(library) -> ContinuationSurprisals:
     return ContinuationSurprisals(library)
 
 
-def bits_from_scratch(lm, run: RunRequest) -> list[float]:
+def surprisals_from_scratch(lm, run: RunRequest) -> list[float]:
     """Return each generated token's surprisal in bits, from one uncached forward pass per token."""
     logits, ids = NextLogitsWithoutCache(lm), list(run.token_ids)
     surprisals = []
@@ -31,26 +31,28 @@ def bits_from_scratch(lm, run: RunRequest) -> list[float]:
 
 
 @pytest.mark.parametrize("tokens", [1, 12, 29, 60], ids="{} generated".format)
-def test_each_token_is_scored_as_the_generator_saw_it(continuations, lms, style, tokens):
+def test_token_surprisals_match_uncached_passes(continuations, lms, style, tokens):
     """Includes texts beyond the context of 32, for which the window moves."""
     run = RunRequest(style, (5, 6, 7), tuple(i * 7 % 300 for i in range(tokens)))
-    np.testing.assert_allclose(continuations.surprisals_of_run(run), bits_from_scratch(lms[style], run), atol=1e-4)
+    np.testing.assert_allclose(
+        continuations.surprisals_of_run(run), surprisals_from_scratch(lms[style], run), atol=1e-4
+    )
 
 
-def test_a_run_that_fits_is_scored_from_the_trace_on_show(continuations, library):
+def test_run_within_context_uses_visible_trace(continuations, library):
     run = RunRequest("rope", (5, 6, 7), (8, 9))
     trace = RunService(library).trace(run)
     continuations.compute_surprisals(run)
     assert library.trace("rope", run.token_ids) is trace
 
 
-def test_a_changed_model_scores_otherwise(continuations):
+def test_interventions_change_surprisals(continuations):
     run = RunRequest("rope", (5, 6, 7), (8, 9))
     changed = RunRequest.parse(run.as_dict() | {"edits": "rope.angles*zero"})
     assert not np.allclose(continuations.surprisals_of_run(run), continuations.surprisals_of_run(changed))
 
 
-def test_all_paths_are_scored_but_those_of_no_tokens(continuations):
+def test_all_paths_with_tokens_are_scored(continuations):
     branches = (Branch((8, 9)), Branch((8, 9), "beam"), Branch((10**6,)), Branch((4,)))
     question = PageState(RunRequest("rope", (5, 6, 7), (8,)), Selection(), branches)
     assert set(continuations.surprisals(question)) == {(8,), (8, 9), (4,)}

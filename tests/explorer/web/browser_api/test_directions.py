@@ -1,4 +1,4 @@
-"""The Directions tab: prompt lists that a user enters, and the continuation under the panel's settings."""
+"""Directions tab: prompt lists that a user enters, and the continuation under the panel's settings."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def state(endpoints) -> dict:
     return run.as_dict() | Selection(view="directions", query=3, key=1).as_dict()
 
 
-def contents(endpoints, about, state):
+def collect_contents(endpoints, about, state):
     collected = {}
     for stage in range(endpoints.num_stages(about, state)):
         answer = endpoints.answer(about, state, stage)
@@ -35,14 +35,14 @@ def contents(endpoints, about, state):
     return collected
 
 
-def test_a_direction_is_made_of_what_two_boxes_hold(endpoints, state):
+def test_direction_is_made_from_two_prompt_lists(endpoints, state):
     state = state | {"view": "directions", "layer": 1}
     spec_text = endpoints.direction_of_lists(state, "one two\n\n  \nthree↵four\n", "five")
     direction_spec = DirectionSpec.parse(spec_text)
     assert direction_spec.numbers == (1,) and [len(prompts) for prompts in direction_spec.lists] == [2, 1]
-    lists_content = contents(endpoints, "pick", state | {"direction": spec_text})["directions-lists"]
+    lists_content = collect_contents(endpoints, "pick", state | {"direction": spec_text})["directions-lists"]
     assert lists_content == {"lists": ["one two\nthree↵four", "five"], "make": "Take their means after layer 1"}
-    other = contents(endpoints, "pick", state | {"direction": "unembed.17"})["directions-lists"]
+    other = collect_contents(endpoints, "pick", state | {"direction": "unembed.17"})["directions-lists"]
     assert other["lists"] == ["", ""]
 
 
@@ -54,7 +54,7 @@ def test_a_direction_is_made_of_what_two_boxes_hold(endpoints, state):
         ("same", "same", "points nowhere"),
     ],
 )
-def test_lists_that_make_none_are_told(endpoints, state, towards, away, said):
+def test_invalid_prompt_lists_are_refused(endpoints, state, towards, away, said):
     with pytest.raises(UserError, match=said):
         endpoints.direction_of_lists(state, towards, away)
 
@@ -62,19 +62,19 @@ def test_lists_that_make_none_are_told(endpoints, state, towards, away, said):
 def test_markup_in_prompts_is_text(endpoints, state):
     nasty = "<img src=x onerror=alert(1)>${1+1}"
     spec_text = endpoints.direction_of_lists(state, nasty, "five")
-    lists_content = contents(endpoints, "pick", state | {"view": "directions", "direction": spec_text})[
+    lists_content = collect_contents(endpoints, "pick", state | {"view": "directions", "direction": spec_text})[
         "directions-lists"
     ]
     assert lists_content["lists"][0] == nasty
 
 
 @pytest.mark.parametrize("about", ["show", "pick", "tune"])
-def test_what_is_written_on_follows_the_panel(endpoints, state, about):
+def test_steered_continuation_follows_panel_settings(endpoints, state, about):
     state = state | {"view": "directions", "edits": STEERED, "direction": "unembed.17"}
     trace = endpoints.runs.trace(PageState.parse(state).run)
     for settings in (GenerationSettings(), GenerationSettings(seed=5, temperature=1.7, top_k=0)):
-        text = contents(endpoints, about, state | settings.as_dict())["directions-written"]
+        text = collect_contents(endpoints, about, state | settings.as_dict())["directions-written"]
         ids = trace.continue_tokens(CONTINUATION_TOKENS, settings)
         assert text.split("\n")[0].endswith(quote_token(trace.join_tokens(ids)))
-    assert contents(endpoints, about, state | {"edits": ""})["directions-written"] == ""
-    assert "directions-written" not in contents(endpoints, about, state | {"view": "residual"})
+    assert collect_contents(endpoints, about, state | {"edits": ""})["directions-written"] == ""
+    assert "directions-written" not in collect_contents(endpoints, about, state | {"view": "residual"})

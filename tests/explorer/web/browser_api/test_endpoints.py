@@ -30,7 +30,7 @@ def state(endpoints) -> dict:
 
 @pytest.fixture
 def all_contents(endpoints):
-    """Function that returns the contents of all parts of an answer, merge as the browser merges them."""
+    """Function that returns the contents of all parts of an answer, merged as the browser merges them."""
 
     def collect_contents(about: str, state: dict) -> dict:
         contents = {}
@@ -46,8 +46,8 @@ def all_contents(endpoints):
 
 @every_view
 @pytest.mark.parametrize("about", ["show", "view", "pick"])
-def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, state, view, about):
-    """On "pick", all figures but those that no selection changes; on "show" also the contents around the tabs."""
+def test_open_view_and_prediction_are_drawn(endpoints, all_contents, state, view, about):
+    """pick" draws all figures that depend on the selection; "show" also the contents around the tabs."""
     contents = all_contents(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in STORY_VIEWS else set()
@@ -71,13 +71,13 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, all_contents, sta
     assert drawn_headings <= headings <= {f"{view.name}-{panel.name}-heading" for panel in view.panels}
     assert set(contents) == texts | set(panels_by_id) | {f"{name}-mark" for name in panels_by_id} | headings
     trace = endpoints.runs.trace(RunRequest.parse(state))
-    for name, panel in panels_by_id.items():  # of one run alone nothing is compared
+    for name, panel in panels_by_id.items():  # a single run has no comparison
         assert (contents[name] is not None) is (panel.is_applicable(trace) and not panel.compared_run)
     assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
 
 
 @every_view
-def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, view):
+def test_first_row_is_answered_before_the_rest(endpoints, state, view):
     first = endpoints.answer("show", state | {"view": view.name})
     contents = {panel.name: first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels}
     drawn_names = [name for name, content in contents.items() if content is not None]  # None: the panel does not apply
@@ -89,7 +89,7 @@ def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, vi
 
 
 @every_view
-def test_of_figures_below_the_first_row_those_that_are_unfolded_are_drawn(all_contents, state, view):
+def test_only_unfolded_figures_below_first_row_are_drawn(all_contents, state, view):
     folded = all_contents("view", state | {"view": view.name, "unfolded": ""})
     unfolded = all_contents("view", state | {"view": view.name})
     ids = [f"{view.name}-{panel.name}" for panel in view.panels]
@@ -108,36 +108,36 @@ def test_of_figures_below_the_first_row_those_that_are_unfolded_are_drawn(all_co
 @pytest.mark.parametrize(
     "view, at_once", {"attention": {"heads", "pattern"}, "prediction": {"lens"}, "kv_cache": {"cells"}}.items()
 )
-def test_what_is_seen_at_once(endpoints, state, view, at_once):
+def test_figures_in_first_part_of_answer(endpoints, state, view, at_once):
     contents = endpoints.answer("show", state | {"view": view})["contents"]
     panels = {panel.name: contents.get(f"{view}-{panel.name}") for panel in VIEW_BY_NAME[view].panels}
     assert {name for name, content in panels.items() if content} == at_once
 
 
-def test_a_view_that_does_not_apply_loses_its_figures(endpoints, all_contents, state, library):
+def test_inapplicable_view_has_no_figures(endpoints, all_contents, state, library):
     contents = all_contents("show", state | {"checkpoint": "none", "view": "positions"})
     positions = next(view for view in VIEWS if view.name == "positions")
     assert contents["positions-words"] == positions.unavailable_message(library.model("none")[0].config)
     assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
 
 
-def test_with_everything_come_the_facts_of_the_model(endpoints, all_contents, state):
+def test_full_answer_has_model_facts(endpoints, all_contents, state):
     for checkpoint, words in {"none": "no positions", "gpt": "LayerNorm"}.items():
         answered = state | {"checkpoint": checkpoint}
         assert words in all_contents("show", answered)["facts"]
 
 
-def test_a_slider_changes_the_prediction_and_nothing_else(all_contents, state):
+def test_sampling_slider_changes_prediction_only(all_contents, state):
     cold, hot = (all_contents("tune", state | {"temperature": temperature}) for temperature in (0, 2))
     assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess", "changes-effect"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
-    assert before == after  # what the model alone would say stays
+    assert before == after  # the model's own probabilities are unchanged
     assert cold["next-token"]["u"] == hot["next-token"]["u"]
 
 
-def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(all_contents, state):
+def test_token_search_shows_matches_and_ignores_invalid_text(all_contents, state):
     plain, with_search = all_contents("tune", state), all_contents("tune", state | {"find": "the"})
     assert with_search["next-token"]["found"] > 0 == plain["next-token"]["found"]
     for nonsense in (None, 7, ["the"], {}):
@@ -145,7 +145,7 @@ def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(all_contents
     assert len(all_contents("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MAX_SEARCH_CHARS
 
 
-def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, state):
+def test_new_token_updates_text_and_prediction(all_contents, state):
     state = state | {"generated": [5, 6]}
     contents = all_contents("token", state)
     whole = all_contents("show", state)
@@ -172,11 +172,11 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(all_contents, sta
     assert contents["story"]["ended"] == ""
 
 
-def test_that_the_model_ended_the_text_is_told_and_its_token_shown_as_a_sign(endpoints, all_contents, state):
+def test_end_of_text_is_reported_and_its_token_has_sign(endpoints, all_contents, state):
     _lm, tokenizer = endpoints.runs.model(state["checkpoint"])
     contents = all_contents("show", state | {"generated": [5, *tokenizer.eos_ids], "view": "overview", "query": 99})
     assert contents["story"]["ended"] == "The model ended the text after 2 tokens."
-    assert contents["story"]["generated"].endswith("<|endoftext|>")  # which the page's script shows as the sign
+    assert contents["story"]["generated"].endswith("<|endoftext|>")  # the page's script shows the sign
     assert contents["strip"]["tokens"][-1] == "<|endoftext|>"
     assert contents["overview-words"].startswith("After “■ end of text” the model")
     assert contents["overview-whole"]["rows"][-1][2] == "\u2068■ end of text\u2069"
@@ -188,12 +188,12 @@ def test_that_the_model_ended_the_text_is_told_and_its_token_shown_as_a_sign(end
     [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
     ids=str,
 )
-def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
+def test_invalid_state_is_refused(endpoints, about, broken):
     with pytest.raises((UserError, CheckpointError), match=r"\w+ \w+ \w+"):
         endpoints.answer(about, broken)
 
 
-def test_what_the_browser_calls(endpoints):
+def test_endpoint_names_match_browser_calls(endpoints):
     assert [function.__name__ for function in endpoints.functions] == [
         "inspect",
         "next_token_scores",
@@ -212,7 +212,7 @@ def test_what_the_browser_calls(endpoints):
         "model_needs",
         "begin_opening",
         "begin_check",
-    ]  # see server_connection.js
+    ]  # as in server_connection.js
 
 
 @pytest.mark.parametrize("figure", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
@@ -221,23 +221,23 @@ def test_what_the_browser_calls(endpoints):
     [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
     ids=str,
 )
-def test_a_point_that_makes_no_sense_is_refused(endpoints, state, figure, point):
+def test_invalid_point_is_refused(endpoints, state, figure, point):
     with pytest.raises(UserError):
         endpoints.inspect(state, figure, point)
 
 
-def test_a_figure_that_there_is_not_has_nothing_to_tell(endpoints, state):
+def test_unknown_figure_has_no_derivation(endpoints, state):
     assert endpoints.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
 
 
-def test_changes_of_the_run_are_told_and_followed(all_contents, state):
+def test_interventions_are_listed_and_applied(all_contents, state):
     plain, changed = all_contents("show", state), all_contents("show", state | {"edits": "rope.angles*zero"})
     assert (plain["changes"]["edits"], changed["changes"]["edits"]) == ([], [["rope.angles*zero", "rotation off"]])
-    for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
+    for part in ("strip", "attention-pattern", "next-token"):  # but the prompt is unchanged
         assert plain[part] != changed[part]
 
 
-def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoints, state):
+def test_changed_model_files_are_reported_and_all_is_sent(endpoints, state):
     first = endpoints.answer("show", state)
     assert first["version"].startswith("rope@") and first["contents"]["problem"] == ""
     now, before = {"version": first["version"]}, {"version": "rope@00000000"}
@@ -250,15 +250,15 @@ def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoi
     assert again["contents"].keys() == first["contents"].keys()
     assert (
         endpoints.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""
-    )  # of another model
+    )  # the version of another model
 
 
 @pytest.mark.parametrize("term", ["no such word", "", None, ["token"], {"a": 1}])
-def test_what_is_no_term_is_a_mistake(endpoints, state, term):
+def test_unknown_term_is_refused(endpoints, state, term):
     with pytest.raises(UserError, match="the glossary has no"):
         endpoints.define(state, term)
 
 
-def test_a_term_is_told_of_the_run_that_is_asked(endpoints, state):
+def test_definition_has_values_of_requested_run(endpoints, state):
     tokens = len(endpoints.runs.trace(RunRequest.parse(state)))
     assert f"This run has {tokens};" in endpoints.define(state, "token")

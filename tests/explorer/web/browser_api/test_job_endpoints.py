@@ -60,7 +60,7 @@ def page_state(page_state) -> PageState:
 
 @pytest.fixture
 def slow_content(library, page_state):
-    """Function that returns an answer's content for the slow figure: `shown(stage)`."""
+    """Function that returns an answer's content for the slow figure: `slow_content(stage)`."""
     runs = RunService(library)
 
     def slow_panel_content(stage: int = 0):
@@ -83,7 +83,7 @@ def ask(library):
     return call_endpoint
 
 
-def test_a_figure_says_what_it_waits_for_until_that_is_there(gate, slow_content, ask, page_state):
+def test_figure_shows_job_until_it_is_done(gate, slow_content, ask, page_state):
     waits = slow_content()
     assert waits["instead"] == "This takes longer than a click." and waits["job"]["seconds"] > 0
     assert slow_content(2) is None
@@ -99,14 +99,14 @@ def test_a_figure_says_what_it_waits_for_until_that_is_there(gate, slow_content,
     assert ask("begin_job", state, "experiments-slow", "bob")["state"] == "done"
 
 
-def test_a_click_where_nothing_is_yet_has_no_number(gate, library, page_state):
+def test_click_on_pending_figure_has_no_derivation(gate, library, page_state):
     with RequestBudget(10**6, 10.0).activate():
         assert (
             point_derivation_text(make_open_view(RunService(library), page_state), "slow", ClickedPoint(x=0, y=0)) == ""
         )
 
 
-def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):
+def test_client_that_left_gets_no_progress(gate, slow_content, ask, page_state):
     name, state = slow_content()["job"]["name"], page_state.run.as_dict() | page_state.selection.as_dict()
     ask("begin_job", state, "experiments-slow", "ann")
     ask("leave_job", "ann", name)
@@ -114,14 +114,14 @@ def test_who_leaves_is_told_nothing_more(gate, slow_content, ask, page_state):
     gate.set()
 
 
-def test_a_figure_that_waits_for_nothing_is_done(gate, ask, page_state):
+def test_figure_without_job_is_done(gate, ask, page_state):
     state = page_state.run.as_dict() | page_state.selection.as_dict()
     assert ask("begin_job", state, "experiments-heads", "ann")["state"] == "done"
     assert ask("begin_job", state, "experiments-nothing", "ann")["state"] == "done"
 
 
 @pytest.mark.parametrize("wrong", [None, 7, "", "x" * 65, ["ann"]], ids=repr)
-def test_names_are_short_texts(gate, ask, page_state, wrong):
+def test_long_or_invalid_job_names_are_refused(gate, ask, page_state, wrong):
     state = page_state.run.as_dict() | page_state.selection.as_dict()
     for call in (
         lambda: ask("begin_job", state, wrong, "ann"),

@@ -14,7 +14,7 @@ from explorer.web.browser_api.page_contents import view_contents
 
 
 @pytest.fixture
-def large(monkeypatch):
+def large_models(monkeypatch):
     """Treat all models as large, and start with an empty result cache."""
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(1 << 20, jobs.result_num_bytes))
     monkeypatch.setattr(import_module("explorer.tracing.capture"), "estimate_macs", lambda lm, num_tokens: 1e12)
@@ -37,7 +37,7 @@ def answer(library, page_state):
     return experiments_contents
 
 
-def test_silenced_parts_wait_for_a_button_and_what_is_told_of_them_too(large, answer):
+def test_ablation_figures_and_definition_wait_for_job(large_models, answer):
     contents, open_view = answer(0)
     waiting = {name: content for name, content in contents.items() if isinstance(content, dict) and "job" in content}
     assert set(waiting) == {"experiments-heads", "experiments-sublayers"}
@@ -56,7 +56,7 @@ def test_silenced_parts_wait_for_a_button_and_what_is_told_of_them_too(large, an
         assert "changes by" in answer.endpoints.define(answer.state, "ablation")
 
 
-def test_whoever_asks_why_waits(large, answer):
+def test_explanation_request_waits_for_its_computation(large_models, answer):
     with RequestBudget(10**6, 10.0).activate():
         contents = answer.endpoints.answer("pick", answer.state, 1)["contents"]
     assert contents["why-token"]

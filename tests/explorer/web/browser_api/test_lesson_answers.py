@@ -1,4 +1,4 @@
-"""The lesson part of an answer: the truth only after a reply, and nothing where there is no lesson."""
+"""Lesson part of an answer: the correct answer only after a reply, and nothing without a lesson."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ NEXT = "\n```ask\ntoken: Which?\nhides: [next-token]\n```\n\n```check\ntop_token
 
 
 @pytest.fixture
-def shelf(tmp_path) -> LessonLibrary:
+def lesson_library(tmp_path) -> LessonLibrary:
     folder = tmp_path / "own"
     folder.mkdir()
     steps = [
@@ -65,19 +65,19 @@ def shelf(tmp_path) -> LessonLibrary:
 
 
 @pytest.fixture
-def answers(shelf, library, opening) -> LessonContents:
-    return LessonContents(shelf, opening.runs, opening.state_from_query)
+def answers(lesson_library, library, builder) -> LessonContents:
+    return LessonContents(lesson_library, builder.runs, builder.state_from_query)
 
 
 @pytest.fixture
-def count(opening) -> int:
+def num_tokens(builder) -> int:
     """Number of tokens of the lesson's text."""
-    return len(opening.create_run("rope", "the fox asked the owl").prompt)
+    return len(builder.create_run("rope", "the fox asked the owl").prompt)
 
 
 @pytest.fixture
-def at_step(answers):
-    """Function that returns the lesson's content at a step, with a reply: `at_step(2, "2:5")`."""
+def get_content(answers):
+    """Function that returns the lesson's content at a step, with a reply: `get_content(2, "2:5")`."""
 
     def lesson_content(step: int, reply: str = "", lesson: str = "mine", about: str = "show", **change):
         page_state, settings = LessonStepStates(answers).go_to_step(
@@ -89,83 +89,83 @@ def at_step(answers):
     return lesson_content
 
 
-def test_a_page_without_a_lesson_is_answered_nothing_of_one(answers, page_state):
+def test_page_without_lesson_has_no_lesson_content(answers, page_state):
     assert answers.contents(page_state, page_state.as_dict(), "show") == {}
 
 
-def test_a_step_is_what_its_file_says(at_step):
-    content = at_step(1)
+def test_step_has_content_of_its_file(get_content):
+    content = get_content(1)
     assert (content["title"], content["heading"], content["step"], content["steps"]) == ("T", "One", 1, 5)
     assert content["question"] == {"words": "How many?", "kind": "number", "is_count": True, "lowest": 0, "highest": 20}
 
 
-def test_before_a_reply_nothing_of_the_truth_is_told(at_step):
+def test_correct_answer_is_absent_before_reply(get_content):
     for step in (1, 2, 4):
-        content = at_step(step)
+        content = get_content(step)
         assert not content.keys() & {"judged", "after"} and content["hides"]
         assert "told" not in json.dumps(content).replace("untold", "")
 
 
-def test_a_reply_is_judged_and_what_comes_after_is_told(at_step, count):
-    right, wrong = at_step(1, f"1:{count}"), at_step(1, f"1:{count + 1}")
+def test_reply_is_checked_and_explanation_follows(get_content, num_tokens):
+    right, wrong = get_content(1, f"1:{num_tokens}"), get_content(1, f"1:{num_tokens + 1}")
     assert (right["judged"]["is_right"], wrong["judged"]["is_right"]) == (True, False)
-    assert right["judged"]["reply"] == str(count) and right["judged"]["truth"]["truth"] == count
+    assert right["judged"]["reply"] == str(num_tokens) and right["judged"]["truth"]["truth"] == num_tokens
     (paragraph,) = right["after"]
     emphasis = {"kind": "emphasis", "parts": ["after"]}
-    assert paragraph["parts"] == ["There are ", {"kind": "number", "text": str(count)}, ", told ", emphasis, "."]
+    assert paragraph["parts"] == ["There are ", {"kind": "number", "text": str(num_tokens)}, ", told ", emphasis, "."]
     assert "hides" not in right
 
 
 @pytest.mark.parametrize("reply", ["1:5", "3:5", "5", ":5", "2:", "2:x", "2:five", "22:5"])
-def test_a_reply_to_another_step_or_none_is_no_reply_here(at_step, reply):
-    content = at_step(2, reply)
+def test_reply_to_another_step_or_malformed_reply_is_ignored(get_content, reply):
+    content = get_content(2, reply)
     assert "judged" not in content and content["hides"]["ids"]
 
 
-def test_the_truth_may_be_asked_for_without_a_reply(at_step):
-    content = at_step(1, "1:?")
+def test_correct_answer_can_be_requested_without_reply(get_content):
+    content = get_content(1, "1:?")
     assert content["judged"]["is_right"] is None and content["judged"]["reply"] is None and content["after"]
 
 
-def test_the_truth_is_the_steps_whatever_the_visitor_has_changed(at_step, count):
-    content = at_step(1, f"1:{count}", prompt="1.2.3", edits="blocks.0.attn.z.0*zero", layer=0)
+def test_correct_answer_ignores_user_changes(get_content, num_tokens):
+    content = get_content(1, f"1:{num_tokens}", prompt="1.2.3", edits="blocks.0.attn.z.0*zero", layer=0)
     assert content["judged"]["is_right"] is True
 
 
-def test_a_task_is_judged_by_the_page_and_tells_nothing_until_it_is_done(at_step):
-    content = at_step(3)
+def test_task_is_checked_on_page_and_explained_once_done(get_content):
+    content = get_content(3)
     assert content["task"]["is_done"] is False and "after" not in content
     assert "layer 1 head 0" in content["task"]["words"]
-    assert "layer 0 head 1" in at_step(3, layer=0, head=1, about="pick")["task"]["words"]
+    assert "layer 0 head 1" in get_content(3, layer=0, head=1, about="pick")["task"]["words"]
 
 
-def test_words_alone_are_told_at_once(at_step):
-    assert at_step(5)["before"] and at_step(5)["after"] == []
+def test_step_without_question_is_complete(get_content):
+    assert get_content(5)["before"] and get_content(5)["after"] == []
 
 
-def test_what_stays_as_it_is_is_not_sent_again(at_step):
-    assert at_step(1, about="pick") is None and at_step(1, about="token") is None
-    assert at_step(3, about="pick")
+def test_unchanged_lesson_content_is_not_sent_again(get_content):
+    assert get_content(1, about="pick") is None and get_content(1, about="token") is None
+    assert get_content(3, about="pick")
 
 
-def test_what_would_tell_is_hidden_in_every_tab(at_step):
-    first_step, next_token = at_step(1)["hides"], at_step(4)["hides"]
+def test_revealing_elements_are_hidden_in_every_tab(get_content):
+    first_step, next_token = get_content(1)["hides"], get_content(4)["hides"]
     assert first_step["view"] == "attention" and "attention-pattern" in first_step["ids"]
     assert NEXT_TOKEN not in first_step["ids"]
     assert {NEXT_TOKEN, "next-token-words", "guess", "brief", "why-token"} <= set(next_token["ids"])
 
 
-def test_every_figure_can_be_named():
+def test_every_figure_has_element_id():
     assert {element_id(view.name, panel.name) for view in VIEWS for panel in view.panels} <= ELEMENT_IDS
 
 
-def test_a_model_that_is_not_there_is_told_and_another_offered(at_step, answers, count):
+def test_missing_model_is_reported_and_replacement_offered(get_content, answers, num_tokens):
     offered, checkpoints = answers.fallback_model, answers.runs.library.checkpoints
     assert offered in checkpoints
-    content = at_step(1, lesson="gone", checkpoint=next(name for name in checkpoints if name != offered))
+    content = get_content(1, lesson="gone", checkpoint=next(name for name in checkpoints if name != offered))
     assert content["missing"]["offered"] == offered and "no-such-model" in content["missing"]["words"]
     assert "question" not in content
-    with_offered_model = at_step(1, f"1:{count}", lesson="gone", checkpoint=offered)
+    with_offered_model = get_content(1, f"1:{num_tokens}", lesson="gone", checkpoint=offered)
     assert (
         "missing" not in with_offered_model
         and "no-such-model" in with_offered_model["note"]
@@ -173,37 +173,37 @@ def test_a_model_that_is_not_there_is_told_and_another_offered(at_step, answers,
     )
 
 
-def test_a_lesson_that_is_not_there_is_told(answers, page_state):
+def test_unknown_lesson_is_reported(answers, page_state):
     state = page_state.as_dict() | {"lesson": "<b>none</b>", "step": 1}
     content = answers.contents(PageState.parse(state), state, "show")[LESSON]
     assert "<b>none</b>" in content["problem"]
 
 
-def test_the_list_has_them_all(answers, opening):
-    listed = LessonEndpoints(opening.runs, answers).listed_lessons({})
+def test_list_has_all_lessons(answers, builder):
+    listed = LessonEndpoints(builder.runs, answers).listed_lessons({})
     assert [(entry["name"], entry["steps"]) for entry in listed] == [("gone", 1), ("mine", 5)]
-    assert LessonEndpoints(opening.runs, None).listed_lessons({}) == []
+    assert LessonEndpoints(builder.runs, None).listed_lessons({}) == []
 
 
-def test_an_answer_has_the_lesson_before_the_figures(answers, opening):
+def test_answer_has_lesson_before_figures(answers, builder):
     page_state, _settings = LessonStepStates(answers).go_to_step(
         {"checkpoint": "rope", "prompt": "1.2"}, {"lesson": "mine", "step": 1}
     )
-    contents = BrowserEndpoints(opening.runs, answers).answer("show", page_state.as_dict())["contents"]
+    contents = BrowserEndpoints(builder.runs, answers).answer("show", page_state.as_dict())["contents"]
     names = list(contents)
     assert names.index(LESSON) < names.index("attention-pattern")
 
 
-def test_a_teachers_lesson_goes_before_ours_of_the_same_name(tmp_path):
+def test_teachers_lesson_overrides_bundled_lesson(tmp_path):
     for folder, title in (("ours", "Ours"), ("own", "Own")):
         (tmp_path / folder).mkdir()
         text = FRONT.format(model="rope").replace("title: T", f"title: {title}") + STEP.format(title="A", query=0)
         (tmp_path / folder / "same.md").write_text(text, encoding="utf-8")
-    shelf = LessonLibrary(tmp_path / "own", bundled=Path(tmp_path / "ours"))
-    assert [lesson.title for lesson in shelf.lessons.values()] == ["Own"]
+    lesson_library = LessonLibrary(tmp_path / "own", bundled=Path(tmp_path / "ours"))
+    assert [lesson.title for lesson in lesson_library.lessons.values()] == ["Own"]
 
 
-def test_runs_of_the_bundled_model_are_not_needed_to_list_lessons():
+def test_listing_lessons_needs_no_run():
     answers = LessonContents(
         LessonLibrary(figure_ids=ELEMENT_IDS),
         RunService(ModelLibrary("cpu")),

@@ -17,16 +17,16 @@ NAMES = sorted(LessonLibrary().lessons)
 
 @pytest.fixture(scope="module")
 def endpoints() -> LessonEndpoints:
-    opening = PageStateBuilder(RunService(ModelLibrary("cpu")))
+    builder = PageStateBuilder(RunService(ModelLibrary("cpu")))
     return LessonEndpoints(
-        opening.runs, LessonContents(LessonLibrary(None, ELEMENT_IDS), opening.runs, opening.state_from_query)
+        builder.runs, LessonContents(LessonLibrary(None, ELEMENT_IDS), builder.runs, builder.state_from_query)
     )
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "order" else pytest.mark.exhaustive) for name in NAMES]
 )
-def test_every_step_of_a_lesson_can_be_printed_with_its_answer(endpoints, name):
+def test_every_step_can_be_printed_with_its_answer(endpoints, name):
     lesson = endpoints.lessons.lesson_library.lessons[name]
     for step_number, step in enumerate(lesson.steps, 1):
         sheet = endpoints.lesson_sheet(STATE, name, step_number)
@@ -41,7 +41,7 @@ def test_every_step_of_a_lesson_can_be_printed_with_its_answer(endpoints, name):
             assert step.target.startswith(step.state["view"]) and sheet["figure"]["content"]
 
 
-def test_its_numbers_are_those_of_the_model_that_is_here(endpoints):
+def test_sheet_uses_available_model(endpoints):
     first = endpoints.lesson_sheet(STATE, "norms", 3)
     assert first["model"] == "llama-fables" and "missing" not in first
 
@@ -49,6 +49,6 @@ def test_its_numbers_are_those_of_the_model_that_is_here(endpoints):
 @pytest.mark.parametrize(
     ("name", "place"), [("gone", 1), (None, 1), (["order"], 1), ("order", 0), ("order", 99), ("order", "1")]
 )
-def test_what_is_no_step_of_a_lesson_is_refused(endpoints, name, place):
+def test_invalid_step_is_refused(endpoints, name, place):
     with pytest.raises(UserError, match="no lesson"):
         endpoints.lesson_sheet(STATE, name, place)

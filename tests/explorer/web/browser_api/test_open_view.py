@@ -12,7 +12,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEWS
 from explorer.web.browser_api.open_view import OpenView, make_open_view, point_derivation_text
-from tests.exhaustive import side_by_side
+from tests.exhaustive import zip_cycled
 from tests.nasty_prompts import NASTY_PROMPTS
 
 VIEW = {view.name: view for view in VIEWS}
@@ -21,11 +21,11 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 
 
 @every_view
-def test_an_open_view_has_everything_it_shows(rope_trace, view):
+def test_open_view_has_text_formula_choices_and_panels(rope_trace, view):
     selection = Selection(query=2, key=1).clamp_to_trace(rope_trace)
     open_view = OpenView(view, rope_trace, selection)
     sentence = view.sentence and not view.is_comparison and view.sentence(rope_trace, selection)
-    alone = view.single_run_message if view.is_comparison else ""  # told where the view is otherwise empty
+    alone = view.single_run_message if view.is_comparison else ""  # shown where the view is otherwise empty
     assert open_view.description == (alone or sentence or view.description)
     assert open_view.formula == (view.single_run_message if view.is_comparison else view.formula(rope_trace, selection))
     assert [choice.field for choice in open_view.choices] == ([] if view.is_comparison else list(view.select_controls))
@@ -33,8 +33,8 @@ def test_an_open_view_has_everything_it_shows(rope_trace, view):
     assert open_view.panels(newly=False) == [panel for panel in view.panels if not panel.is_selection_independent]
 
 
-def test_headings_name_what_is_chosen(edited_trace_of):
-    edited_trace = edited_trace_of("rope")
+def test_headings_name_selection(capture_edited_trace):
+    edited_trace = capture_edited_trace("rope")
     selection = Selection(layer=1, head=2, query=9, key=4, neuron=7).clamp_to_trace(edited_trace)
     comparison = Comparison.with_unchanged(edited_trace)
     headings = {}
@@ -52,23 +52,23 @@ def test_headings_name_what_is_chosen(edited_trace_of):
 
 
 @every_view
-def test_every_panel_that_is_drawn_has_a_mark(trace, view):
+def test_every_drawn_panel_has_badge(trace, view):
     """In every kind of model."""
     open_view = OpenView(view, trace, Selection().clamp_to_trace(trace))
     for panel in view.panels:
         assert bool(open_view.draw(panel)) is bool(open_view.verify(panel)) is open_view.has(panel)
 
 
-def test_a_panel_that_does_not_apply_is_not_drawn(trace_of):
+def test_inapplicable_panel_is_not_drawn(capture_trace):
     (positions,) = [panel for panel in VIEW["tokens"].panels if panel.name == "positions"]
     for style, applies in (("rope", False), ("gpt", True), ("learned", True)):
-        trace = trace_of(style)
+        trace = capture_trace(style)
         open_view = OpenView(VIEW["tokens"], trace, Selection(view="tokens").clamp_to_trace(trace))
         assert (open_view.draw(positions) is not None) is bool(open_view.verify(positions)) is applies
 
 
-def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
-    trace, view = trace_of("none"), VIEW["kv_cache"]
+def test_inapplicable_view_explains_why_and_is_empty(capture_trace):
+    trace, view = capture_trace("none"), VIEW["kv_cache"]
     trace = replace(trace, values={name: value for name, value in trace.values.items() if not name.endswith("attn.k")})
     open_view = OpenView(view, trace, Selection().clamp_to_trace(trace))
     assert open_view.description == view.unavailable_message(trace.config)
@@ -76,13 +76,13 @@ def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
     assert [open_view.draw(panel) for panel in view.panels] == [None] * len(view.panels)
 
 
-def test_a_view_whose_figures_all_ignore_the_selection_has_no_lists(trace_of):
-    trace = trace_of("learned")  # which has a log of its training, and no steps
+def test_view_independent_of_selection_has_no_lists(capture_trace):
+    trace = capture_trace("learned")  # has a training log, but no steps
     open_view = OpenView(VIEW["training"], trace, Selection(view="training").clamp_to_trace(trace))
     assert open_view.has(VIEW["training"].panels[0]) and open_view.choices == []
 
 
-def test_a_clicked_number_is_explained(rope_trace):
+def test_clicked_number_is_derived(rope_trace):
     open_view = OpenView(
         VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5, depth="code").clamp_to_trace(rope_trace)
     )
@@ -104,19 +104,19 @@ def test_a_clicked_number_is_explained(rope_trace):
     assert point_derivation_text(open_view, "missing", ClickedPoint(x=0, y=0)) == ""
 
 
-def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, page_state):
+def test_selection_is_clamped_to_run(builder, page_state):
     far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
-    open_view = make_open_view(opening.runs, PageState(page_state.run, far))
+    open_view = make_open_view(builder.runs, PageState(page_state.run, far))
     assert open_view.selection == far.clamp_to_trace(open_view.trace) != far
 
 
 @pytest.mark.parametrize(
-    ("text", "view"), side_by_side(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
+    ("text", "view"), zip_cycled(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
 )
-def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
-    page_state = opening.state_from_query({"checkpoint": "rope", "text": text})
+def test_tokens_of_hostile_text_are_drawn(builder, text, view):
+    page_state = builder.state_from_query({"checkpoint": "rope", "text": text})
     open_view = make_open_view(
-        opening.runs, replace(page_state, selection=replace(page_state.selection, view=view.name))
+        builder.runs, replace(page_state, selection=replace(page_state.selection, view=view.name))
     )
     assert all(bool(open_view.draw(panel)) is open_view.has(panel) for panel in view.panels)
 
@@ -130,21 +130,21 @@ def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
     ],
     ids=["changed", "same prompt", "other model"],
 )
-def test_what_holds_of_all_figures_of_two_runs_is_said_once_above_them(opening, page_state, style, changes, words):
+def test_message_about_all_figures_is_shown_once_above_them(builder, page_state, style, changes, words):
     other = changes.get("other")
-    compared = None if other is None else opening.create_run(style, other or "the fox asked the owl")
+    compared = None if other is None else builder.create_run(style, other or "the fox asked the owl")
     selection = replace(page_state.selection, view="patching")
     page_state = PageState(replace(page_state.run, edits=changes.get("edits", ())), selection, other=compared)
-    open_view = make_open_view(opening.runs, page_state)
+    open_view = make_open_view(builder.runs, page_state)
     assert words in open_view.formula
     assert [open_view.draw(panel) for panel in open_view.view.panels] == [None] * len(open_view.view.panels)
     assert not any(open_view.verify(panel) for panel in open_view.view.panels)
 
 
-def test_what_holds_of_one_figure_of_two_runs_is_said_in_its_place(opening, page_state):
+def test_message_about_one_figure_is_shown_in_its_place(builder, page_state):
     selection = page_state.selection.replace(view="patching", patch_head="attn.pattern")
-    page_state = PageState(page_state.run, selection, other=opening.create_run("rope", "the moon asked"))
-    open_view = make_open_view(opening.runs, page_state)
+    page_state = PageState(page_state.run, selection, other=builder.create_run("rope", "the moon asked"))
+    open_view = make_open_view(builder.runs, page_state)
     figures = {panel.name: open_view.draw(panel) for panel in open_view.view.panels}
     assert None not in figures.values()
     assert "pattern" in figures["heads_denoise"].message and not hasattr(figures["positions_denoise"], "words")

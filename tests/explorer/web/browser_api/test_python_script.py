@@ -1,4 +1,4 @@
-"""Scripts that reproduce what the page shows: they are executed, and draw the same."""
+"""Scripts that reproduce what the page shows: they are executed and draw the same."""
 
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,7 @@ def runs() -> RunService:
 
 @pytest.fixture
 def execute(monkeypatch):
-    """Return a function that executes a script and returns what it shows."""
+    """Function that executes a script and returns the figure or page that it shows."""
     monkeypatch.setattr("explorer.load", partial(load, device="cpu"), raising=False)
 
     def run_script(script: str):
@@ -67,20 +67,20 @@ def make_state(runs, view, fields, edits="", other_text="", other_edits="") -> P
 
 
 @pytest.mark.parametrize(("view", "panel", "fields", "edits", "other", "other_edits"), STATES)
-def test_a_script_draws_the_figure_of_the_page(runs, execute, view, panel, fields, edits, other, other_edits):
+def test_script_draws_figure_of_page(runs, execute, view, panel, fields, edits, other, other_edits):
     page_state = make_state(runs, view, fields, edits, other, other_edits)
     open_view = make_open_view(runs, page_state)
     (expected,) = (open_view.draw(one) for one in VIEW_BY_NAME[view].panels if one.name == panel)
     script = python_script(runs, page_state, f"{view}-{panel}")
     assert figure_payload(execute(script)) == figure_payload(expected)
-    if fields.get("shown") == "b":  # as B's beside A's
+    if fields.get("shown") == "b":  # like B's figure next to A's
         both = replace(page_state, selection=replace(page_state.selection, shown="both"))
         assert python_script(runs, both, f"{view}-{panel}-b") == script
     variables = [line.split(" = ")[0] for line in script.split("\n") if " = " in line]
     assert len(variables) == len(set(variables))
 
 
-def test_only_what_differs_is_written(runs):
+def test_script_has_only_non_default_fields(runs):
     page_state = make_state(runs, "attention", {"layer": 2, "head": 1, "key": 3, "neuron": 7, "find": "x"}, EDITS)
     assert python_script(runs, page_state, "attention-row") == (
         "# Install first, in a copy of the project: pip install .\nimport explorer\n\n"
@@ -91,10 +91,10 @@ def test_only_what_differs_is_written(runs):
         "numbers = [trace.y for trace in figure.data]  # what the figure draws\n"
     )
     plain = python_script(runs, make_state(runs, "attention", {}), "next-token")
-    assert plain.endswith('figure = run.figure("attention", "heads")\nfigure.show()\n')  # the view's first
+    assert plain.endswith('figure = run.figure("attention", "heads")\nfigure.show()\n')  # the first figure of the view
 
 
-def test_a_script_ends_with_the_array_itself(runs, monkeypatch):
+def test_script_ends_with_array_of_numbers(runs, monkeypatch):
     monkeypatch.setattr("explorer.load", partial(load, device="cpu"), raising=False)
     page_state = make_state(runs, "attention", {"layer": 2, "head": 1})
     names = {}
@@ -107,7 +107,7 @@ def test_a_script_ends_with_the_array_itself(runs, monkeypatch):
     ("view", "panel", "fields"),
     [("overview", "", {"layer": 3, "query": 4}), ("attention", "table", {"head": 2, "first_token": "hidden"})],
 )
-def test_a_figure_of_the_page_s_scripts_is_opened_there(runs, execute, view, panel, fields):
+def test_script_of_custom_figure_opens_page(runs, execute, view, panel, fields):
     page_state = make_state(runs, view, fields, EDITS)
     page = execute(python_script(runs, page_state, f"{view}-{panel}"))
     assert isinstance(page, ModelPage)
@@ -120,16 +120,16 @@ def test_a_figure_of_the_page_s_scripts_is_opened_there(runs, execute, view, pan
 @pytest.mark.parametrize(
     "text", ["It's", 'say "no"', 'It\'s "both"', "a\nb\r\tc", "\\n {x} ${y}", '"""', "é 狐 🦊", "\u202e\u2028\x00", " "]
 )
-def test_a_text_is_data(text):
+def test_text_is_escaped_as_literal(text):
     literal = python_text_literal(text)
     assert eval(literal) == text and literal.isprintable()
 
 
-def test_a_prompt_is_its_text_unless_that_would_be_other_tokens(runs, execute):
+def test_prompt_is_text_if_it_encodes_to_same_tokens(runs, execute):
     _lm, tokenizer = runs.model(MODEL)
     for text in ("He said “no”.\n\n\"It's 3 o'clock\", \\", "é 狐"):
         ids = tuple(tokenizer.encode(text))
-        state = PageState(RunRequest(MODEL, ids[:2], ids[2:]), Selection(view="attention"))  # some of it generated
+        state = PageState(RunRequest(MODEL, ids[:2], ids[2:]), Selection(view="attention"))  # some tokens are generated
         script = python_script(runs, state)
         assert python_text_literal(text) in script and execute(script)
     letters = tuple(token_id for letter in "there" for token_id in tokenizer.encode(letter))
@@ -138,7 +138,7 @@ def test_a_prompt_is_its_text_unless_that_would_be_other_tokens(runs, execute):
     assert f"model.run({[*letters]})" in script and execute(script)
 
 
-def test_what_python_does_otherwise_is_said(runs):
+def test_differences_to_page_are_noted_in_script(runs):
     ids = tuple(runs.model(MODEL)[1].encode(TEXT))
     run = RunRequest(MODEL, ids[:-2], ids[-2:], edits=parse_interventions("blocks.1.attn.z.1*mean"))
     assert "# Means and patches cover the whole text" in python_script(runs, PageState(run, Selection()))

@@ -27,10 +27,10 @@ def make_view(view, trace: Trace) -> OpenView:
 
 
 @every_view
-@pytest.mark.parametrize("trace_of", [capture_style, capture_edited_style], ids=["plain", "changed"])
+@pytest.mark.parametrize("capture_trace", [capture_style, capture_edited_style], ids=["plain", "changed"])
 @pytest.mark.exhaustive
-def test_where_its_model_is_there_it_is_drawn_as_before(view, trace_of, tmp_path):
-    before = trace_of("rope", 12)
+def test_saved_run_with_its_model_is_drawn_as_before(view, capture_trace, tmp_path):
+    before = capture_trace("rope", 12)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
     first, second = (make_view(view, trace) for trace in (before, after))
     for panel in view.panels:
@@ -40,7 +40,7 @@ def test_where_its_model_is_there_it_is_drawn_as_before(view, trace_of, tmp_path
 
 
 @pytest.fixture(scope="module", params=[float("inf"), 0], ids=["all values", "on demand"])
-def alone(request, tmp_path_factory) -> Trace:
+def run_without_model(request, tmp_path_factory) -> Trace:
     """Loaded run whose model has been unloaded."""
     lm = TransformerLM(models()["rope"].config).eval()
     run = capture(lm, IDS, tokenizer=tokenizer(), max_bytes=request.param)
@@ -52,8 +52,8 @@ def alone(request, tmp_path_factory) -> Trace:
 
 @every_view
 @pytest.mark.exhaustive
-def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone):
-    open_view = make_view(view, alone)
+def test_run_without_model_draws_or_names_missing_values(view, run_without_model):
+    open_view = make_view(view, run_without_model)
     for stage in range(3):
         view_contents(open_view, True, stage)
     for panel in view.panels:
@@ -67,14 +67,14 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
                 point_derivation_text(open_view, panel.name, ClickedPoint(1, 1, layer=1, head=1, curve=0, item=1))
 
 
-def test_what_was_kept_is_drawn_and_what_was_not_is_named(alone):
+def test_stored_values_are_drawn_and_missing_ones_named(run_without_model):
     views = {view.name: view for view in VIEWS}
     heads, *_others = views["attention"].panels
-    heads_figure = make_view(views["attention"], alone).draw(heads)
-    if alone.is_lazy:
+    heads_figure = make_view(views["attention"], run_without_model).draw(heads)
+    if run_without_model.is_lazy:
         assert heads_figure.message.startswith("This needs blocks.0.attn.pattern, which the run did not store")
     else:
-        assert figure_payload(heads_figure)["pixels"] == len(alone)
-    selection = Selection(view="activations", tap="blocks.1.resid_post").clamp_to_trace(alone)
-    activations = OpenView(views["activations"], alone, selection)
+        assert figure_payload(heads_figure)["pixels"] == len(run_without_model)
+    selection = Selection(view="activations", tap="blocks.1.resid_post").clamp_to_trace(run_without_model)
+    activations = OpenView(views["activations"], run_without_model, selection)
     assert not any(isinstance(activations.draw(panel), FigurePlaceholder) for panel in activations.view.panels)

@@ -23,7 +23,7 @@ def state(search) -> dict:
     return run.as_dict() | Selection(query=3).as_dict()
 
 
-def test_the_index_has_what_the_model_has(search, state, library):
+def test_index_describes_model(search, state, library):
     index, (lm, tokenizer) = search.search_index(state), library.model("rope")
     assert (index["layers"], index["heads"], index["neurons"]) == (
         lm.config.num_layers,
@@ -36,7 +36,7 @@ def test_the_index_has_what_the_model_has(search, state, library):
     assert (figure, field) == ("attention-scores", "head_score") and ("induction", "induction") in scores
 
 
-def test_only_figures_that_the_run_has_can_be_found(search, state):
+def test_index_has_only_applicable_figures(search, state):
     def positions(checkpoint: str) -> list[str]:
         run = PageStateBuilder(search.runs).create_run(checkpoint, "the fox asked the owl")
         views = search.search_index(state | run.as_dict())["views"]
@@ -46,12 +46,12 @@ def test_only_figures_that_the_run_has_can_be_found(search, state):
     assert positions("none") == []
 
 
-def test_every_view_has_aliases_and_every_alias_a_view():
+def test_aliases_match_views():
     views = {view.name for view in VIEW_BY_NAME.values() if view.group not in ("story",) and view.name in ALIASES}
     assert set(ALIASES) == views
 
 
-def test_of_a_large_vocabulary_python_finds_the_tokens(search, state, library, monkeypatch):
+def test_large_vocabulary_is_searched_in_python(search, state, library, monkeypatch):
     monkeypatch.setattr(endpoints, "MAX_SENT_TOKENS", 299)
     assert search.search_index(state)["vocabulary"] is None
     _lm, tokenizer = library.model("rope")
@@ -60,7 +60,7 @@ def test_of_a_large_vocabulary_python_finds_the_tokens(search, state, library, m
     assert matches[0][1].strip().casefold() == "the"
 
 
-def test_a_token_is_ranked_after_the_selected_one(search, state):
+def test_token_rank_is_after_selected_position(search, state):
     logits = search.runs.trace(PageStateBuilder(search.runs).create_run("rope", "the fox asked the owl"))["logits"][3]
     for token in (0, 42, int(np.argmax(logits))):
         assert search.rank_of_token(state, token) == 1 + (logits > logits[token]).sum()

@@ -17,7 +17,7 @@ from explorer.web.browser_api import answer_cache
 from explorer.web.browser_api.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
-from tests.explorer.web.browser_api.test_kept_answers import STATE_CHANGES
+from tests.explorer.web.browser_api.test_answer_cache import STATE_CHANGES
 
 
 class RecordingStore(MemoryStore):
@@ -38,8 +38,8 @@ def store() -> RecordingStore:
 
 
 @pytest.fixture
-def two(library, store, monkeypatch):
-    """Endpoints of two processes, and for each the names of the answers that it computed."""
+def two_processes(library, store, monkeypatch):
+    """Endpoints of two processes, and for each the scopes of the answers that it computed."""
     computed_by_process = [], []
 
     def make_endpoints(computed: list[str]) -> BrowserEndpoints:
@@ -58,25 +58,25 @@ def state(library) -> dict:
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
-def test_what_one_answered_the_other_finds(two, state, store, part):
-    first, second, computed_by_first, computed_by_second = two
+def test_answer_is_shared_between_processes(two_processes, state, store, part):
+    first, second, computed_by_first, computed_by_second = two_processes
     answer = first.cached_answer("view", state, part)
     assert second.cached_answer("view", state | {"turn": 7}, part) == answer
     assert (computed_by_first, computed_by_second) == (["view"], []) and store.seconds == [SHARED_TTL_S]
     store.drop(*store.keys())
-    assert second.cached_answer("view", state, part) == answer and computed_by_second == []  # it has it now
+    assert second.cached_answer("view", state, part) == answer and computed_by_second == []  # now in its own cache
 
 
 @pytest.mark.parametrize("change", STATE_CHANGES, ids=str)
-def test_another_question_is_another_for_all(two, state, change):
-    first, second, _computed_by_first, computed_by_second = two
+def test_changed_state_is_another_key_in_all_processes(two_processes, state, change):
+    first, second, _computed_by_first, computed_by_second = two_processes
     first.cached_answer("view", state, 0)
     second.cached_answer("view", state | change, 0)
     assert computed_by_second == ["view"]
 
 
-def test_so_are_another_part_language_and_what_is_asked(two, state):
-    first, second, _computed_by_first, computed_by_second = two
+def test_part_language_and_scope_belong_to_shared_key(two_processes, state):
+    first, second, _computed_by_first, computed_by_second = two_processes
     first.cached_answer("view", state, 0)
     with use_locale("zh-CN"):
         second.cached_answer("view", state, 0)
@@ -85,8 +85,8 @@ def test_so_are_another_part_language_and_what_is_asked(two, state):
     assert computed_by_second == ["view", "view", "pick"]
 
 
-def test_other_files_of_that_name_and_other_code_have_answers_of_their_own(two, state, monkeypatch):
-    first, second, computed_by_first, computed_by_second = two
+def test_model_files_and_code_version_belong_to_shared_key(two_processes, state, monkeypatch):
+    first, second, computed_by_first, computed_by_second = two_processes
     first.cached_answer("view", state, 0)
     with monkeypatch.context() as patch:
         patch.setattr(answer_cache, "code_version", lambda: "of another day")
@@ -98,8 +98,8 @@ def test_other_files_of_that_name_and_other_code_have_answers_of_their_own(two, 
     assert computed_by_second == ["view", "view"] and computed_by_first == ["view", "view"]
 
 
-def test_the_other_runs_files_count_too(two, state, monkeypatch):
-    first, second, _computed_by_first, computed_by_second = two
+def test_files_of_second_model_belong_to_shared_key(two_processes, state, monkeypatch):
+    first, second, _computed_by_first, computed_by_second = two_processes
     both = state | {"b.checkpoint": "learned", "b.prompt": [5, 6, 7], "b.generated": []}
     first.cached_answer("view", both, 0)
     fingerprint = second.runs.model_fingerprint
@@ -110,8 +110,8 @@ def test_the_other_runs_files_count_too(two, state, monkeypatch):
     assert computed_by_second == ["view"]
 
 
-def test_what_may_be_otherwise_next_time_is_not_shared(two, state, store, monkeypatch):
-    one, *_others = two
+def test_changing_answers_are_not_shared(two_processes, state, store, monkeypatch):
+    one, *_others = two_processes
     one.cached_answer("show", state, 0)
     one.cached_answer("view", state | {"view": "training"}, 0)
     answer = one.answer
@@ -121,8 +121,8 @@ def test_what_may_be_otherwise_next_time_is_not_shared(two, state, store, monkey
     assert store.keys() == []
 
 
-def test_an_answer_of_files_that_were_written_meanwhile_is_not_shared(two, state, store, monkeypatch):
-    one, *_others = two
+def test_answer_is_not_shared_if_files_changed_meanwhile(two_processes, state, store, monkeypatch):
+    one, *_others = two_processes
     answer = one.answer
 
     def answer_after_file_change(*args):
@@ -134,20 +134,20 @@ def test_an_answer_of_files_that_were_written_meanwhile_is_not_shared(two, state
     assert store.keys() == []
 
 
-def test_a_copy_of_the_model_elsewhere_has_the_same_answers_and_version(style_checkpoints, tmp_path, store, state):
+def test_copied_model_shares_answers_and_version(style_checkpoints, tmp_path, store, state):
     one = BrowserEndpoints(RunService(ModelLibrary("cpu")), shared=FaultTolerantStore(store))
     answer = one.cached_answer("view", state, 0)
     shutil.copytree(style_checkpoints / "rope", tmp_path / "rope")
     library = ModelLibrary("cpu")
-    library.catalog._opened["rope"] = tmp_path / "rope"  # there is no other way to one of that name
+    library.catalog._opened["rope"] = tmp_path / "rope"  # there is no public way to a second folder of that name
     library.catalog.locate = lambda name: tmp_path / "rope"
     elsewhere = BrowserEndpoints(RunService(library), shared=FaultTolerantStore(store))
     assert elsewhere.runs.version("rope") == one.runs.version("rope") == json.loads(answer)["version"]
-    elsewhere.answer = lambda *args: pytest.fail("made anew")
+    elsewhere.answer = lambda *args: pytest.fail("computed again")
     assert elsewhere.cached_answer("view", state, 0) == answer
 
 
-def test_a_store_that_is_gone_takes_no_answer_along(library, state):
+def test_failing_store_does_not_fail_answer(library, state):
     class FailingStore(MemoryStore):
         def get(self, key):
             raise StoreError("gone")
@@ -158,15 +158,15 @@ def test_a_store_that_is_gone_takes_no_answer_along(library, state):
     assert json.loads(endpoints.cached_answer("view", state, 0))["contents"]
 
 
-def test_a_question_is_named_by_what_the_address_says(two, state):
-    one, *_others = two
+def test_key_depends_on_url_fields_only(two_processes, state):
+    one, *_others = two_processes
     changed = state | {"edits": "blocks.0.attn.z*scale*0~rope.angles*shift*5", "branches": "2~5.6"}
     page_state, settings = PageState.parse(changed), GenerationSettings.parse(changed)
     key = one.answer_cache.key("view", 0, page_state, settings)
     assert len(key) == 64 and key == one.answer_cache.key("view", 0, PageState.parse(page_state.as_dict()), settings)
 
 
-def test_other_code_is_another_version(tmp_path):
+def test_code_version_depends_on_source_files(tmp_path):
     def version_with_files(**files: str) -> str:
         for name, text in files.items():
             path = tmp_path / name.replace("__", "/")

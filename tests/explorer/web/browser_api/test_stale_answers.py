@@ -1,6 +1,6 @@
-"""Contents of a page after any sequence of choices, compared with a page that is opened in the same state.
+"""Contents of a page after any sequence of choices, compared with a page opened in the same state.
 
-A page keeps a content until an answer replaces it, so an answer that leaves out something that a choice changed
+The page keeps a content until an answer replaces it, so an answer that lacks something that a choice changed
 leaves a stale text, bar or badge. Each choice makes the requests of the page's scripts (`static/page_actions.js`).
 """
 
@@ -64,7 +64,7 @@ TUNES = {
 }
 TABS = [view.name for view in VIEWS]
 OPENS = {"view": TABS, "shown": field_choices()["shown"]}
-SHOWS = {  # another run: the changed fields of the state come with an event's answer
+SHOWS = {  # another run: the changed fields of the state arrive with the answer to an action
     "checkpoint": ("tiny", "gpt-twin", "no-positions", "one-head", "fables/step-000008", "fables/step-000032"),
     "edits": ("", "blocks.0.attn.z.1*zero", "blocks.1.resid_post*scale*2"),
     "generated": ([], [66, 67], [101, 102, 103]),
@@ -79,7 +79,7 @@ CHOICES = [
 
 
 @pytest.fixture(scope="module")
-def opening(tmp_path_factory, tiny_tokenizer):
+def builder(tmp_path_factory, tiny_tokenizer):
     folder = tmp_path_factory.mktemp("checkpoints")
     write_checkpoints(folder, tiny_tokenizer)
     with pytest.MonkeyPatch.context() as patch:
@@ -90,8 +90,8 @@ def opening(tmp_path_factory, tiny_tokenizer):
 class Page:
     """A page in the browser: its state, and the latest contents by element id."""
 
-    def __init__(self, opening: PageStateBuilder, state: dict):
-        self.opening, self.endpoints = opening, BrowserEndpoints(opening.runs)
+    def __init__(self, builder: PageStateBuilder, state: dict):
+        self.opening, self.endpoints = builder, BrowserEndpoints(builder.runs)
         self.state, self.contents = state, self.answer("show", state)
 
     def answer(self, about: str, state: dict) -> dict:
@@ -101,20 +101,20 @@ class Page:
         return json.loads(json.dumps(contents))
 
     def choose(self, about: str, field: str, value) -> bool:
-        """Set a field to a value and update the contents; return False if nothing changes or the page refuses it."""
+        """Set a field and update the contents; return False if nothing changes or the page refuses the value."""
         change = dict.fromkeys((name for name in self.state if name.startswith("b.")), "") if field == "b" else {}
         change |= value if field == "b" else {field: value}
         if all(self.state.get(name) == now for name, now in change.items()):
             return False
         if field == "shown" and not self.state["b.checkpoint"]:
             return False
-        if field == "depth" and "story" in (value, self.state["depth"]):  # which opens another view
+        if field == "depth" and "story" in (value, self.state["depth"]):  # that opens another view
             return False
         before, new_state = self.state, self.state | change
         if about == "show":
             try:
                 new_state |= self.opening.state_from_query(new_state).as_dict()
-            except UserError:  # the page refuses it, and stays as it is
+            except UserError:  # the page refuses it and is unchanged
                 return False
         new_state["key"] = min(new_state["key"], new_state["query"])
         is_other_page = is_story_view(before["view"]) is not is_story_view(new_state["view"])
@@ -125,10 +125,10 @@ class Page:
         return True
 
     def stale_contents(self) -> dict[str, tuple]:
-        """Return the contents that differ from those of a page opened in this state, as pairs (kept, fresh)."""
+        """Return the contents that differ from those of a page opened in this state, as pairs (current, fresh)."""
         fresh, view = self.answer("show", self.state), self.state["view"]
         own_ids = {name for name in self.contents if name.startswith(element_id(view, ""))}
-        if self.state["shown"] != "both":  # B's figures beside A's are in sight then alone
+        if self.state["shown"] != "both":  # only then B's figures next to A's are visible
             own_ids = {name for name in own_ids if not name.removesuffix(MARK).removesuffix(HEADING).endswith(OF_B)}
         hidden_ids = {name + MARK for name, content in fresh.items() if content == FOLDED}
         hidden_ids |= {name + HEADING for name in own_ids if fresh.get(name) is None}
@@ -137,10 +137,10 @@ class Page:
         return {name: (current[name], fresh.get(name)) for name in visible_ids if current[name] != fresh.get(name)}
 
 
-def walk(opening: PageStateBuilder, start: str, view: str, choices) -> int:
-    """Make choices one after another and check the contents after each; return how many were made."""
-    page_state = opening.state_from_query({"checkpoint": "tiny", "text": TEXT, "view": view} | STARTS[start])
-    page, accepted = Page(opening, page_state.as_dict() | GenerationSettings().as_dict()), []
+def walk(builder: PageStateBuilder, start: str, view: str, choices) -> int:
+    """Make choices one after another, check the contents after each, and return the number of accepted choices."""
+    page_state = builder.state_from_query({"checkpoint": "tiny", "text": TEXT, "view": view} | STARTS[start])
+    page, accepted = Page(builder, page_state.as_dict() | GenerationSettings().as_dict()), []
     for choice in choices:
         if page.choose(*choice):
             accepted.append(choice)
@@ -149,21 +149,21 @@ def walk(opening: PageStateBuilder, start: str, view: str, choices) -> int:
 
 
 @pytest.mark.parametrize("view", first_in_core(["prediction", *(name for name in TABS if name != "prediction")]))
-def test_after_any_choice_nothing_is_as_it_was_before(opening, view):
-    """A third of all choices in each tab, another third in the next, in a random order."""
+def test_no_content_is_stale_after_any_choice(builder, view):
+    """Test a third of all choices in each tab, in random order."""
     choices = [choice for choice in CHOICES if choice[1] != "view"][TABS.index(view) % 3 :: 3]
-    assert walk(opening, "two runs", view, random.Random(view).sample(choices, len(choices))) > len(choices) // 2
+    assert walk(builder, "two runs", view, random.Random(view).sample(choices, len(choices))) > len(choices) // 2
 
 
 @pytest.mark.parametrize(("start", "view"), [("two runs", "looks"), ("changed", "directions")])
-def test_from_tab_to_tab_nothing_is_as_it_was_before(opening, start, view):
+def test_no_content_is_stale_after_changing_tabs(builder, start, view):
     through = [view for pair in itertools.zip_longest(FULL[::3], STORY_VIEWS) for view in pair if view]
-    assert walk(opening, start, view, [("view", "view", view.name) for view in through]) > 5
+    assert walk(builder, start, view, [("view", "view", view.name) for view in through]) > 5
 
 
 @pytest.mark.by_hand
 @pytest.mark.parametrize("view", TABS)
 @pytest.mark.parametrize("start", STARTS)
-def test_after_any_two_choices_nothing_is_as_it_was_before(opening, start, view):
+def test_no_content_is_stale_after_random_choices(builder, start, view):
     chance = random.Random(f"{start} {view}")
-    walk(opening, start, view, chance.choices(CHOICES, k=30))
+    walk(builder, start, view, chance.choices(CHOICES, k=30))

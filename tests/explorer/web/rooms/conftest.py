@@ -17,12 +17,12 @@ from explorer.web.key_value_stores import MemoryStore, open_store
 from explorer.web.room_routes import RoomRoutes
 
 SHELF = LessonLibrary(None, ELEMENT_IDS)
-A_STUDENT = "0" * 32
+STUDENT_NAME = "0" * 32
 STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query": 2, "lesson": "", "step": 0}
 
 
 @pytest.fixture(autouse=True)
-def reads_often(monkeypatch):
+def short_read_interval(monkeypatch):
     """Read a room again after 10 ms, without waiting for further changes."""
     monkeypatch.setattr(room_watcher, "MIN_READ_INTERVAL_S", 0.01)
 
@@ -103,8 +103,8 @@ def assert_refused(answer: httpx.Response, status: int, text: str = ""):
     assert answer.headers["content-type"] == "application/json"
 
 
-def run_story(story: Coroutine[Any, Any, None]):
-    """Run a story in an event loop of its own, for at most a minute."""
+def run_in_event_loop(story: Coroutine[Any, Any, None]):
+    """Run a coroutine in an event loop of its own, for at most a minute."""
 
     async def run_with_timeout():
         await asyncio.wait_for(story, 60)
@@ -112,5 +112,5 @@ def run_story(story: Coroutine[Any, Any, None]):
     asyncio.run(run_with_timeout())
 
 
-def as_object(answer: bytes) -> dict[str, Any]:
+def parse_json(answer: bytes) -> dict[str, Any]:
     return json.loads(answer)

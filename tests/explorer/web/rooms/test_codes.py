@@ -14,22 +14,22 @@ from explorer.web.room_store import (
 )
 
 
-def test_codes_and_keys_are_too_many_to_be_guessed():
+def test_codes_and_keys_cannot_be_guessed():
     assert CODE_LENGTH * math.log2(len(set(ALPHABET))) >= 50
     codes, keys = ({make() for _one in range(500)} for make in (new_room_code, new_teacher_key))
     assert len(codes) == len(keys) == 500
     assert {letter for code in codes for letter in code} == set(ALPHABET)
-    assert all(len(key) == 32 for key in keys)  # of 6 bits each
+    assert all(len(key) == 32 for key in keys)  # 6 bits for each character
 
 
-def test_a_code_is_read_as_it_is_meant():
+def test_code_is_parsed_tolerantly():
     assert parse_room_code("o1il0-abcde") == parse_room_code(" 0111 0ABCDE ") == "01110ABCDE"
     assert [parse_room_code(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
     code = new_room_code()
     assert parse_room_code(code) == code
 
 
-def test_a_key_fits_its_room_alone():
+def test_key_matches_its_room_only():
     key = new_teacher_key()
     assert matches_key_hash(key, hash_teacher_key(key)) and key not in hash_teacher_key(key)
     assert not any(
@@ -37,6 +37,6 @@ def test_a_key_fits_its_room_alone():
     )
 
 
-def test_names_of_students():
+def test_student_names_are_validated():
     assert is_valid_student_name("0af" * 10 + "12")
     assert not any(map(is_valid_student_name, ("", "g" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", None, 7)))

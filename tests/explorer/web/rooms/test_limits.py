@@ -9,20 +9,20 @@ from explorer.web.key_value_stores import MemoryStore
 from explorer.web.room_routes import MAX_MISSES_PER_MINUTE
 from explorer.web.room_watcher import GRACE_S
 
-from .conftest import A_STUDENT, RoomClient, Student, Teacher, assert_refused, make_process, run_story
+from .conftest import STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, make_process, run_in_event_loop
 
 
-def test_who_guesses_codes_is_soon_told_nothing_and_those_who_are_there_stay(process):
+def test_guessing_codes_is_blocked_and_members_stay(process):
     async def story():
         teacher = await Teacher.open_room(process)
         inside = Student(process, teacher.code)
         await inside.next()
         guessing = RoomClient(process)
         for _guess in range(MAX_MISSES_PER_MINUTE):
-            assert_refused(await guessing.answer("next", code="0" * 10, student=A_STUDENT), 404)
-        for code in ("0" * 10, teacher.code):  # the right one, too
+            assert_refused(await guessing.answer("next", code="0" * 10, student=STUDENT_NAME), 404)
+        for code in ("0" * 10, teacher.code):  # even for the right code
             assert_refused(
-                await guessing.answer("next", code=code, student=A_STUDENT),
+                await guessing.answer("next", code=code, student=STUDENT_NAME),
                 429,
                 "Too many requests for rooms that do not exist. Try again in",
             )
@@ -31,10 +31,10 @@ def test_who_guesses_codes_is_soon_told_nothing_and_those_who_are_there_stay(pro
         await inside.until(lambda update: update["state"])
         await Student(process, teacher.code, host="10.0.0.2").next()
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_a_room_has_so_many_people_and_a_visitor_so_many_rooms():
+def test_numbers_of_people_and_rooms_are_limited():
     process = make_process(MemoryStore(), replace(PUBLIC_LIMITS, rooms=2, people=2))
 
     async def story():
@@ -51,10 +51,10 @@ def test_a_room_has_so_many_people_and_a_visitor_so_many_rooms():
             await asyncio.sleep(0.05)
         assert answer.status_code == 200 and time.monotonic() - left_at < GRACE_S / 2
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_who_is_in_a_full_room_may_go_on_in_another_process():
+def test_member_of_full_room_may_change_process():
     store, limits = MemoryStore(), replace(PUBLIC_LIMITS, people=1)
     first, second = make_process(store, limits), make_process(store, limits)
 
@@ -70,10 +70,10 @@ def test_who_is_in_a_full_room_may_go_on_in_another_process():
         again.credentials = student.credentials
         assert "leads" in await again.next()
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_in_a_room_that_is_full_of_replies_each_may_be_changed_and_no_other_comes_to_them():
+def test_replies_in_full_room_can_be_changed_but_not_added():
     process = make_process(MemoryStore(), replace(PUBLIC_LIMITS, people=1))
 
     async def story():
@@ -89,10 +89,10 @@ def test_in_a_room_that_is_full_of_replies_each_may_be_changed_and_no_other_come
         assert_refused(await other.reply("3", "tokens-and-merges", 4), 403, "This room is full")
         assert (await teacher.until(lambda update: update["counts"]))["counts"] == {"2": 1}
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
+def test_total_number_of_rooms_is_limited(monkeypatch, process):
     monkeypatch.setattr("explorer.web.room_store.MAX_ROOMS", 2)
 
     async def story():
@@ -101,8 +101,8 @@ def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
         await teachers[0].request_json("close", **teachers[0].credentials)
         await Teacher.open_room(process)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_without_limits_a_class_of_any_size_comes():
+def test_default_limits_fit_large_classes():
     assert NO_LIMITS.people >= 200 and PUBLIC_LIMITS.people >= 60

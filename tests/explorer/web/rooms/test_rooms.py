@@ -8,18 +8,18 @@ import pytest
 from explorer.web import room_watcher
 from explorer.web.key_value_stores import MemoryStore, StoreError, open_store
 
-from .conftest import STATE, Student, Teacher, make_process, run_story
+from .conftest import STATE, Student, Teacher, make_process, run_in_event_loop
 
 
-def two_processes(store, address):
+def make_two_processes(store, address):
     """Return two processes that share a store, or one process twice if the store is in memory."""
     first = make_process(store)
     return first, make_process(open_store(address, "rooms")) if address else first
 
 
-def test_students_of_all_processes_get_the_teachers_state_and_every_change(store, address):
+def test_students_of_all_processes_get_state_and_changes(store, address):
     async def story():
-        first, second = two_processes(store, address)
+        first, second = make_two_processes(store, address)
         teacher = await Teacher.open_room(first)
         await teacher.lead(query=1)
         students = [Student(process, teacher.code) for process in (first, second)]
@@ -35,10 +35,10 @@ def test_students_of_all_processes_get_the_teachers_state_and_every_change(store
         await asyncio.gather(*waiting)
         assert asyncio.get_running_loop().time() - began < 3
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_who_comes_later_is_told_at_once_and_who_knows_waits(monkeypatch):
+def test_new_student_gets_state_and_up_to_date_one_waits(monkeypatch):
     monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
     async def story():
@@ -52,10 +52,10 @@ def test_who_comes_later_is_told_at_once_and_who_knows_waits(monkeypatch):
             "query": 1
         }
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_what_is_not_led_is_not_sent(monkeypatch):
+def test_state_is_not_sent_while_teacher_does_not_lead(monkeypatch):
     async def story():
         process = make_process(MemoryStore())
         teacher = await Teacher.open_room(process)
@@ -66,10 +66,10 @@ def test_what_is_not_led_is_not_sent(monkeypatch):
         await teacher.lead(query=1)
         assert (await student.until(lambda update: update["leads"]))["state"] == STATE | {"query": 1}
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_students_never_see_what_is_the_teachers_own(store):
+def test_students_never_see_private_fields_of_teacher(store):
     async def story():
         process = make_process(store)
         teacher = await Teacher.open_room(process)
@@ -81,12 +81,12 @@ def test_students_never_see_what_is_the_teachers_own(store):
         assert teacher.credentials["key"] not in str(update)
         assert teacher.credentials["key"].encode() not in b"".join(filter(None, map(store.get, store.keys(""))))
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_each_student_counts_once_with_what_they_replied_last(store, address):
+def test_latest_reply_of_each_student_is_counted(store, address):
     async def story():
-        first, second = two_processes(store, address)
+        first, second = make_two_processes(store, address)
         teacher = await Teacher.open_room(first)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         students = [Student(process, teacher.code) for process in (first, second, first)]
@@ -105,32 +105,32 @@ def test_each_student_counts_once_with_what_they_replied_last(store, address):
         assert (await teacher.until(lambda update: len(update["counts"]) and update["counts"]["3"] == 1))["people"] == 3
         await teacher.lead(lesson="tokens-and-merges", step=5)
         assert (await teacher.until(lambda update: update["step"] == 5))["counts"] == {}
-        await teacher.lead(lesson="tokens-and-merges", step=4)  # the replies to that step are still counted
+        await teacher.lead(lesson="tokens-and-merges", step=4)  # replies to that step are still counted
         assert (await teacher.until(lambda update: update["step"] == 4))["counts"] == {"2": 1, "3": 1}
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_who_is_there_is_counted_and_who_leaves_is_not(store, address, monkeypatch):
+def test_present_students_are_counted(store, address, monkeypatch):
     monkeypatch.setattr(room_watcher, "GRACE_S", 0.2)
     monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.3)
 
     async def story():
-        first, second = two_processes(store, address)
+        first, second = make_two_processes(store, address)
         teacher = await Teacher.open_room(first)
         students = [Student(process, teacher.code) for process in (first, second, second)]
         waiting = [asyncio.create_task(poll_forever(student)) for student in students]
         await teacher.until(lambda update: update["people"] == 3)
         await students[1].request_json("leave", **students[1].credentials)
         waiting[1].cancel()
-        waiting[2].cancel()  # whose browser was shut
+        waiting[2].cancel()  # its browser was closed
         await teacher.until(lambda update: update["people"] == 1)
         waiting[0].cancel()
         for task in waiting:
             with suppress(asyncio.CancelledError):
                 await task
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 async def poll_forever(student: Student):
@@ -138,9 +138,9 @@ async def poll_forever(student: Student):
         await student.next()
 
 
-def test_nothing_is_left_of_a_room_that_is_closed_and_everybody_is_told(store, address):
+def test_closed_room_leaves_nothing_and_students_are_told(store, address):
     async def story():
-        first, second = two_processes(store, address)
+        first, second = make_two_processes(store, address)
         teacher, other = await Teacher.open_room(first), await Teacher.open_room(first)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         await other.lead()
@@ -159,7 +159,7 @@ def test_nothing_is_left_of_a_room_that_is_closed_and_everybody_is_told(store, a
         again = await students[1].answer("next", **students[1].credentials)
         assert again.status_code == 404 and "no such room" in again.json()["detail"]
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 class UnreliableStore(MemoryStore):
@@ -173,7 +173,7 @@ class UnreliableStore(MemoryStore):
         return super().get(key)
 
 
-def test_a_store_that_is_gone_is_told_and_comes_back(monkeypatch, caplog):
+def test_store_failure_is_reported_and_recovered_from(monkeypatch, caplog):
     monkeypatch.setattr(room_watcher, "RETRY_AFTER_S", 0.1)
     monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
@@ -191,11 +191,11 @@ def test_a_store_that_is_gone_is_told_and_comes_back(monkeypatch, caplog):
         await teacher.lead(query=2)
         await student.until(lambda update: update["state"]["query"] == 2)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 @pytest.mark.parametrize("waits", [0.05])
-def test_a_process_that_missed_a_message_looks_by_itself(waits, monkeypatch):
+def test_process_polls_after_missed_message(waits, monkeypatch):
     monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", waits)
 
     async def story():
@@ -209,4 +209,4 @@ def test_a_process_that_missed_a_message_looks_by_itself(waits, monkeypatch):
         await teacher.lead(query=2)
         await student.until(lambda update: update["state"]["query"] == 2)
 
-    run_story(story())
+    run_in_event_loop(story())

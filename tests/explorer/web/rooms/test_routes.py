@@ -1,16 +1,16 @@
-"""Routes of rooms: permissions, and requests of any content."""
+"""Routes of rooms: permissions, and hostile requests."""
 
 import pytest
 
 from explorer.translations import current_locale
 from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
 
-from .conftest import A_STUDENT, STATE, RoomClient, Student, Teacher, assert_refused, run_story
+from .conftest import STATE, STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, run_in_event_loop
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def test_only_the_key_leads_and_closes(process):
+def test_only_teacher_key_leads_and_closes(process):
     async def story():
         teacher = await Teacher.open_room(process)
         student = Student(process, teacher.code)
@@ -29,35 +29,35 @@ def test_only_the_key_leads_and_closes(process):
         await teacher.lead()
         assert (await student.next())["leads"] is True
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_students_are_told_no_counts_and_no_number(process):
+def test_students_get_no_counts(process):
     async def story():
         teacher = await Teacher.open_room(process)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         student = Student(process, teacher.code)
         assert not {"counts", "people"} & set(await student.until(lambda update: update["lesson"]))
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 @pytest.mark.parametrize("code", ["", "AAAAA", "A" * 11, HOSTILE, "A" * 10, "room/x", "*" * 10])
-def test_a_room_that_is_not_there(process, code):
+def test_unknown_room_is_refused(process, code):
     async def story():
-        assert_refused(await RoomClient(process).answer("next", code=code, student=A_STUDENT), 404, "no such room")
+        assert_refused(await RoomClient(process).answer("next", code=code, student=STUDENT_NAME), 404, "no such room")
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_a_code_is_understood_however_it_is_typed(process):
+def test_code_is_accepted_in_any_spelling(process):
     async def story():
         teacher = await Teacher.open_room(process)
         code = teacher.code.replace("0", "o").replace("1", "l").lower()
         student = Student(process, f" {code[:5]} – {code[5:]}")
         await student.next()
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_code_is_understood_however_it_is_typed(process):
         (None, None, None, 422),
     ],
 )
-def test_a_reply_is_one_to_a_question_of_the_rooms_lesson(process, lesson, step, reply, status):
+def test_reply_must_fit_question_of_lesson(process, lesson, step, reply, status):
     async def story():
         teacher = await Teacher.open_room(process)
         await teacher.lead(lesson="tokens-and-merges", step=4)
@@ -93,10 +93,10 @@ def test_a_reply_is_one_to_a_question_of_the_rooms_lesson(process, lesson, step,
         expected_counts = {"3": 1} if status == 200 else {}
         assert await teacher.until(lambda update: update["people"] and update["counts"] == expected_counts)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_a_reply_counts_for_the_step_that_it_is_to_wherever_the_class_is(process):
+def test_reply_counts_for_its_own_step(process):
     async def story():
         teacher = await Teacher.open_room(process)
         await teacher.lead(lesson="tokens-and-merges", step=4)
@@ -107,10 +107,10 @@ def test_a_reply_counts_for_the_step_that_it_is_to_wherever_the_class_is(process
         await teacher.lead(lesson="tokens-and-merges", step=5)
         assert (await teacher.until(lambda update: update["step"] == 5))["counts"] == {"1": 1}
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_who_never_joined_replies_to_nothing(process):
+def test_reply_without_joining_is_refused(process):
     async def story():
         teacher = await Teacher.open_room(process)
         await teacher.lead(lesson="tokens-and-merges", step=4)
@@ -121,7 +121,7 @@ def test_who_never_joined_replies_to_nothing(process):
             answer = await RoomClient(process).answer("next", code=teacher.code, student=name)
             assert_refused(answer, 422, "A student has a name")
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 NOT_A_FIELD = "state is refused: x is no field of the page’s state, and neither text nor a number."
@@ -142,12 +142,12 @@ NOT_A_STATE = "“state” must be the state of the page."
         ({"checkpoint": "tiny"} | {str(name): 1 for name in range(120)}, NOT_A_STATE),
     ],
 )
-def test_what_is_shown_is_a_state(process, state, sentence):
+def test_invalid_state_is_refused(process, state, sentence):
     async def story():
         teacher = await Teacher.open_room(process)
         assert_refused(await teacher.answer("lead", **teacher.credentials, leads=True, state=state), 422, sentence)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_what_is_shown_is_a_state(process, state, sentence):
         ("close", {"lang": 7}, "lang must be text, got 7."),
     ],
 )
-def test_a_value_of_another_type_is_refused_in_words(process, act, change, sentence):
+def test_value_of_wrong_type_is_refused(process, act, change, sentence):
     async def story():
         teacher = await Teacher.open_room(process)
         assert_refused(await teacher.answer(act, **teacher.credentials | change), 422, sentence)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_value_of_another_type_is_refused_in_words(process, act, change, sente
         (b'{"x": "' + b"x" * MAX_BODY_BYTES + b'"}', "application/json", 413),
     ],
 )
-def test_what_is_no_question_is_refused_in_words(process, body, kind, status):
+def test_malformed_request_is_refused(process, body, kind, status):
     async def story():
         client = RoomClient(process).client
         assert_refused(await client.post("/rooms/next", content=body, headers={"content-type": kind}), status)
@@ -193,31 +193,31 @@ def test_what_is_no_question_is_refused_in_words(process, body, kind, status):
         assert_refused(await client.post("/rooms/keys", json={}), 404)
         assert_refused(await client.post("/rooms/", json={}), 404)
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_a_state_that_is_too_long_is_refused_in_words(process):
+def test_too_large_state_is_refused(process):
     async def story():
         teacher = await Teacher.open_room(process)
         payload = teacher.credentials | {"leads": True, "state": STATE | {"find": "x" * MAX_STATE_BYTES}}
         assert_refused(await teacher.answer("lead", **payload), 413, "at most 200,000 bytes")
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_it_is_said_in_the_pages_language(process, monkeypatch):
+def test_refusal_is_in_language_of_page(process, monkeypatch):
     monkeypatch.setattr("explorer.web.room_routes._", lambda message: current_locale())
 
     async def story():
         for lang, language in (("zh-CN", "zh-CN"), ("en", "en"), (HOSTILE, "en")):
             assert_refused(
-                await RoomClient(process).answer("next", code="x", student=A_STUDENT, lang=lang), 404, language
+                await RoomClient(process).answer("next", code="x", student=STUDENT_NAME, lang=lang), 404, language
             )
 
-    run_story(story())
+    run_in_event_loop(story())
 
 
-def test_answers_set_no_cookie_and_are_kept_nowhere(process):
+def test_answers_set_no_cookie_and_are_not_cached(process):
     async def story():
         teacher = await Teacher.open_room(process)
         student = Student(process, teacher.code)
@@ -227,4 +227,4 @@ def test_answers_set_no_cookie_and_are_kept_nowhere(process):
         ):
             assert answer.headers["cache-control"] == "no-store" and "set-cookie" not in answer.headers
 
-    run_story(story())
+    run_in_event_loop(story())

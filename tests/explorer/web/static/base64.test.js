@@ -5,7 +5,7 @@ import { encodeBase64, decodeBase64 } from "../../../../explorer/web/static/plot
 const bytes = Uint8Array.from({ length: 70000 }, (_nothing, i) => (i * 31 + (i >> 8)) % 256); // more than one piece
 const text = Buffer.from(bytes).toString("base64");
 
-test("bytes and their text without the functions of newer browsers", () => {
+test("bytes are encoded and decoded without the functions of newer browsers", () => {
   const whole = Object.getOwnPropertyDescriptor(Uint8Array, "fromBase64"), method = Object.getOwnPropertyDescriptor(Uint8Array.prototype, "toBase64");
   delete Uint8Array.fromBase64;
   delete Uint8Array.prototype.toBase64;
@@ -18,7 +18,7 @@ test("bytes and their text without the functions of newer browsers", () => {
   }
 });
 
-test("the browser's own functions where it has them", () => {
+test("the browser's own functions are used if available", () => {
   const [whole, method] = [Uint8Array.fromBase64, Uint8Array.prototype.toBase64];
   Uint8Array.fromBase64 = (of) => Uint8Array.from([of.length]);
   Uint8Array.prototype.toBase64 = function () { return `${this.length} bytes`; };
@@ -31,7 +31,7 @@ test("the browser's own functions where it has them", () => {
   }
 });
 
-test("no bytes are no text", () => {
+test("no bytes give an empty text", () => {
   assert.equal(encodeBase64(new Uint8Array()), "");
   assert.equal(decodeBase64("").length, 0);
 });

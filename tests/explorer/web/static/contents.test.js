@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { setContent, onContent } from "../../../../explorer/web/static/widget_contents.js";
-import { StandIn, standInPage } from "./stand_ins.js";
+import { StandIn, standInPage } from "./browser_stubs.js";
 
 standInPage();
 
-test("what came before a widget was built is kept for it", async () => {
+test("the latest content set before a widget was built is kept for it", async () => {
   const shown = [];
   await setContent("story", "first");
   await setContent("story", "second");
@@ -23,7 +23,7 @@ test("a widget may have several contents", async () => {
   assert.deepEqual(shown, ["vouched for"]);
 });
 
-test("a widget that fails is told and leaves the others alone", async (t) => {
+test("a failing widget is reported and leaves the others working", async (t) => {
   const shown = [];
   t.mock.method(console, "error", () => {});
   onContent(new StandIn("bad"), () => { throw Error("a slip"); });
@@ -33,14 +33,14 @@ test("a widget that fails is told and leaves the others alone", async (t) => {
   assert.equal(console.error.mock.callCount(), 1);
 });
 
-test("what is empty is a content, too", async () => {
+test("an empty content is a content, too", async () => {
   const shown = [];
   await setContent("brief", "");
   onContent(new StandIn("brief"), (content) => shown.push(content));
   assert.deepEqual(shown, [""]);
 });
 
-test("a figure is no longer old once the question that it was asked by is answered", async () => {
+test("a figure is no longer outdated once its request is answered", async () => {
   const block = new StandIn("next-token");
   standInPage(block);
   Object.assign(block.dataset, { asked: "2", oldSince: "2" });

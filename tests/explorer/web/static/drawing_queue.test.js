@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { queueDraw } from "../../../../explorer/web/static/widget_contents.js";
-import { standInPage } from "./stand_ins.js";
+import { standInPage } from "./browser_stubs.js";
 
 standInPage();
 globalThis.Node = { DOCUMENT_POSITION_FOLLOWING: 4, DOCUMENT_POSITION_PRECEDING: 2 };
@@ -14,7 +14,7 @@ const at = (place, top = 1000) => ({
   getBoundingClientRect: () => ({ top, bottom: top + 100, height: 100 }),
 });
 
-test("figures that are in sight are drawn in one frame, as far as there is time", async (t) => {
+test("visible figures are drawn in one frame, as far as time allows", async (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const drawn = [], draw = (place, top) => queueDraw(at(place, top), () => { now += 20; drawn.push([place, frames]); });
@@ -23,7 +23,7 @@ test("figures that are in sight are drawn in one frame, as far as there is time"
   assert.deepEqual(drawn.map(([place, frame]) => [place, frame - before]), [[1, 0], [2, 0], [3, 1], [4, 2], [5, 3]]);
 });
 
-test("others are drawn from the top of the page down, one a frame", async () => {
+test("others are drawn from the top of the page down, one per frame", async () => {
   const drawn = [];
   const draw = (place) => queueDraw(at(place), () => drawn.push([place, frames]));
   await Promise.all([draw(3), draw(1), draw(2)]);
@@ -31,7 +31,7 @@ test("others are drawn from the top of the page down, one a frame", async () => 
   assert.deepEqual(drawn.map(([, frame]) => frame - drawn[0][1]), [0, 1, 2]);
 });
 
-test("one that fails leaves the others to be drawn", async (t) => {
+test("a failing figure leaves the others to be drawn", async (t) => {
   t.mock.method(console, "error", () => {});
   const drawn = [];
   await Promise.all([queueDraw(at(1), () => { throw Error("a slip"); }), queueDraw(at(2), () => drawn.push(2))]);

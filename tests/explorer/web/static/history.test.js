@@ -24,27 +24,27 @@ beforeEach((t) => {
   Object.assign(steps, { replaced: [], pushed: [], went: [] });
 });
 
-test("the address has all of a state, and what else it had", () => {
+test("the URL has the whole state and its own other fields", () => {
   const { searchParams, pathname } = urlOfState({ prompt: [5, 6], seed: 4, find: "", edits: "a~b", turn: 8 }, here);
   assert.equal(pathname, "/sub/");
   assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", prompt: "5.6", seed: "4", edits: "a~b" });
 });
 
-test("what is as it would be without a word of it is not in the address, but the layer and the neuron always are", () => {
+test("defaults are not in the URL, except the layer and the neuron", () => {
   const { searchParams } = urlOfState({ prompt: [5], layer: 0, head: 0, neuron: 0, query: 0, target: 1, temperature: 0.8, top_k: 0, dropped: 0, lens: "probability", step: 0 }, here);
   assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", seed: "3", prompt: "5", layer: "0", neuron: "0", top_k: "0" });
-  assert.equal(urlOfState({ seed: 0 }, here).searchParams.has("seed"), false); // a default takes the place of what was there
+  assert.equal(urlOfState({ seed: 0 }, here).searchParams.has("seed"), false); // a default removes the field
 });
 
-test("what became empty is in the address no more", () => {
+test("an emptied field is removed from the URL", () => {
   assert.equal(urlOfState({ seed: "" }, here).searchParams.has("seed"), false);
 });
 
-test("what the browser kept over a reload is there", () => {
+test("what the browser kept over a reload is restored", () => {
   assert.deepEqual(continuationsByModel, { twin: { generated: [1] } });
 });
 
-test("a page that nothing has come to leaves the step as it was, and is loaded anew where somebody goes back", (t) => {
+test("a page without a state leaves its history entry unchanged, and Back reloads it", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   globalThis.location.reload = () => steps.went.push("reload");
   recordInHistory({ lang: "en", view: "tokens" });
@@ -54,7 +54,7 @@ test("a page that nothing has come to leaves the step as it was, and is loaded a
   assert.deepEqual(steps.went, ["reload"]);
 });
 
-test("clicks replace the step they are made at, soon", (t) => {
+test("clicks soon replace their history entry", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   recordInHistory(fox);
   recordInHistory({ ...fox, query: 1 });
@@ -65,7 +65,7 @@ test("clicks replace the step they are made at, soon", (t) => {
   assert.equal(steps.replaced[0].run, 5);
 });
 
-test("the address follows soon while tokens come without a pause", (t) => {
+test("the URL follows soon while tokens arrive without a pause", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   for (let query = 2; query < 12; query++) {
     recordInHistory({ ...fox, query });
@@ -79,18 +79,18 @@ test("the address follows soon while tokens come without a pause", (t) => {
   t.mock.timers.tick(300);
 });
 
-test("another tab is a step of the same run, another prompt one of another run", (t) => {
+test("another tab is an entry of the same run, another prompt an entry of another run", (t) => {
   recordInHistory({ ...fox, view: "attention" });
   assert.equal(steps.pushed.length, 1);
   assert.deepEqual(steps.pushed.map(({ run, state }) => [run, state.view]), [[5, "attention"]]);
   assert.match(steps.pushed[0].url, /view=attention/);
-  assert.deepEqual(steps.replaced, []); // the step before was written when it was made
+  assert.deepEqual(steps.replaced, []); // the entry before is already up to date
   recordInHistory(owl);
   assert.equal(steps.pushed.length, 2);
   assert.notEqual(steps.pushed.at(-1).run, 5);
 });
 
-test("what a step has yet to be told of is written before the next is made", (t) => {
+test("a pending entry is written before the next one", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   recordInHistory({ ...owl, query: 1 });
   recordInHistory({ ...owl, view: "tokens", query: 1 });
@@ -98,7 +98,7 @@ test("what a step has yet to be told of is written before the next is made", (t)
   recordInHistory(owl);
 });
 
-test("steps of one training replace one another, of either run", (t) => {
+test("steps of one training replace one another, in either run", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const at = (step, more) => ({ ...owl, checkpoint: `fables/step-${step}`, ...more });
   recordInHistory(at(1));
@@ -114,7 +114,7 @@ test("steps of one training replace one another, of either run", (t) => {
   assert.equal(steps.pushed.length, 3);
 });
 
-test("another prompt of the second run is a step, and so are other changes of it", () => {
+test("another prompt or intervention of the second run is a new entry", () => {
   const two = { ...owl, "b.checkpoint": "tiny", "b.prompt": [1], "b.edits": "" };
   recordInHistory(two);
   recordInHistory({ ...two, "b.prompt": [1, 2] });
@@ -123,7 +123,7 @@ test("another prompt of the second run is a step, and so are other changes of it
   recordInHistory(owl);
 });
 
-test("going back to a run finds it as it was left, in the tab of the step", (t) => {
+test("going back to a run restores its last state, in the tab of the entry", (t) => {
   back({ run: 5, state: { ...fox, query: 0 } });
   const [[there, isSameRun]] = steps.went;
   assert.equal(isSameRun, false);
@@ -133,23 +133,23 @@ test("going back to a run finds it as it was left, in the tab of the step", (t) 
   assert.deepEqual([steps.went[1][0].view, steps.went[1][0].query], ["attention", there.query]);
 });
 
-test("a step that is not the page's own leads nowhere", () => {
+test("an entry of another page leads nowhere", () => {
   back(null);
   assert.deepEqual(steps.went, []);
 });
 
-test("the address can be written at once", () => {
+test("the URL can be written immediately", () => {
   writeUrl();
   assert.equal(steps.replaced.length, 1);
 });
 
-test("what Gradio writes into the address in the place of the state is written over", () => {
+test("what Gradio writes into the URL in place of the state is overwritten", () => {
   recordInHistory(fox);
   writeUrl();
   steps.replaced = [];
   const { state } = globalThis.history;
   entryChanged();
-  assert.deepEqual(steps.replaced, []); // the page's own steps stay
+  assert.deepEqual(steps.replaced, []); // the page's own entries stay
   globalThis.location = { href: "http://127.0.0.1/?view=api&seed=3" };
   globalThis.history.state = null;
   entryChanged();

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { standInPage } from "./stand_ins.js";
+import { standInPage } from "./browser_stubs.js";
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); }); // timers stand still here
 standInPage();
 const { formatDuration, followJob, cancelJob } = await import("../../../../explorer/web/static/widget_contents.js");
 
-test("a time is told in whole seconds, and a long one in minutes", () => {
+test("a duration is shown in whole seconds, and a long one in minutes", () => {
   assert.deepEqual([0.1, 3.4, 89, 150].map(formatDuration), ["1 s", "3 s", "89 s", "3 min"]);
 });
 
 const going = { state: "waiting", done: 0, of: 2, seconds: 0, error: "" };
 
-/** Names of the functions of Python that were called, each with the function that answers it. */
+/** Calls of Python functions: name, and the function that answers the call. */
 function calls() {
   const asked = [];
   globalThis.fetch = (address) => new Promise((resolve) => {
@@ -22,7 +22,7 @@ function calls() {
   return asked;
 }
 
-test("what is left is begun again once Python knows that it was left", async () => {
+test("a cancelled job restarts once Python has confirmed the cancellation", async () => {
   const asked = calls(), done = [];
   followJob("a", ["begin_opening", []], () => {}, () => done.push("first"));
   await settled();
@@ -38,14 +38,14 @@ test("what is left is begun again once Python knows that it was left", async () 
   assert.deepEqual(done, ["again"]);
 });
 
-test("what was known of a job before it was left does not end it once it is begun again", async (context) => {
+test("old progress of a cancelled job does not end it after its restart", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const asked = calls(), done = [];
   followJob("b", ["begin_opening", []], () => {}, () => done.push("first"));
   await settled();
   asked[0][1](going);
   await settled();
-  context.mock.timers.tick(200); // it looks how far it is, and is left before that is answered
+  context.mock.timers.tick(200); // it requests the progress, and is cancelled before the answer
   await settled();
   cancelJob("b");
   followJob("b", ["begin_opening", []], () => {}, () => done.push("again"));
@@ -59,7 +59,7 @@ test("what was known of a job before it was left does not end it once it is begu
   assert.deepEqual(done, ["again"]);
 });
 
-test("what failed, and what is done, can be begun again", async () => {
+test("a failed or finished job can be started again", async () => {
   const asked = calls(), shown = [];
   for (const state of ["failed", "done", "done"]) {
     followJob("c", ["begin_opening", []], (progress) => shown.push(progress.state), () => {});

@@ -4,7 +4,7 @@ import test from "node:test";
 import { enableRequests } from "../../../../explorer/web/static/page_actions.js";
 import { forgetReply, goToStep, storeLessonPositions, leaveLesson, lessonPositions, shownLessonStep, onLessonStep, replyAtStep, sendReply, showAnswer, notifyLessonStep } from "../../../../explorer/web/static/history.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
-import { settled, standInPage, standInPython } from "./stand_ins.js";
+import { settled, standInPage, standInPython } from "./browser_stubs.js";
 
 standInPage();
 const asked = standInPython();
@@ -24,13 +24,13 @@ test("a reply belongs to its step", () => {
   assert.equal(replyAtStep(2, undefined), null);
 });
 
-test("where a lesson was left, and what was replied, is kept and comes back with the step", async () => {
+test("the last step and the replies are stored and restored", async () => {
   sendReply("0.5");
   assert.equal(state.reply, "2:0.5");
   assert.deepEqual(lessonPositions().order, { step: 2, replies: { 2: "2:0.5" } });
   setState({ step: 3 });
   assert.equal(lessonPositions().order.step, 3);
-  assert.deepEqual(lessonPositions().order.replies, { 2: "2:0.5" }); // that is no reply to step 3
+  assert.deepEqual(lessonPositions().order.replies, { 2: "2:0.5" }); // not a reply to step 3
   asked.at(-1).answer();
   await settled();
   goToStep("order", 2);
@@ -40,7 +40,7 @@ test("where a lesson was left, and what was replied, is kept and comes back with
   setState({ step: 2 });
 });
 
-test("asking again forgets the reply of this step alone", () => {
+test("asking again removes the reply of this step only", () => {
   sendReply("0.5");
   setState({ step: 4 });
   showAnswer();
@@ -50,7 +50,7 @@ test("asking again forgets the reply of this step alone", () => {
   assert.deepEqual(lessonPositions().order.replies, { 2: "2:0.5" });
 });
 
-test("who left a lesson is told nothing of its steps", () => {
+test("listeners of a lesson hear nothing after they are removed", () => {
   const heard = [], leaving = new AbortController();
   onLessonStep((now) => heard.push(now.step), leaving.signal);
   notifyLessonStep({ step: 4 });
@@ -61,11 +61,11 @@ test("who left a lesson is told nothing of its steps", () => {
   leaveLesson();
   assert.equal(shownLessonStep(), null);
   assert.deepEqual([state.lesson, state.step, state.reply], ["", 0, ""]);
-  assert.equal(lessonPositions().order.step, 4); // to come back to
+  assert.equal(lessonPositions().order.step, 4); // for resuming later
   assert.deepEqual(Object.keys(lessonPositions()), ["order"]);
 });
 
-test("a storage that holds something else is as good as none", () => {
+test("a storage with other content counts as empty", () => {
   kept["explorer:lessons"] = "{";
   assert.deepEqual(lessonPositions(), {});
 });

@@ -16,7 +16,7 @@ const map = {
   ],
 };
 
-test("each sheet has the same parts at its own places", () => {
+test("each sheet has the same components at its own positions", () => {
   const [wide, tall] = [0, 1].map((i) => partsOnSheet(map, i));
   assert.deepEqual([wide.size, wide.lines, wide.scale], [[6, 2], ["wide"], [0, 0, 1, 1]]);
   assert.deepEqual([tall.size, tall.lines, tall.scale], [[2, 6], ["tall"], [0, 0, 2, 2]]);
@@ -29,18 +29,18 @@ test("each sheet has the same parts at its own places", () => {
   }
 });
 
-test("parts have labels that fit", () => {
+test("components have labels that fit", () => {
   const labels = [0, 1].map((i) => partsOnSheet(map, i).parts.map(({ label }) => label));
   assert.deepEqual(labels, [["1", ""], ["1", "o_proj"]]);
 });
 
-test("the arrow keys go along the data's way on each sheet", () => {
+test("the arrow keys follow the data flow on each sheet", () => {
   const [wide, tall] = [0, 1].map((i) => partsOnSheet(map, i).parts.map(({ box }) => box));
   assert.deepEqual([nearestInDirection(wide, 0, [1, 0]), nearestInDirection(wide, 0, [0, 1])], [1, 0]);
   assert.deepEqual([nearestInDirection(tall, 0, [0, 1]), nearestInDirection(tall, 0, [1, 0])], [1, 0]);
 });
 
-test("an arrow's head points where its line goes", () => {
+test("an arrowhead points in the direction of its line", () => {
   const ends = (path) => path.match(/-?[\d.]+,-?[\d.]+/g).map((corner) => corner.split(",").map(Number));
   assert.deepEqual(ends(arrowHead([0, 0, 9, 0])).map(([x]) => x), [9, 2, 2]);
   assert.deepEqual(ends(arrowHead([0, 0, 0, 9])).map(([, y]) => y), [9, 2, 2]);

@@ -4,7 +4,7 @@ import test from "node:test";
 import { enableRequests, beginWriting, changeModel, isWriting, makeMove, onMove, runExample, runPrompt, setGenerating } from "../../../../explorer/web/static/page_actions.js";
 import { continuationsByModel } from "../../../../explorer/web/static/history.js";
 import { connectState, setState, state } from "../../../../explorer/web/static/page_state.js";
-import { settled, standInPage, standInPython } from "./stand_ins.js";
+import { settled, standInPage, standInPython } from "./browser_stubs.js";
 
 standInPage();
 document.querySelector = (selector) => (selector === "#prompt textarea" ? { value: "a" } : null);
@@ -17,7 +17,7 @@ enableRequests();
 setState({ checkpoint: "tiny", prompt: [1], generated: [5, 6], turn: 0 });
 const kinds = (before) => asked.slice(before).map(({ action }) => action?.kind);
 
-/** Python answers the move that is being made with a run of one token fewer. */
+/** Answers the pending move with a run of one token fewer. */
 async function undone() {
   await settled();
   const { generated, turn } = state;
@@ -25,7 +25,7 @@ async function undone() {
   await settled();
 }
 
-/** All that is still asked is answered with nothing. */
+/** Answers all pending requests with nothing. */
 async function idle() {
   for (let answered = -1; answered < asked.length;) {
     answered = asked.length;
@@ -34,7 +34,7 @@ async function idle() {
   }
 }
 
-test("moves are made one after another, each of the run that the one before led to, and told once they are", async () => {
+test("moves run one after another, each with the run of the previous one, and listeners are notified", async () => {
   const told = [];
   onMove((move, isMade) => told.push([move.kind, isMade]));
   makeMove(UNDO);
@@ -49,7 +49,7 @@ test("moves are made one after another, each of the run that the one before led 
   await idle();
 });
 
-test("what is being written ends with what is seen before anything is done", async () => {
+test("generation stops at the visible token before any action", async () => {
   for (const act of [() => makeMove(UNDO), () => runPrompt("a"), () => runExample("a"), () => changeModel("twin")]) {
     setGenerating(true);
     const { turn } = state, before = halted;
@@ -60,7 +60,7 @@ test("what is being written ends with what is seen before anything is done", asy
   }
 });
 
-test("where there is no more to be undone, further undoing asks nothing", async () => {
+test("further undo sends no request once nothing is left to undo", async () => {
   setState({ generated: [5] });
   await idle();
   const before = asked.length;
@@ -70,7 +70,7 @@ test("where there is no more to be undone, further undoing asks nothing", async 
   await idle();
 });
 
-test("what is to be written waits until all is done", async () => {
+test("generation waits until all moves are done", async () => {
   setState({ generated: [5, 6] });
   makeMove(UNDO);
   let begun = null;
@@ -84,7 +84,7 @@ test("what is to be written waits until all is done", async () => {
   await idle();
 });
 
-test("another model begins with its own continuations, where it has been here before", async () => {
+test("another model starts with its own continuations, if it was used before", async () => {
   Object.assign(continuationsByModel, { twin: { generated: [9] }, fables: { generated: [3] } });
   for (const [checkpoint, kept] of [["twin", { generated: [9] }], ["fables/step-000512", { generated: [3] }], ["other", null]]) {
     changeModel(checkpoint);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { makePlayer } from "../../../../explorer/web/widgets/view_tools/view_tools.js";
 
-/** Five places, gone through on a clock that only `wait` moves. */
+/** A player of five positions, on a clock that only `wait` advances. */
 function start(t) {
   const page = { place: 0, isBusy: false, told: [] };
   let now = 0;
@@ -13,7 +13,7 @@ function start(t) {
   return { page, playing, wait };
 }
 
-test("one after another is shown, each for as long, to the end", (t) => {
+test("positions are shown one after another at equal intervals, to the end", (t) => {
   const { page, playing, wait } = start(t);
   playing.start();
   wait(100);
@@ -29,7 +29,7 @@ test("one after another is shown, each for as long, to the end", (t) => {
   assert.equal(playing.stop(), false);
 });
 
-test("the next is not asked for before the one before is painted, and is not made up for", (t) => {
+test("the next position waits until the previous one is drawn, and is not skipped", (t) => {
   const { page, playing, wait } = start(t);
   playing.start();
   wait(100);
@@ -43,7 +43,7 @@ test("the next is not asked for before the one before is painted, and is not mad
   assert.equal(page.place, 2);
 });
 
-test("it ends when it is stopped, and where nothing comes", (t) => {
+test("the player ends when stopped, and if nothing arrives", (t) => {
   const { page, playing, wait } = start(t);
   playing.start();
   wait(100);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { onContent } from "../../../../explorer/web/static/widget_contents.js";
-import { StandIn, standInPage } from "./stand_ins.js";
+import { StandIn, standInPage } from "./browser_stubs.js";
 
 standInPage();
 document.head = new StandIn();
@@ -20,14 +20,14 @@ const plotOf = (data, layout, ariaLabel = "3 queries & 3 keys.") => {
   };
 };
 
-test("a figure is saved under its heading, what it shows and the model", async () => {
+test("a saved figure has its heading, description, prompt and model", async () => {
   setState({ checkpoint: "llama-fables/step-4" }, false);
   await download.click(plotOf([{ type: "bar", y: [1] }], { xaxis: { title: "x" } }));
   const [{ data, layout }, { format, filename }] = saved.at(-1);
   assert.deepEqual([format, filename], ["png", "llama-fables-step-4-attention-pattern"]);
   assert.deepEqual(data, [{ type: "bar", y: [1] }]);
   assert.equal(layout.title.text, "<b>Who looks &lt;at&gt; whom</b><br>Once &amp; for all.<br>3 queries &amp; 3 keys.<br>llama-fables/step-4");
-  assert.equal(layout.height - 300, layout.margin.t - 36); // what is below is as large as in the page
+  assert.equal(layout.height - 300, layout.margin.t - 36); // the part below is as large as on the page
   assert.deepEqual([layout.xaxis, layout.paper_bgcolor], [{ title: "x" }, "#ffffff"]);
   await downloadSvg.click(plotOf([], {}));
   assert.deepEqual([downloadSvg.title, saved.at(-1)[1].format], ["Save figure as SVG", "svg"]);
@@ -38,7 +38,7 @@ test("a figure is saved under its heading, what it shows and the model", async (
   assert.match(saved.at(-1)[0].layout.title.text, /Never\.<br>The largest difference is 0\.160\.<br>/); // the heading says the rest
 });
 
-test("one that cannot be saved is told as such", async (t) => {
+test("a figure that cannot be saved is reported", async (t) => {
   const shown = [];
   t.mock.method(console, "error", () => {});
   t.mock.method(ExplorerPlotly, "downloadImage", async () => { throw Error("no room"); });
@@ -48,4 +48,4 @@ test("one that cannot be saved is told as such", async (t) => {
   assert.equal(console.error.mock.callCount(), 1);
 });
 
-test("nothing of Plotly is set anew from one drawing to the next", () => assert.equal(plotlyConfig(), plotlyConfig()));
+test("Plotly's configuration is the same object for every drawing", () => assert.equal(plotlyConfig(), plotlyConfig()));

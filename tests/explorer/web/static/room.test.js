@@ -3,8 +3,8 @@ import test, { mock } from "node:test";
 import { urlWithoutRoom } from "../../../../explorer/web/static/history.js";
 import { changeRoom, closeRoom, endRoom, endReason, enterRoom, setFollowing, isTeacher, joinRoom, leaveRoom, joinUrl, room } from "../../../../explorer/web/static/room_client.js";
 import { setState } from "../../../../explorer/web/static/page_state.js";
-import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./a_room.js";
-import { settled } from "./stand_ins.js";
+import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./room_page.js";
+import { settled } from "./browser_stubs.js";
 
 standInRooms();
 mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.now() });
@@ -14,13 +14,13 @@ async function after(milliseconds) {
 }
 const afterTimers = () => after(450);
 
-test("students join at the page's address, without the teacher's state", () => {
+test("students join at the page's URL, without the teacher's state", () => {
   assert.equal(joinUrl(CODE, "http://here/lab/?view=tokens&room=OTHER#places=x"), `http://here/lab/?room=${CODE}`);
   assert.equal(joinUrl(CODE, "http://here/"), `http://here/?room=${CODE}`);
   assert.equal(urlWithoutRoom(new URL(`http://here/?room=${CODE}&view=tokens`)).href, "http://here/?view=tokens");
 });
 
-test("a teacher's key is in this tab and in no address, and the class is told the state without what is the teacher's own", async () => {
+test("a teacher's key is in this tab and in no URL, and the class gets the state without private fields", async () => {
   await opened();
   assert.ok(isTeacher());
   assert.equal(location.href, "http://here/sub/?view=tokens");
@@ -34,7 +34,7 @@ test("a teacher's key is in this tab and in no address, and the class is told th
   setState({ query: 2 });
   await afterTimers();
   assert.equal(last("lead").state.query, 2);
-  assert.equal(asked.filter(({ name }) => name === "lead").length, 2); // two moves at once are one
+  assert.equal(asked.filter(({ name }) => name === "lead").length, 2); // two moves in quick succession are one
   last("lead").answer({});
   await settled();
   changeRoom({ leads: false });
@@ -43,29 +43,29 @@ test("a teacher's key is in this tab and in no address, and the class is told th
   last("lead").answer({});
   await told({ people: 3, lesson: "", step: 0, counts: {} });
   assert.equal(room.people, 3);
-  enterRoom(); // as the page does when it is loaded anew
+  enterRoom(); // as after a reload
   assert.deepEqual([isTeacher(), room.code, room.leads], [true, CODE, false]);
   const closing = closeRoom();
   await told({ closed: true });
-  assert.equal(endReason, ""); // of which whoever closes it is not told
+  assert.equal(endReason, ""); // the teacher closed it, so there is no reason to show
   last("close").answer({});
   await closing;
   assert.deepEqual([room, kept["explorer:room"], endReason], [null, undefined, ""]);
 });
 
-test("a teacher whose room expired is told", async () => {
+test("a teacher is notified that the room expired", async () => {
   await opened();
   await told({ closed: true });
   assert.deepEqual([room, endReason], [null, "closed"]);
 });
 
-test("who is in a room stays in it over a reload and over an answer that did not come; what is refused ends it", async () => {
+test("a student stays in a room over a reload and a failed request; a refusal ends it", async () => {
   setState(MINE);
   joinRoom(CODE);
   await settled();
   const { student } = last("next");
   setFollowing(false);
-  enterRoom(); // as the page does when it is opened
+  enterRoom(); // as on opening the page
   await settled();
   assert.deepEqual([last("next").student, room.follows], [student, false]);
   last("next").fail();
@@ -81,7 +81,7 @@ test("who is in a room stays in it over a reload and over an answer that did not
   endRoom();
 });
 
-test("a link to another room goes before the one that this tab leads, and whoever was in one is another in the next", async () => {
+test("a link to another room replaces the led room, and a student has a new name in each room", async () => {
   await opened();
   globalThis.location = new URL("http://here/?room=0THERC0DE1");
   enterRoom();
@@ -99,7 +99,7 @@ test("a link to another room goes before the one that this tab leads, and whoeve
   endRoom();
 });
 
-test("a room that could not be closed is still there, and its end is news", async () => {
+test("a room that could not be closed still exists, and its end is reported", async () => {
   await opened();
   const closing = assert.rejects(closeRoom());
   last("close").fail();

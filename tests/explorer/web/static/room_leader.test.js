@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { changeRoom, endRoom, room } from "../../../../explorer/web/static/room_client.js";
 import { setState } from "../../../../explorer/web/static/page_state.js";
-import { all, heard, last, MINE, opened, standInRooms, told } from "./a_room.js";
+import { all, heard, last, MINE, opened, standInRooms, told } from "./room_page.js";
 
 standInRooms();
 let now = 0;
@@ -17,7 +17,7 @@ beforeEach(async (t) => {
   t.mock.timers.tick(400);
 });
 
-test("every class is told where the page is, and each place once", async (t) => {
+test("every class gets the page's state, each state once", async (t) => {
   last("lead").answer({});
   await heard();
   const before = count();
@@ -32,7 +32,7 @@ test("every class is told where the page is, and each place once", async (t) => 
   await heard();
 });
 
-test("moves are told now and then, the last of them", async (t) => {
+test("moves are sent at intervals, only the last of them", async (t) => {
   last("lead").answer({});
   await heard();
   const before = count();
@@ -46,7 +46,7 @@ test("moves are told now and then, the last of them", async (t) => {
   await heard();
 });
 
-test("a move that was not heard is told again, and one that was refused is not, but why", async (t) => {
+test("a failed move is sent again, and a refused one is not, but shows the reason", async (t) => {
   const before = count();
   last("lead").fail();
   await heard();

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { endReason, setFollowing, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room_client.js";
 import { setState, state } from "../../../../explorer/web/static/page_state.js";
-import { all, CODE, heard, last, MINE, standInRooms, told } from "./a_room.js";
-import { settled } from "./stand_ins.js";
+import { all, CODE, heard, last, MINE, standInRooms, told } from "./room_page.js";
+import { settled } from "./browser_stubs.js";
 
 standInRooms();
 const replies = () => all("reply").map(({ lesson, step, reply }) => [lesson, step, reply]);
 
-test("a student goes along, lets go, follows again, and is told when it is over", async () => {
+test("a student follows, lets go, follows again, and is notified of the end", async () => {
   setState(MINE);
   joinRoom(" k7mq2-9tfzx ");
   await settled();
@@ -22,7 +22,7 @@ test("a student goes along, lets go, follows again, and is told when it is over"
   assert.equal(state.query, 4);
   setFollowing(true);
   assert.equal(state.query, 5);
-  setState({ query: 1 }); // a click of their own, until the teacher moves on
+  setState({ query: 1 }); // the student's own click, until the teacher moves on
   await told({});
   assert.equal(state.query, 1);
   await told({ leads: false, lesson: "", state: null });
@@ -31,7 +31,7 @@ test("a student goes along, lets go, follows again, and is told when it is over"
   assert.deepEqual([room, endReason, location.searchParams.has("room")], [null, "closed", false]);
 });
 
-test("a reply to a question of the class is told once, anew where it is another, and taken back", async () => {
+test("a reply to a question of the class is sent once, again if changed, and withdrawn", async () => {
   setState({ ...MINE, lesson: "order", step: 3, reply: "3:2" });
   joinRoom(CODE);
   await settled();
@@ -43,7 +43,7 @@ test("a reply to a question of the class is told once, anew where it is another,
   setState({ query: 2 });
   setState({ reply: "3:1" });
   setState({ reply: "" });
-  setState({ reply: "3:?" }); // the truth without a reply
+  setState({ reply: "3:?" }); // shows the answer without a reply
   setState({ lesson: "another", reply: "3:7" });
   assert.deepEqual(replies().slice(1), [["order", 3, "1"], ["order", 3, null]]);
   leaveRoom();
@@ -52,7 +52,7 @@ test("a reply to a question of the class is told once, anew where it is another,
   assert.equal(room, null);
 });
 
-test("the class of another lesson, and another class, are told the reply anew, and a server that was away", async () => {
+test("a reply is sent again to another lesson or class, and after a failed request", async () => {
   setState({ ...MINE, lesson: "order", step: 3, reply: "3:2" });
   joinRoom(CODE);
   await settled();
@@ -74,7 +74,7 @@ test("the class of another lesson, and another class, are told the reply anew, a
   leaveRoom();
 });
 
-test("a page that opens after the class has begun goes where it is", async () => {
+test("a page that opens late goes to the teacher's state", async () => {
   setState({ ...MINE, checkpoint: "" });
   joinRoom(CODE);
   await settled();
@@ -86,7 +86,7 @@ test("a page that opens after the class has begun goes where it is", async () =>
   leaveRoom();
 });
 
-test("what is known is asked for no more, and a server that is away more and more seldom", async (t) => {
+test("only news is requested, and a failing server at growing intervals", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   setState(MINE);
   joinRoom(CODE);

@@ -5,7 +5,7 @@ import { normalize, rankTokens, readHook, readNumbers, matchScore } from "../../
 const ranked = (names, query) => names.map((name) => [matchScore(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
 
-test("the whole name goes first, then its beginning, its words, a part, and letters in their order", () => {
+test("results are ordered: exact name, prefix, word, part, letters in order", () => {
   const names = ["a lookahead", "heads", "attention head", "head", "how each attention differs"];
   assert.deepEqual(ranked(names, "head"), ["head", "heads", "attention head", "a lookahead"]);
   assert.deepEqual(ranked(["attention", "retention", "loss"], "atention"), ["attention"]);
@@ -13,7 +13,7 @@ test("the whole name goes first, then its beginning, its words, a part, and lett
   assert.deepEqual(ranked(["loss"], "zzz"), []);
 });
 
-test("of names that fit alike the shortest goes first", () => {
+test("among equal matches the shortest name comes first", () => {
   assert.deepEqual(ranked(["key-value cache", "key"], "ke"), ["key", "key-value cache"]);
 });
 
@@ -29,14 +29,14 @@ test("numbers name heads, layers, neurons and positions", () => {
   assert.deepEqual(readNumbers("层 4", { layer: ["层"], head: [], neuron: [], position: [] }), [{ kind: "layer", layer: 4 }]);
 });
 
-test("names of TransformerLens lead to what they are about", () => {
+test("hook names of TransformerLens lead to their view", () => {
   assert.deepEqual(readHook("blocks.4.attn.hook_pattern"), { layer: 4, view: "attention" });
   assert.deepEqual(readHook(" blocks.0.mlp.hook_post"), { layer: 0, view: "feed_forward" });
   assert.deepEqual(readHook("blocks.3.hook_resid_mid"), { layer: 3, view: "residual" });
   assert.equal(readHook("blocks.4"), null);
 });
 
-test("of tokens the very one goes first, then that with a space, then beginnings", () => {
+test("tokens are ordered: exact, with a space, then prefixes", () => {
   const vocabulary = ["afox", "foxes", " fox", "fox", "\n", "x"];
   assert.deepEqual(rankTokens(vocabulary, "Fox", 9).map(({ id }) => id), [3, 2, 1, 0]);
   assert.deepEqual(rankTokens(vocabulary, "·fox", 2).map(({ id }) => id), [2, 3]);

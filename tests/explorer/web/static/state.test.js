@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { withCausalKey, modelName, onEveryState, onState, setState, state, notifyStateListeners } from "../../../../explorer/web/static/page_state.js";
-import { StandIn } from "./stand_ins.js";
+import { StandIn } from "./browser_stubs.js";
 
 test("the key is never after the query", () => {
   assert.deepEqual(withCausalKey({ query: 2, key: 5 }), { query: 2, key: 2 });
@@ -12,18 +12,18 @@ test("the key is never after the query", () => {
   assert.equal(state.key, 1);
 });
 
-test("a step of a training is of its model", () => {
+test("a training step belongs to its model", () => {
   assert.deepEqual(["fables/step-000004", "fables", "me/my-model", undefined].map(modelName), ["fables", "fables", "me/my-model", ""]);
 });
 
-test("a change makes another state and leaves the rest of it", () => {
+test("a change makes a new state and keeps its other fields", () => {
   setState({ query: 4, seed: 9 });
   const before = state;
   setState({ query: 5 });
   assert.deepEqual([before.query, state.query, state.seed], [4, 5, 9]);
 });
 
-test("widgets are told of every change, or of several at once", () => {
+test("widgets are notified of every change, or of several together", () => {
   const seen = [];
   onState(new StandIn(), () => seen.push(state.layer));
   setState({ layer: 1 });
@@ -31,11 +31,11 @@ test("widgets are told of every change, or of several at once", () => {
   setState({ layer: 3 }, false);
   assert.deepEqual(seen, [1]);
   notifyStateListeners();
-  notifyStateListeners(); // of nothing new
+  notifyStateListeners(); // nothing new
   assert.deepEqual(seen, [1, 3]);
 });
 
-test("a widget that has left the page is told no more", () => {
+test("a widget that was removed from the page is no longer notified", () => {
   const element = new StandIn();
   let told = 0;
   onState(element, () => { told++; });
@@ -47,7 +47,7 @@ test("a widget that has left the page is told no more", () => {
   assert.equal(told, 1);
 });
 
-test("what keeps the state has every change, told or not, and the state before", () => {
+test("state listeners get every change, announced or not, and the previous state", () => {
   const kept = [];
   setState({ head: 0 });
   onEveryState((now, before) => kept.push([before.head, now.head]));

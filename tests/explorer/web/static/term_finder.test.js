@@ -12,14 +12,14 @@ test("parts of names in code are no terms", () => {
   assert.deepEqual(found(["norm", "query"], "final_norm.weight attn.norm norm-x query_id query"), ["query"]);
 });
 
-test("a word of one Chinese character is found by itself alone", () => {
+test("a term of one Chinese character is found only by itself", () => {
   assert.deepEqual(found(["键"], "按方向键，查询与键。关键（键）"), ["键"]);
 });
 
-test("symbols and Chinese words join nothing", () => {
+test("symbols and Chinese words need no spaces around", () => {
   assert.deepEqual(found(["·", "‖x‖₂", "词元", "÷ T"], "q·k, · is：每个词元的‖x‖₂，÷ T"), ["·", "词元", "‖x‖₂", "÷ T"]);
 });
 
-test("a dot that parts items or multiplies is no token's space", () => {
+test("a dot between items or factors is not the sign for a space", () => {
   assert.deepEqual(makeTermFinder({ "·": "space" })("a · b, ·").map(({ from }) => from), [7]);
 });

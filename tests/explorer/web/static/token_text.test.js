@@ -4,16 +4,16 @@ import test from "node:test";
 
 const marks = (token) => splitToken(token).map(({ mark }) => mark);
 
-test("what can be seen stays in one piece", () => {
+test("visible characters stay in one piece", () => {
   assert.deepEqual(splitToken("moon"), [{ text: "moon" }]);
   assert.deepEqual(splitToken("狐🦊é"), [{ text: "狐🦊é" }]);
 });
 
-test("a token without a text has a mark in its place", () => {
+test("a token without text has a mark instead", () => {
   assert.deepEqual(splitToken(""), [{ text: "", mark: "∅" }]);
 });
 
-test("what cannot be seen has a mark beside its text", () => {
+test("an invisible character has a mark beside its text", () => {
   assert.deepEqual(splitToken(" fox"), [{ text: " ", mark: "·" }, { text: "fox" }]);
   assert.deepEqual(splitToken("a\nb"), [{ text: "a" }, { text: "\n", mark: "↵" }, { text: "b" }]);
   assert.deepEqual(marks("\t\u0000\u001b"), ["→", "␀", "␛"]);
@@ -25,6 +25,6 @@ test("all pieces together are the token", () => {
     assert.equal(splitToken(token).map(({ text }) => text).join(""), token);
 });
 
-test("bytes that are no whole character are known by how they are written", () => {
+test("partial characters are recognised by their notation", () => {
   assert.deepEqual(["\\xc3", "\\xe7\\x8c", "x", "é", "\\xc3 ", ""].map(isPartOfCharacter), [true, true, false, false, false, false]);
 });

@@ -11,7 +11,7 @@ from explorer.views.style import figure
 from explorer.web.widgets.figure import PlotlyFigureWidget
 
 
-def test_the_figure_travels_without_its_template(with_template, trace):
+def test_figure_is_sent_without_template(plotly_template_enabled, trace):
     heatmap = attention.pattern_heatmap(trace, 0, 0, query=3, key=1)
     data, layout = PlotlyFigureWidget.pack(heatmap)
     sent = {"data": json.loads(data), "layout": json.loads(layout)}
@@ -21,27 +21,27 @@ def test_the_figure_travels_without_its_template(with_template, trace):
     assert sent == whole
 
 
-def test_the_figure_itself_stays_as_it_was():
+def test_packing_does_not_modify_figure():
     bars = figure(go.Bar(y=[1, 2]), alt="Two bars.")
     before = bars.to_json()
     PlotlyFigureWidget.pack(bars)
     assert bars.to_json() == before
 
 
-def test_gaps_are_json():
+def test_missing_values_are_valid_json():
     sent = PlotlyFigureWidget.pack(figure(go.Heatmap(z=np.array([[1, np.nan]], np.float32)), alt="A gap."))
     for part in sent:
         json.loads(part, parse_constant=pytest.fail)
 
 
-def test_what_a_click_selects_is_told_to_the_script():
+def test_click_selection_is_sent_to_script():
     component = PlotlyFigureWidget(selects={"x": "key"}, height=123)
     selects = re.search(r'data-selects="([^"]*)"', component.html)[1]
     assert json.loads(html.unescape(selects)) == {"x": "key"}
     assert "height:123px" in component.html
 
 
-def test_marking_another_cell_leaves_the_data_as_they_are(trace):
+def test_selected_cell_does_not_change_data(trace):
     """The browser can then skip the data."""
     before, after = (PlotlyFigureWidget.pack(attention.pattern_heatmap(trace, 0, 0, query, 1)) for query in (3, 5))
     assert before[0] == after[0]

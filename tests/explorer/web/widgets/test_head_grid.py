@@ -20,7 +20,7 @@ def unpack_pixels(packed: dict) -> np.ndarray:
     return heads[..., :size].reshape(packed["layers"], packed["heads"], size, size)
 
 
-def test_a_pixel_is_the_largest_value_of_its_block():
+def test_pixel_is_maximum_of_its_block():
     values = np.arange(25.0).reshape(1, 1, 5, 5)
     assert_array_equal(max_pool(values, 2)[0, 0], [[6, 8, 9], [16, 18, 19], [21, 23, 24]])
     assert_array_equal(max_pool(values, 1), values)
@@ -29,7 +29,7 @@ def test_a_pixel_is_the_largest_value_of_its_block():
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 96, 97, 192, 193, 256])
-def test_pools_are_those_of_a_loop(tokens):
+def test_max_pool_matches_loop(tokens):
     values = np.random.default_rng(0).random((1, 2, tokens, tokens))
     block = -(-tokens // MAX_PIXELS)
     pooled = max_pool(values, block)
@@ -40,7 +40,7 @@ def test_pools_are_those_of_a_loop(tokens):
             assert_array_equal(pooled[:, :, i, j], square.max((-2, -1)))
 
 
-def test_values_travel_as_bytes():
+def test_values_are_packed_as_bytes():
     values = np.array([0, 0.001, 0.5, 1], np.float32).reshape(1, 1, 2, 2)
     packed = HeadGridWidget.pack(HeadHeatmaps(values, "Two tokens."))
     assert_array_equal(unpack_pixels(packed)[0, 0], [[0, 0], [128, 255]])
@@ -50,7 +50,7 @@ def test_values_travel_as_bytes():
 
 
 @pytest.mark.parametrize("block", [1, 2])
-def test_signed_values_travel_from_minus_one_to_one(block):
+def test_signed_values_are_packed_from_minus_one_to_one(block):
     values = np.random.default_rng(0).uniform(-1, 1, (1, 2, 96 * block, 96 * block))
     decoded = unpack_pixels(HeadGridWidget.pack(HeadHeatmaps(values, "Differences.", signed=True))) / 255 * 2 - 1
     squares = values.reshape(1, 2, 96, block, 96, block).swapaxes(-3, -2).reshape(1, 2, 96, 96, -1)
@@ -58,14 +58,14 @@ def test_signed_values_travel_from_minus_one_to_one(block):
     np.testing.assert_allclose(decoded, furthest, atol=1 / 255 + 1e-6)
 
 
-def test_captured_patterns_keep_their_places(trace):
+def test_captured_patterns_keep_their_positions(trace):
     values = trace.stack("blocks.*.attn.pattern")
     decoded = unpack_pixels(HeadGridWidget.pack(HeadHeatmaps(values, "All heads.")))
     assert decoded.shape == (2, trace.config.num_heads, 12, 12)
     np.testing.assert_allclose(decoded / 255, values, atol=0.5 / 255 + 1e-6)
 
 
-def test_many_large_patterns_are_small_enough_to_send():
+def test_large_patterns_are_pooled_to_limit_size():
     packed = HeadGridWidget.pack(HeadHeatmaps(np.zeros((12, 12, 256, 256), np.float32), "Many."))
     assert (packed["block"], packed["pixels"]) == (4, 64)
     assert sum(map(len, packed["data"])) < 1_000_000
@@ -74,7 +74,7 @@ def test_many_large_patterns_are_small_enough_to_send():
 @pytest.mark.parametrize("tokens", [128, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.exhaustive
-def test_a_thousand_heads_are_a_megabyte_and_made_a_layer_at_a_time(signed, tokens):
+def test_thousand_heads_fit_a_megabyte_and_load_layer_by_layer(signed, tokens):
     references = []
 
     def make_layer(layer_index: int) -> np.ndarray:

@@ -17,19 +17,19 @@ CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
         ("stored", float("nan"), "⚠ differs from the logits that came with it, by up to nan", True),
     ],
 )
-def test_a_comparison_is_told_with_a_tick_only_where_it_holds(reference, largest, words, differs):
+def test_comparison_with_reference_has_tick_only_if_it_agrees(reference, largest, words, differs):
     payload = OpenModelForm.pack([], LogitAgreement(reference, largest, 20.0), None, is_external=True)
     assert (payload["words"], payload["differs"], payload["check"]) == (words, differs, "")
 
 
-def test_what_was_not_compared_is_said_of_others_models_alone():
+def test_missing_comparison_is_noted_for_external_models_only():
     waiting = OpenModelForm.pack(["a/b"], None, CHECK, is_external=True)
     assert waiting["words"] == "not checked against another implementation"
     assert waiting == waiting | {"names": ["a/b"], "differs": False, "check": CHECK.name}
     assert OpenModelForm.pack([], None, None, is_external=False)["words"] == ""
 
 
-def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():
+def test_training_steps_are_one_model_at_its_last_step():
     names = ["b", "series/step-000512", "series/step-1024", "series/step-000000", "a", "group/c", "group/d"]
     assert ModelPicker.pack(names) == [
         ["a", "a"],
@@ -40,5 +40,5 @@ def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_firs
     ]
 
 
-def test_a_model_may_stand_beside_its_steps():
+def test_model_may_have_name_of_training_folder():
     assert ModelPicker.pack(["a/step-8", "a"]) == [["a", "a"]]

@@ -15,7 +15,7 @@ from model.transformer_lm import TransformerLM
 MAX_JSON_BYTES = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads
 
 
-def test_all_of_a_diagram_travels():
+def test_map_is_packed_completely():
     wide = MapArrangement(
         size=(90, 40),
         lines=[MapLine("residual", (0, 1, 2, 3), 4.567, arrow=True)],
@@ -61,7 +61,7 @@ def test_all_of_a_diagram_travels():
     }
 
 
-def test_numbers_are_as_they_were_drawn(trace):
+def test_numbers_are_packed_as_drawn(trace):
     diagram = draw_model_map(trace, Selection(query=9))
     sent = json.loads(json.dumps(figure_payload(diagram), allow_nan=False))
     for part, (_, boxes, *fields) in zip(diagram.parts, sent["parts"], strict=True):
@@ -70,12 +70,12 @@ def test_numbers_are_as_they_were_drawn(trace):
 
 
 @pytest.mark.parametrize(("layers", "heads"), MAX_JSON_BYTES)
-def test_it_is_small_enough_to_send(tiny_config, layers, heads):
+def test_packed_map_is_small(tiny_config, layers, heads):
     lm = TransformerLM(replace(tiny_config, num_layers=layers, num_heads=heads, d_model=2 * heads, d_ff=4)).eval()
     payload = figure_payload(draw_model_map(capture(lm, [1, 2, 3]), Selection()))
     sent = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
     assert len(sent.encode()) < MAX_JSON_BYTES[layers, heads]
 
 
-def test_its_place_is_kept_before_it_is_drawn():
+def test_map_reserves_its_size_before_drawing():
     assert "--min-width:900px;--ratio:900/416" in ModelMapWidget(height=416, min_width=900).html

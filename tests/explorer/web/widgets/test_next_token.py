@@ -1,4 +1,4 @@
-"""The next-token panel: bars, texts, a second run's column, and the table of sampling, compared with numbers."""
+"""The next-token panel: bars, texts, a second run's column, and the table of sampling stages, compared with numbers."""
 
 import html
 import json
@@ -35,8 +35,8 @@ SETTINGS = GenerationSettings(temperature=0.9, top_k=8)
 
 
 @pytest.fixture
-def widget_value(trace):
-    """Function that returns the widget's value at a position of the captured run: `packed(position)`."""
+def pack_value(trace):
+    """Function that returns the widget's value at a position of the captured run: `pack_value(position)`."""
 
     def pack_position(position: int, settings: GenerationSettings = SETTINGS, find: str = "") -> dict:
         prediction = next_token_distribution(trace, position, settings.temperature, settings.top_k, seed=settings.seed)
@@ -47,8 +47,8 @@ def widget_value(trace):
     return pack_position
 
 
-def test_every_row_has_a_cell_and_its_arithmetic_for_every_stage(trace, widget_value):
-    value = widget_value(4)
+def test_every_row_has_cell_and_arithmetic_for_every_stage(trace, pack_value):
+    value = pack_value(4)
     assert len(value["rows"]) == NUM_ROWS
     for row in value["rows"]:
         assert len(row["cells"]) == len(row["notes"]) == len(value["columns"])
@@ -56,45 +56,45 @@ def test_every_row_has_a_cell_and_its_arithmetic_for_every_stage(trace, widget_v
         assert row["cut"] == (row["probability"] == 0)
 
 
-def test_the_token_of_the_text_and_the_one_drawn_are_shown_wherever_they_rank(trace, widget_value):
+def test_actual_and_drawn_tokens_are_listed_at_any_rank(trace, pack_value):
     for position in range(len(trace) - 1):
-        value = widget_value(position)
+        value = pack_value(position)
         assert value["actual"] == trace.token_ids[position + 1]
         row_ids = {row["id"] for row in value["rows"]}
         assert {value["actual"], value["drawn"]} <= row_ids and len(row_ids) == NUM_ROWS
         assert value["drawn"] in {stretch["id"] for stretch in value["stretches"]}
-    assert widget_value(len(trace) - 1)["actual"] is None
+    assert pack_value(len(trace) - 1)["actual"] is None
 
 
-def test_the_pick_is_what_generating_would_draw(trace, widget_value, lms, style):
+def test_drawn_token_matches_generate(trace, pack_value, lms, style):
     position = len(trace) - 1
     for seed in range(5):
         settings = replace(SETTINGS, seed=seed)
         limits = {"temperature": settings.temperature, "top_k": settings.top_k, "seed": seed}
         (step,) = generate(lms[style], trace.token_ids, max_new_tokens=1, **limits)
-        value = widget_value(position, settings)
+        value = pack_value(position, settings)
         assert (value["drawn"], value["u"]) == (step.token_id, step.u)
 
 
-def test_settings_move_the_stretches_and_never_the_random_number(widget_value):
-    cold, hot = (widget_value(3, replace(SETTINGS, temperature=temperature)) for temperature in (0.0, 2.0))
+def test_settings_change_segments_but_not_random_number(pack_value):
+    cold, hot = (pack_value(3, replace(SETTINGS, temperature=temperature)) for temperature in (0.0, 2.0))
     assert cold["u"] == hot["u"]
     assert [(stretch["start"], stretch["end"]) for stretch in cold["stretches"]] == [(0, 1)]
     assert len(hot["stretches"]) > 1
 
 
-def test_tokens_looked_for_are_shown_besides(trace, widget_value):
-    before, value = widget_value(2), widget_value(2, find="e")
+def test_search_matches_are_listed_additionally(trace, pack_value):
+    before, value = pack_value(2), pack_value(2, find="e")
     matches = [row for row in value["rows"] if row["found"]]
     assert len(matches) == value["found"] == MAX_MATCHES
     assert all("e" in row["token"].lower() for row in matches)
     assert {row["id"] for row in before["rows"]} <= {row["id"] for row in value["rows"]}
-    assert widget_value(2, find="no such token")["found"] == 0
+    assert pack_value(2, find="no such token")["found"] == 0
     last = len(trace.vocabulary) - 1
-    assert last in {row["id"] for row in widget_value(2, find=str(last))["rows"]}
+    assert last in {row["id"] for row in pack_value(2, find=str(last))["rows"]}
 
 
-def test_a_changed_model_shows_each_probability_without_the_change_and_the_token_that_was_first(trace, widget_value):
+def test_intervention_adds_column_with_original_probability(trace, pack_value):
     prediction = next_token_distribution(trace, 4, seed=0)
     last = int(prediction.plain.argmin())
     unchanged = np.zeros(len(trace.vocabulary))
@@ -114,7 +114,7 @@ def test_a_changed_model_shows_each_probability_without_the_change_and_the_token
     assert names == [*logits, "before", "model", "other", "scaled", "top_k", "probability"]
 
 
-def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_that_differs():
+def test_intervention_effect_is_described_by_probabilities():
     before, little, much = (
         NextTokenDistribution(sampling_distribution(logits), sampling_distribution(logits, temperature=0.5), None)
         for logits in (np.array([8.0, 0, 1]), np.array([6.0, 0, 1]), np.array([0.0, 0, 1]))
@@ -131,8 +131,8 @@ def test_a_change_is_told_by_the_model_s_own_probability_and_by_the_chance_if_th
     assert "“w2” is likeliest now: " in effect
 
 
-def test_where_the_settings_leave_no_difference_that_of_the_models_themselves_is_told():
-    """A gives the tokens 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves each the last one alone."""
+def test_difference_falls_back_to_unfiltered_probabilities():
+    """A has probabilities 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves the last token only in both."""
     a, b = (
         NextTokenDistribution(np.array(plain), np.array([0.0, 0, 1]), None)
         for plain in ([0.1, 0.2, 0.7], [0.05, 0.05, 0.9])
@@ -147,7 +147,7 @@ def test_where_the_settings_leave_no_difference_that_of_the_models_themselves_is
     )
 
 
-def test_presets_are_settings_and_travel_to_the_script():
+def test_presets_are_valid_settings_in_markup():
     widget = SamplingPresetButtons(PRESETS)
     preset_texts = re.findall(r'data-settings="([^"]*)">([^<]*)<', widget.html)
     assert {name: json.loads(html.unescape(settings)) for settings, name in preset_texts} == PRESETS
@@ -161,8 +161,8 @@ VOCABULARY = tuple(f" w{i}" for i in range(50))
 
 
 @pytest.fixture
-def falling():
-    """Function that returns a prediction over 50 tokens of falling probability, of which the first 5 are kept."""
+def make_falling():
+    """Function that returns a prediction over 50 tokens of falling probability, 5 of which are kept."""
 
     def make_prediction(actual: int | None = None) -> NextTokenDistribution:
         logits = -0.1 * np.arange(50)
@@ -171,14 +171,14 @@ def falling():
     return make_prediction
 
 
-def test_the_summary_has_the_numbers(falling):
-    prediction = falling(actual=41)
+def test_summary_has_entropy_and_rank(make_falling):
+    prediction = make_falling(actual=41)
     text = summarise_distribution(prediction, VOCABULARY, " w7", 6)
     assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
     assert f"entropy {format_number(prediction.entropy)} bits after temperature and filters" in text
     assert f"the model’s own is {format_number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
     assert f"“·w41”, rank 42, the model’s probability {format_number(prediction.plain[41])}" in text
-    assert "goes on" not in summarise_distribution(falling(), VOCABULARY, " w7", 6)
+    assert "goes on" not in summarise_distribution(make_falling(), VOCABULARY, " w7", 6)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_the_summary_has_the_numbers(falling):
         (7, " and would draw that; the text has “·w7”."),
     ],
 )
-def test_luck_is_told_with_what_it_falls_on(actual, end):
+def test_random_draw_is_described_with_its_token(actual, end):
     text = random_draw_text(VOCABULARY, seed=5, u=0.43712, sampled_id=3, actual=actual)
     assert text == f"With seed 5 the random number here is u = 0.437: it falls on “·w3”{end}"
 
@@ -197,22 +197,24 @@ def test_luck_is_told_with_what_it_falls_on(actual, end):
 PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
 
 
-def other_run(probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0) -> SecondRunPrediction:
+def make_other_run(
+    probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0
+) -> SecondRunPrediction:
     prediction = SimpleNamespace(sampled_token_id=0)
     return SecondRunPrediction(prediction, [token], probabilities, probabilities, after, position)
 
 
-def test_divergences_are_told_each_way():
+def test_divergences_are_given_in_both_directions():
     """Computed by hand: ½ log₂ ⅔ + ½ log₂ 2 bits from A to B, ¾ log₂ 1½ − ¼ log₂ 2 bits from B to A."""
-    text = other_run_summary(SimpleNamespace(plain=PROBABILITIES_A), other_run(PROBABILITIES_B, " owl", " the", 7))
+    text = other_run_summary(SimpleNamespace(plain=PROBABILITIES_A), make_other_run(PROBABILITIES_B, " owl", " the", 7))
     assert "after “·the” (position 7), the same random number falls on “·owl”" in text
     assert "KL(A‖B) = 0.208 bits, KL(B‖A) = 0.189 bits" in text
 
 
-def test_a_token_that_b_has_not_is_said_to_be_missing():
+def test_token_missing_in_b_is_marked():
     probabilities = np.array([0.75, 0.25, np.nan])
     assert "different tokens: no divergence" in other_run_summary(
-        SimpleNamespace(plain=PROBABILITIES_A), other_run(probabilities)
+        SimpleNamespace(plain=PROBABILITIES_A), make_other_run(probabilities)
     )
     column = other_run_column(probabilities)
     assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]
@@ -224,8 +226,8 @@ ALL = replace(PLAIN, temperature=0.8, top_k=5, top_p=0.9, min_p=0.3, repetition_
 
 
 @pytest.fixture
-def show_table():
-    """Function that returns the table's rows by rank and its columns by name: `shown(settings)`."""
+def make_table():
+    """Function that returns the table's rows by rank and its columns by name: `make_table(settings)`."""
 
     def rows_and_columns(settings: GenerationSettings, previous=()) -> tuple[list, dict[str, SamplingStageColumn]]:
         limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
@@ -246,8 +248,8 @@ def show_table():
     ],
     ids=["plain", "top-k", "all", "greedy"],
 )
-def test_there_is_a_column_for_each_stage_that_does_something(show_table, settings, names):
-    rows, stages = show_table(settings)
+def test_each_effective_stage_has_column(make_table, settings, names):
+    rows, stages = make_table(settings)
     assert list(stages) == names
     for column in stages.values():
         assert column.title and column.description.endswith(".")
@@ -255,8 +257,8 @@ def test_there_is_a_column_for_each_stage_that_does_something(show_table, settin
             assert isinstance(column.cell(row), str) and column.arithmetic(row)
 
 
-def test_logits_are_divided_by_the_temperature(show_table):
-    rows, stages = show_table(replace(PLAIN, temperature=0.8))
+def test_logits_are_divided_by_temperature(make_table):
+    rows, stages = make_table(replace(PLAIN, temperature=0.8))
     assert stages["scaled"].title == "÷ 0.8"
     assert [stages["logit"].cell(row) for row in rows] == ["2.31", "1.20", "0.40", "0.40", "−0.50", "−3.00"]
     assert stages["scaled"].cell(rows[0]) == "2.89"
@@ -264,16 +266,16 @@ def test_logits_are_divided_by_the_temperature(show_table):
     assert stages["scaled"].arithmetic(rows[-1]) == "−3.00 / 0.8 = −3.75"
 
 
-def test_the_penalty_divides_what_is_positive_and_multiplies_what_is_negative(show_table):
-    rows, stages = show_table(replace(PLAIN, repetition_penalty=1.2), previous=(0, 4))
+def test_penalty_divides_positive_and_multiplies_negative_logits(make_table):
+    rows, stages = make_table(replace(PLAIN, repetition_penalty=1.2), previous=(0, 4))
     formulas = {row.token_id: stages["penalised"].arithmetic(row) for row in rows}
     assert formulas[0].startswith("2.31 / 1.2 = 1.93:")
     assert formulas[4].startswith("−3.00 × 1.2 = −3.60:")
     assert formulas[2].startswith("1.20 stays:")
 
 
-def test_probability_is_worked_out_from_weights(show_table):
-    rows, stages = show_table(replace(PLAIN, temperature=0.8, top_k=3))
+def test_probability_formula_has_weights(make_table):
+    rows, stages = make_table(replace(PLAIN, temperature=0.8, top_k=3))
     formula = stages["probability"].arithmetic(rows[1])
     numbers = re.fullmatch(r"e\^\((\S+) − (\S+)\) / Σ = (\S+) / (\S+) = (\S+)", formula)
     scaled, largest, weight, total, result = map(float, numbers.groups())
@@ -282,8 +284,8 @@ def test_probability_is_worked_out_from_weights(show_table):
     assert weight / total == pytest.approx(result, rel=0.02)
 
 
-def test_the_models_own_probability_stands_beside(show_table):
-    rows, stages = show_table(replace(PLAIN, temperature=0.8, top_k=3))
+def test_unfiltered_probability_has_column(make_table):
+    rows, stages = make_table(replace(PLAIN, temperature=0.8, top_k=3))
     shares = np.sort(np.exp(LOGITS))[::-1] / np.exp(LOGITS).sum()
     assert [stages["model"].cell(row) for row in rows] == [format_number(share) for share in shares]
     assert stages["model"].arithmetic(rows[1]) == f"e^1.20 / Σ e^logits = {format_number(shares[1])}"
@@ -291,14 +293,14 @@ def test_the_models_own_probability_stands_beside(show_table):
     assert stages["probability"].title == "after the\nsettings"
 
 
-def test_a_negative_largest_score_is_bracketed(show_table, monkeypatch):
+def test_negative_largest_logit_is_in_brackets(make_table, monkeypatch):
     monkeypatch.setattr(f"{__name__}.LOGITS", LOGITS - 5)
-    rows, stages = show_table(PLAIN)
+    rows, stages = make_table(PLAIN)
     assert stages["probability"].arithmetic(rows[1]).startswith("e^(−3.80 − (−2.69)) / Σ = ")
 
 
-def test_the_sum_so_far_is_an_addition(show_table):
-    rows, stages = show_table(PLAIN)
+def test_cumulative_probability_is_addition(make_table):
+    rows, stages = make_table(PLAIN)
     formula = stages["cumulative"].arithmetic(rows[1])
     before, probability, end = map(float, re.match(r"(\S+) \+ (\S+) = (\S+):", formula).groups())
     assert before == pytest.approx(rows[0].probability, rel=0.01)
@@ -306,8 +308,8 @@ def test_the_sum_so_far_is_an_addition(show_table):
     assert stages["cumulative"].cell(rows[-1]) == "1.00"
 
 
-def test_top_k_counts_ranks(show_table):
-    rows, stages = show_table(replace(PLAIN, top_k=3))
+def test_top_k_counts_ranks(make_table):
+    rows, stages = make_table(replace(PLAIN, top_k=3))
     assert [stages["top_k"].cell(row) for row in rows] == [KEPT] * 3 + [CUT] * 3
     assert stages["top_k"].arithmetic(rows[2]) == "rank 3 ≤ top-k 3: kept"
     assert stages["top_k"].arithmetic(rows[3]) == "rank 4 > top-k 3: cut"
@@ -316,15 +318,15 @@ def test_top_k_counts_ranks(show_table):
     assert stages["cumulative"].cell(rows[3]) == ""
 
 
-def test_what_one_limit_cut_the_next_does_not_ask(show_table):
-    rows, stages = show_table(ALL)
+def test_token_cut_by_one_limit_is_not_checked_by_next(make_table):
+    rows, stages = make_table(ALL)
     (by_top_k, *_) = [row for row in rows if row.cut_by == "top_k"]
     assert [stages[name].cell(by_top_k) for name in ("top_k", "top_p", "min_p")] == [CUT, "", ""]
     assert stages["min_p"].arithmetic(by_top_k) == "top-k has cut it already"
 
 
-def test_top_p_asks_what_likelier_tokens_hold(show_table):
-    rows, stages = show_table(replace(PLAIN, top_p=0.7))
+def test_top_p_compares_mass_of_more_probable_tokens(make_table):
+    rows, stages = make_table(replace(PLAIN, top_p=0.7))
     shares = np.sort(np.exp(LOGITS))[::-1] / np.exp(LOGITS).sum()
     assert [stages["top_p"].cell(row) for row in rows] == [
         KEPT if s < 0.7 else CUT for s in np.cumsum([0, *shares[:-1]])
@@ -333,21 +335,21 @@ def test_top_p_asks_what_likelier_tokens_hold(show_table):
     assert re.fullmatch(r"likelier ones hold 0\.\d+ ≥ top-p 0.7: cut", stages["top_p"].arithmetic(rows[-1]))
 
 
-def test_min_p_asks_how_much_less_likely_than_the_likeliest(show_table):
-    rows, stages = show_table(replace(PLAIN, min_p=0.3))
+def test_min_p_compares_with_largest_probability(make_table):
+    rows, stages = make_table(replace(PLAIN, min_p=0.3))
     assert stages["min_p"].arithmetic(rows[1]) == "e^(1.20 − 2.31) = 0.330 times the likeliest ≥ min-p 0.3: kept"
     assert stages["min_p"].arithmetic(rows[2]) == "e^(0.40 − 2.31) = 0.148 times the likeliest < min-p 0.3: cut"
 
 
 @pytest.mark.parametrize("settings", [replace(PLAIN, top_p=0.0), replace(PLAIN, min_p=1.0)], ids=["top-p", "min-p"])
-def test_the_likeliest_is_kept_whatever_the_limit(show_table, settings):
-    rows, stages = show_table(settings)
+def test_most_probable_token_is_never_cut(make_table, settings):
+    rows, stages = make_table(settings)
     column = stages.get("top_p") or stages["min_p"]
     assert (column.cell(rows[0]), column.arithmetic(rows[0])) == (KEPT, "rank 1: always kept")
 
 
-def test_temperature_0_takes_the_largest(show_table):
-    rows, stages = show_table(replace(PLAIN, temperature=0.0))
+def test_temperature_0_takes_largest_logit(make_table):
+    rows, stages = make_table(replace(PLAIN, temperature=0.0))
     assert [stages["argmax"].cell(row) for row in rows] == [KEPT] + [CUT] * 5
     assert stages["probability"].arithmetic(rows[0]) == "the largest, so its probability is 1"
     assert stages["probability"].arithmetic(rows[1]) == "cut, so never drawn"

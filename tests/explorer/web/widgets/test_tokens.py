@@ -1,4 +1,4 @@
-"""The token strip, the tree of continuations, and the verdict on the user's guess."""
+"""The token strip, the tree of continuations, and the feedback on the user's guess."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ from explorer.web.widgets.tokens import (
 from explorer.web.widgets.view_tools import PromptAdviceLine
 
 
-def test_the_value_is_json():
+def test_packed_strip_is_json():
     shades = {"rank": (np.array([0, 0.12345]), ["", "rank 3"])}
     packed = TokenStrip.pack(("<b>", "\n"), shades, num_prompt=1, earlier=7)
     assert packed == {
@@ -36,14 +36,14 @@ def test_the_value_is_json():
     assert json.loads(json.dumps(packed, allow_nan=False)) == packed
 
 
-def test_every_token_has_every_shade(trace):
+def test_every_token_has_every_shading(trace):
     packed = TokenStrip.pack(trace.tokens, {name: shade_tokens(trace, name) for name in SHADES}, len(trace), 0)
     assert packed["tokens"] == list(trace.tokens)
     for shade in packed["shades"].values():
         assert len(shade["shares"]) == len(shade["words"]) == len(trace)
 
 
-def test_every_shade_can_be_chosen():
+def test_every_shading_can_be_selected():
     markup = TokenStrip().markup
     assert all(f'<option value="{name}">' in markup for name in SHADES)
 
@@ -58,7 +58,7 @@ def rows() -> list[dict]:
     )
 
 
-def test_a_row_a_stretch_with_its_tokens_and_numbers(rows):
+def test_each_tree_row_has_tokens_and_numbers(rows):
     assert [(row["ids"], row["tokens"], row["parent"], row["depth"]) for row in rows] == [
         ([1], ["<1>"], -1, 0),
         ([4], ["<4>"], 0, 1),
@@ -76,14 +76,14 @@ def test_a_row_a_stretch_with_its_tokens_and_numbers(rows):
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
 
-def test_a_row_says_whether_it_is_shown_and_where_it_is_from(rows):
+def test_tree_rows_show_visibility_and_origin(rows):
     assert [row["shown"] for row in rows] == [True, True, False]
     assert [row["here"] for row in rows] == [False, True, False]
     assert [row["compared"] for row in rows] == [False, True, True]
     assert [row["origins"] for row in rows] == ["", "", "beam"]
 
 
-def test_a_branch_found_in_two_ways_says_so():
+def test_branch_of_two_methods_names_both():
     branches = (Branch((1,), "greedy"), Branch((1,), "sampling"))
     (row,) = ContinuationTree.pack(build_tree({(1,): [1.0]}), (), branches, str)
     assert row["origins"] == "greedy, sampling" and not row["shown"]
@@ -95,15 +95,15 @@ def test_a_branch_found_in_two_ways_says_so():
         ("abcde", 3, 2, {"first": 2, "tokens": ["c", "d", "e"], "unseen": 0}),
         ("abc", 3, 0, {"first": 2, "tokens": ["c"], "unseen": 0}),
         ("abc", 1, 2, {"first": 0, "tokens": ["a", "b", "c"], "unseen": 0}),
-        ("abcd", 0, 9, {"first": 0, "tokens": ["a", "b", "c", "d"], "unseen": 6}),  # what came before "a" is not seen
+        ("abcd", 0, 9, {"first": 0, "tokens": ["a", "b", "c", "d"], "unseen": 6}),  # what precedes "a" is not visible
     ],
 )
-def test_playback_begins_after_the_prompt_or_with_what_is_seen(tokens, num_prompt, generated, packed):
+def test_playback_starts_after_prompt_or_at_first_visible_token(tokens, num_prompt, generated, packed):
     assert GenerationPlayer.pack(tuple(tokens), num_prompt, generated) == packed
     assert packed["unseen"] + len(packed["tokens"]) - 1 == generated
 
 
-def test_a_line_of_advice_is_words_and_what_to_do():
+def test_advice_has_text_and_offer():
     assert PromptAdviceLine.pack("<b>", "x") == {"words": "<b>", "offer": "x"}
     assert PromptAdviceLine.pack() == {"words": "", "offer": ""}
 
@@ -121,7 +121,7 @@ def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     return json.loads(json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, trace.tokens[5], **options)))
 
 
-def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(prediction):
+def test_guess_choices_include_best_word_in_alphabetical_order(prediction):
     letters = "zyxwvutsrqponmlkjihgfedcba"
     vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
     words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
@@ -130,7 +130,7 @@ def test_the_choices_hold_the_likeliest_word_and_their_order_does_not_tell_it(pr
     assert len(choices) == 3 and choices == sorted(choices)
 
 
-def test_no_choice_is_a_fragment_where_there_are_words(prediction):
+def test_guess_choices_are_whole_words(prediction):
     vocabulary = ["."] * len(prediction.plain)
     for token_id, text in zip(
         prediction.top(7), ["ing", " He", " sh", "er", " stone", " rock", " ground"], strict=True
@@ -139,12 +139,12 @@ def test_no_choice_is_a_fragment_where_there_are_words(prediction):
     assert guess_choices(prediction, vocabulary) == ["ground", "He", "rock"]
 
 
-def test_without_enough_words_there_are_no_choices(prediction):
+def test_too_few_words_give_no_choices(prediction):
     assert guess_choices(prediction, ["."] * len(prediction.plain)) == []
 
 
 @pytest.mark.parametrize("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
-def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
+def test_sentence_names_most_probable_token(trace, changed):
     settings = replace(SETTINGS, **changed)
     logits = trace.logits.row(5).astype(np.float64)
     top_logits = np.sort(logits)[::-1][: settings.top_k]
@@ -156,14 +156,14 @@ def test_the_sentence_says_the_token_that_is_drawn_most_often(trace, changed):
     )
 
 
-def test_a_generated_token_has_its_own_chance_whatever_the_settings(trace, prediction):
+def test_generated_token_is_described_by_unfiltered_probability(trace, prediction):
     token_id = int(trace.logits.row(5).argsort()[-3])
     text = describe_generated_token(replace(prediction, actual=token_id), trace.vocabulary)
     token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
     assert text == f"The model’s own chance for {token} was {chance}: number 3 on its list."
 
 
-def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
+def test_guessed_token_has_probability_and_rank(trace, prediction):
     likeliest = max(
         (i for i in range(len(trace.vocabulary)) if trace.vocabulary[i].strip().isalpha()),
         key=lambda i: prediction.sampled[i],
@@ -178,7 +178,7 @@ def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
         assert words.startswith(f"The model would rather say {better}.") and f"number {rank} on its list" in words
 
 
-def test_the_likeliest_word_is_right(trace):
+def test_guess_of_most_probable_word_is_right(trace):
     prediction = next_token_distribution(trace, 5, 0.5, 40, seed=0)
     first = int(prediction.sampled.argmax())
     vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
@@ -187,13 +187,13 @@ def test_the_likeliest_word_is_right(trace):
     assert words == f"Right: “w{first}” is the model’s first choice, too: {share} with your settings."
 
 
-def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
+def test_guess_cut_by_settings_has_rank_only(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     verdict = words.partition(". ")[2]
     assert "your settings leave it out" in verdict and "number" in verdict and "%" not in verdict
 
 
-def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
+def test_longer_word_is_explained_by_its_first_token(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
     likelier, told = f"The model would rather say {first} (", "“TheZorblat” is more than one token. It could begin with"

@@ -22,7 +22,7 @@ OTHERS = "rope.angles*shift*3~rope.angles*base*500~blocks.0.attn.v.1*zero~blocks
 OTHERS += "~blocks.1.resid_post@3*patch_mean~blocks.*.attn.pattern@9*mask*4"
 
 
-def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
+def test_every_kind_of_intervention_is_listed(lms, rope_trace):
     operations = set()
     for text in (ALL_KINDS_INTERVENTIONS.format(other="layernorm"), OTHERS):
         edits = parse_interventions(text)
@@ -36,14 +36,14 @@ def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
     assert operations == set(KINDS)
 
 
-def test_the_second_run_has_changes_of_its_own(lms, rope_trace):
+def test_second_run_has_its_own_interventions(lms, rope_trace):
     changed = capture(lms["rope"], rope_trace.token_ids, parse_interventions("blocks.0.attn.z.1*zero"))
     listed = ActiveInterventionList.pack(rope_trace, changed)
     assert (listed["edits"], [edit for edit, _words in listed["b.edits"]]) == ([], ["blocks.0.attn.z.1*zero"])
     assert set(ActiveInterventionList.pack(changed)) == {"edits"}
 
 
-def test_a_steering_is_named_briefly_by_its_direction_layer_and_strength():
+def test_steering_is_described_by_direction_layer_and_strength():
     model = explorer.load("llama-fables")
     run = model.run("Once upon a time")
     (happy, *_others) = prompt_lists_by_direction(run)
@@ -62,7 +62,7 @@ def quote(run, *token_ids) -> str:
     return quote_token(run.join_tokens(token_ids))
 
 
-def test_lists_travel_as_json():
+def test_dropdowns_are_packed_as_json():
     sent = SelectionDropdowns.pack(
         [SelectionDropdown("layer", "layer", [(0, "0"), (1, "1")]), SelectionDropdown("tap", "value", [])]
     )
@@ -72,12 +72,12 @@ def test_lists_travel_as_json():
     ]
 
 
-def test_all_lists_of_a_run_are_json(trace):
+def test_all_dropdowns_of_run_are_json(trace):
     sent = SelectionDropdowns.pack(make_selection_dropdowns(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent
 
 
-def test_many_numbers_are_typed():
+def test_long_number_lists_become_number_fields():
     sent = SelectionDropdowns.pack([SelectionDropdown("neuron", "neuron", [(i, str(i)) for i in range(512)])])
     assert sent["choices"] == [{"field": "neuron", "title": "neuron", "most": 511}]
     words = [SelectionDropdown("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
@@ -87,7 +87,7 @@ def test_many_numbers_are_typed():
 NAMES = ["b", "f/step-000000", "f/step-000004", "f/step-000016"]
 
 
-def test_another_training_step_is_the_one_before_or_of_the_first_the_one_after():
+def test_neighbour_is_previous_or_for_first_step_next():
     assert neighbour_checkpoint("f/step-000016", NAMES) == "f/step-000004"
     assert neighbour_checkpoint("f/step-000004", NAMES) == "f/step-000000"
     assert neighbour_checkpoint("f/step-000000", NAMES) == "f/step-000004"
@@ -97,7 +97,7 @@ def test_another_training_step_is_the_one_before_or_of_the_first_the_one_after()
 SERIES_NAMES = ["b", "series/step-000512", "series/step-001024", "series", "series/step-000000"]
 
 
-def test_the_slider_has_every_step_with_its_number():
+def test_slider_has_every_step_with_its_number():
     assert TrainingStepSlider.pack("series/step-000512", SERIES_NAMES)["moments"] == [
         ["series/step-000000", "step 0", "0"],
         ["series/step-000512", "step 512", "512"],
@@ -106,6 +106,6 @@ def test_the_slider_has_every_step_with_its_number():
     ]
 
 
-def test_a_model_that_was_kept_once_has_none_and_offers_another():
+def test_model_without_steps_has_no_slider_and_offers_another():
     assert TrainingStepSlider.pack("b", SERIES_NAMES) == {"moments": [], "other": "series/step-001024"}
     assert TrainingStepSlider.pack("b", ["b"]) == {"moments": [], "other": ""}

@@ -1,4 +1,4 @@
-"""Properties common to all widgets: texts are text in their markup, and the script has a function for each."""
+"""Properties common to all widgets: texts are escaped in their markup, and each has a function in its script."""
 
 import html
 import importlib
@@ -38,14 +38,14 @@ def make_widget(widget: type[HtmlWidget], **options) -> HtmlWidget:
 
 
 @pytest.mark.parametrize("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
-def test_words_of_another_language_are_text_in_markup(said):
+def test_texts_are_escaped_in_markup(said):
     title = re.search("<h2>(.*)</h2>", make_widget(PlotlyFigureWidget, title=said).markup)[1]
     for placed in (fill_template("{said}", said=said), title):
         assert not re.search(r"[<>\"'`$@{}\\]|&(?!#\d+;)", placed)
         assert html.unescape(placed) == said
 
 
-def test_the_script_that_a_widget_names_has_a_function_for_its_kind():
+def test_script_has_function_for_widget_kind():
     for widget in WIDGETS:
         markup = make_widget(widget, elem_id="place").markup
         kind, module = re.match(
@@ -57,12 +57,12 @@ def test_the_script_that_a_widget_names_has_a_function_for_its_kind():
         assert ("data-lazy=" in markup.partition(">")[0]) is (widget.lazy is not None), widget
 
 
-def test_no_two_widgets_are_of_one_kind():
+def test_widget_kinds_are_unique():
     kinds = [widget.kind for widget in WIDGETS]
     assert len(set(kinds)) == len(kinds) > 30
 
 
-def test_values_pass_as_they_are_into_python_and_back(page):
+def test_values_pass_unchanged_through_state_components(page):
     """Gradio's own HTML component would convert them to text."""
     value = {"prompt": [1, 2], "<b>": None}
     for component in (page.layout.state, page.layout.update):

@@ -1,4 +1,4 @@
-"""The model of `explorer/web/static/in_browser/` run by Node, on many questions at once."""
+"""The model of `explorer/web/static/in_browser/` run by Node, for many tasks at once."""
 
 import json
 import shutil
@@ -13,16 +13,16 @@ import pytest
 
 from explorer.web.assets import WEB
 
-NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  # Playwright brings it
+NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  # part of Playwright
 MODULES = WEB / "static" / "in_browser"
 TYPES = {"Float32Array": np.float32, "Float64Array": np.float64}
 
 
 class Answers:
-    """Answers of one run of Node.
+    """Results of one run of Node.
 
     Attributes:
-        values: key of a question -> its answer.
+        values: task key -> its result.
     """
 
     def __init__(self, folder: Path):
@@ -33,13 +33,13 @@ class Answers:
         return self.values[key]
 
     def array(self, entry: Mapping[str, Any], shape: tuple[int, ...] = (-1,)) -> np.ndarray:
-        """Return an array that an answer names by its entry in the file."""
+        """Return the array that an entry of the results describes."""
         dtype = TYPES[entry["type"]]
         return np.frombuffer(self._bytes, dtype, entry["length"], entry["offset"]).reshape(shape)
 
 
-def ask_node(questions: Mapping[str, Mapping[str, Any]], folder: Path) -> Answers:
-    """Run Node once for all questions: key -> task and its arguments (run_in_node.mjs)."""
+def run_node_tasks(questions: Mapping[str, Mapping[str, Any]], folder: Path) -> Answers:
+    """Run Node once for all tasks: key -> task and its arguments (run_in_node.mjs)."""
     if NODE is None:
         pytest.skip("needs Node, which Playwright brings: pip install -r tests/requirements.txt")
     (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")

@@ -1,5 +1,5 @@
-// Runs the model of explorer/web/static/in_browser/ on what a JSON file asks: node run_in_node.mjs MODULES ASKED OUT. Writes answers to
-// OUT/answers.json and every array to OUT/arrays.bin, one after another.
+// Runs the model of static/in_browser/ on the tasks of a JSON file: node run_in_node.mjs MODULES TASKS OUT.
+// Writes results to OUT/answers.json and all arrays to OUT/arrays.bin, one after another.
 import { openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -36,7 +36,7 @@ const tasks = {
   tensors: ({ file }) => attempt(() => Object.fromEntries(Object.entries(readSafetensors(bufferOf(file))).map(([name, { data, shape }]) => [name, { shape, ...store(data) }]))),
   model: ({ config, folder }) => attempt(() => new TransformerLM(config, readSafetensors(bufferOf(join(folder, "model.safetensors")))).dHead),
   forward: ({ folder, ids }) => attempt(() => lmOf(folder).forward(ids).length),
-  /** Every value of a run, its lens and its attribution at a position. */
+  /** All activations of a run, its lens and its attribution at a position. */
   trace({ folder, ids, interventions = [], position, token }) {
     return attempt(() => {
       const trace = new Trace(lmOf(folder), ids, interventions), values = [...trace.values].map(([name, { data, shape }]) => ({ name, shape, ...store(data) }));

@@ -1,6 +1,6 @@
-"""The model in JavaScript, equal to Python's: tokens, every value of a run, the lens, attribution, ablations, sampling.
+"""JavaScript model compared with Python: tokens, activations, logit lens, attribution, ablations, sampling.
 
-Node runs once for all questions of this file, and once more for the exhaustive ones.
+Node runs once for all tasks of this file, and once more for the exhaustive ones.
 """
 
 import json
@@ -25,11 +25,11 @@ from model.checkpoint import CHECKPOINTS
 from model.generation.sampling import sampling_stages, uniform_draw
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from tests.explorer.web.without_server.node import Answers, ask_node
+from tests.explorer.web.without_server.node import Answers, run_node_tasks
 from tests.nasty_prompts import NASTY_PROMPTS
 
 MODELS = ("llama-fables", "llama-fables-gpt")
-TOLERANCE, ROUNDING = 1e-4, 1e-6  # the second of a value's largest number: float32 has steps of 1.5e-5 at 200
+TOLERANCE, ROUNDING = 1e-4, 1e-6  # relative to a value's largest number: float32 has steps of 1.5e-5 at 200
 PROMPTS = (
     "Once upon a time there was a fox who wanted the moon.",
     "The",
@@ -82,8 +82,8 @@ def load_reference(name: str) -> TransformerLM:
     return load_checkpoint(name)[0].double()
 
 
-def random_texts(count: int) -> list[str]:
-    """Return texts of random pieces: words, white space, combining marks, emoji, right-to-left, halves of pairs."""
+def make_random_texts(count: int) -> list[str]:
+    """Return texts of random pieces: words, white space, combining marks, emoji, right-to-left, lone surrogates."""
     rng = random.Random(0)
     assigned = [chr(code) for code in range(0x30000) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")]
     spaces = [*" \n\t\r\f\v\x1c\x85\xa0\u1680\u2003\u2028\u3000\ufeff\u200b", "   ", "\n\n", " \n ", "  \t"]
@@ -118,7 +118,7 @@ def random_texts(count: int) -> list[str]:
     return texts + ["".join(piece() for _ in range(rng.randint(1, 20))) for _ in range(count - len(texts))]
 
 
-def run_question(name: str, ids: list[int], interventions: list[str], token: int) -> dict:
+def make_trace_task(name: str, ids: list[int], interventions: list[str], token: int) -> dict:
     folder = str(CHECKPOINTS / name)
     return {"task": "trace", "folder": folder, "ids": ids, "interventions": interventions} | {
         "position": len(ids) - 1,
@@ -126,19 +126,21 @@ def run_question(name: str, ids: list[int], interventions: list[str], token: int
     }
 
 
-def trace_questions(texts: list[str]) -> dict[str, dict]:
-    """Return a run of each text without interventions, and of each set of interventions a run, by both models."""
+def make_trace_tasks(texts: list[str]) -> dict[str, dict]:
+    """Return the runs of each text without interventions, and of each set of interventions, by both models."""
     questions = {}
     for name in MODELS:
         tokenizer = load_model(name)[1]
         runs = [(text, []) for text in texts] + [(PROMPTS[0], interventions) for interventions in INTERVENTIONS]
         for i, (text, interventions) in enumerate(runs):
-            questions[f"{name} {i}"] = run_question(name, tokenizer.encode(text), interventions, token=(97 * i) % 4096)
+            questions[f"{name} {i}"] = make_trace_task(
+                name, tokenizer.encode(text), interventions, token=(97 * i) % 4096
+            )
     return questions
 
 
-def generation_questions(count: int) -> dict[str, dict]:
-    """Return texts by each of the settings, by both models; the first goes past the context length."""
+def make_generation_tasks(count: int) -> dict[str, dict]:
+    """Return generations with each of the settings, by both models; the first exceeds the context length."""
     questions = {}
     for name in MODELS:
         ids = load_model(name)[1].encode(" ".join(PROMPTS[0:1] * 16))
@@ -148,8 +150,8 @@ def generation_questions(count: int) -> dict[str, dict]:
     return questions
 
 
-def stage_questions() -> list[dict]:
-    """Return settings on small sets of logits, with ties and far apart, and what is drawn."""
+def make_sampling_tasks() -> list[dict]:
+    """Return settings for small sets of logits, with ties and with large gaps, and random numbers to draw with."""
     rng = np.random.default_rng(0)
     questions = []
     for i in range(300):
@@ -173,7 +175,7 @@ UNIFORM = [[seed, position] for seed in (0, 1, 42, 2**32 - 1) for position in (0
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    return random_texts(2000)
+    return make_random_texts(2000)
 
 
 @pytest.fixture(scope="module")
@@ -183,8 +185,8 @@ def id_lists() -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def odd_files(tmp_path_factory) -> dict[str, str]:
-    """Return files of weights in other types, and damaged ones, by what is wrong with them."""
+def weight_files(tmp_path_factory) -> dict[str, str]:
+    """Paths of weight files of other dtypes, and of damaged files, by file name."""
     folder = tmp_path_factory.mktemp("weights")
     values = torch.cat((torch.tensor([0.0, -0.0, 6e-8, -6e-5, 65504.0, torch.inf, -torch.inf]), torch.randn(200) * 10))
     types = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -205,31 +207,31 @@ def odd_files(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def later_merges(tmp_path_factory) -> Tokenizer:
-    """Return a tokenizer in which a merge brings about a pair of a lower rank: "abab" is "aba" and "b"."""
+def chained_merges_tokenizer(tmp_path_factory) -> Tokenizer:
+    """Tokenizer in which a merge creates a pair of a lower rank: "abab" is "aba" and "b"."""
     tokenizer = Tokenizer({bytes([byte]): byte for byte in range(256)} | {b"aba": 256, b"ab": 257, b"bab": 258})
     tokenizer.path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.tiktoken"
     tokenizer.save(tokenizer.path)
     return tokenizer
 
 
-LATER_MERGES = ["abab", "ababab", "babab", "aabbaabab", "ab" * 30]
+CHAINED_MERGE_TEXTS = ["abab", "ababab", "babab", "aabbaabab", "ab" * 30]
 
 
 @pytest.fixture(scope="module")
-def answers(texts, id_lists, odd_files, later_merges, tmp_path_factory) -> Answers:
+def answers(texts, id_lists, weight_files, chained_merges_tokenizer, tmp_path_factory) -> Answers:
     folder = {name: CHECKPOINTS / name for name in MODELS}
     file = str(folder[MODELS[0]] / "tokenizer.tiktoken")
     config = json.loads((folder[MODELS[0]] / "config.json").read_text(encoding="utf-8"))
     questions = {"tokens": {"task": "tokenize", "file": file, "texts": texts, "ids": id_lists}}
-    path = str(later_merges.path)
-    questions["later merges"] = {"task": "tokenize", "file": path, "texts": LATER_MERGES, "ids": []}
-    questions |= {f"trace {key}": question for key, question in trace_questions(list(PROMPTS)).items()}
-    questions |= {f"generate {key}": question for key, question in generation_questions(100).items()}
-    questions |= {f"stages {i}": {"task": "stages"} | question for i, question in enumerate(stage_questions())}
+    path = str(chained_merges_tokenizer.path)
+    questions["later merges"] = {"task": "tokenize", "file": path, "texts": CHAINED_MERGE_TEXTS, "ids": []}
+    questions |= {f"trace {key}": question for key, question in make_trace_tasks(list(PROMPTS)).items()}
+    questions |= {f"generate {key}": question for key, question in make_generation_tasks(100).items()}
+    questions |= {f"stages {i}": {"task": "stages"} | question for i, question in enumerate(make_sampling_tasks())}
     questions["uniform"] = {"task": "uniform", "pairs": UNIFORM}
-    questions |= {f"file {name}": {"task": "tensors", "file": path} for name, path in odd_files.items()}
-    questions["vocabulary"] = {"task": "parse", "file": odd_files["vocabulary"]}
+    questions |= {f"file {name}": {"task": "tensors", "file": path} for name, path in weight_files.items()}
+    questions["vocabulary"] = {"task": "parse", "file": weight_files["vocabulary"]}
     for name in MODELS:
         ids = load_model(name)[1].encode(PROMPTS[0])
         questions[f"cached {name}"] = {"task": "cached", "folder": str(folder[name]), "ids": ids}
@@ -239,16 +241,20 @@ def answers(texts, id_lists, odd_files, later_merges, tmp_path_factory) -> Answe
     ids = {"none": [], "many": [0] * 257, "no token": [4096], "half": [0.5]}
     for name, some in ids.items():
         questions[f"forward {name}"] = {"task": "forward", "folder": str(folder[MODELS[0]]), "ids": some}
-    for name, text in UNKNOWN.items():
-        questions[f"unknown {name}"] = run_question(MODELS[0], [1, 2], [text], 0)
-    return ask_node(questions, tmp_path_factory.mktemp("node"))
+    for name, text in UNSUPPORTED_INTERVENTIONS.items():
+        questions[f"unknown {name}"] = make_trace_task(MODELS[0], [1, 2], [text], 0)
+    return run_node_tasks(questions, tmp_path_factory.mktemp("node"))
 
 
-UNKNOWN = {"tap": "blocks.0.attn.out*zero", "layer": "blocks.6.attn.z*zero", "head": "blocks.0.attn.z.6*zero"}
-UNKNOWN |= {"neuron": "blocks.0.ffn.hidden.512*zero", "kind": "blocks.0.attn.z.1*mean"}
+UNSUPPORTED_INTERVENTIONS = {
+    "tap": "blocks.0.attn.out*zero",
+    "layer": "blocks.6.attn.z*zero",
+    "head": "blocks.0.attn.z.6*zero",
+}
+UNSUPPORTED_INTERVENTIONS |= {"neuron": "blocks.0.ffn.hidden.512*zero", "kind": "blocks.0.attn.z.1*mean"}
 
 
-def test_texts_have_the_same_token_ids(answers, texts):
+def test_token_ids_match_python(answers, texts):
     tokenizer = load_model(MODELS[0])[1]
     different = [
         text for text, ids in zip(texts, answers["tokens"]["ids"], strict=True) if ids != tokenizer.encode(text)
@@ -257,12 +263,12 @@ def test_texts_have_the_same_token_ids(answers, texts):
     assert len(texts) == 2000
 
 
-def test_a_merge_may_come_before_one_of_the_same_rank_as_the_last(answers, later_merges):
-    assert answers["later merges"]["ids"] == [later_merges.encode(text) for text in LATER_MERGES]
+def test_merge_may_create_pair_of_lower_rank(answers, chained_merges_tokenizer):
+    assert answers["later merges"]["ids"] == [chained_merges_tokenizer.encode(text) for text in CHAINED_MERGE_TEXTS]
     assert answers["later merges"]["ids"][0] == [256, ord("b")]
 
 
-def test_ids_have_the_same_texts(answers, id_lists):
+def test_decoded_texts_match_python(answers, id_lists):
     tokenizer = load_model(MODELS[0])[1]
     assert answers["tokens"]["texts"] == [tokenizer.decode(ids) for ids in id_lists]
     assert answers["tokens"]["vocabulary"] == list(tokenizer.vocabulary)
@@ -270,9 +276,9 @@ def test_ids_have_the_same_texts(answers, id_lists):
 
 
 def check_traces(questions: dict[str, dict], answers: Answers, prefix: str = ""):
-    """Compare every value, the lens and the attribution of runs with Python's in float64.
+    """Compare all activations, the lens and the attribution of runs with Python's in float64.
 
-    In float32 PyTorch itself is up to 6e-4 off at values around 200; JavaScript sums in float64.
+    In float32 PyTorch itself has errors of up to 6e-4 at values around 200; JavaScript sums in float64.
     """
     for key, question in questions.items():
         lm = load_reference(key.split()[0])
@@ -302,20 +308,20 @@ def check_attribution(answers: Answers, attribution: dict, expected):
     assert abs(heads.sum() + biases.sum() + feed_forward.sum() + numbers - attribution["logit"]) <= TOLERANCE
 
 
-def test_every_value_lens_and_attribution_is_pythons(answers):
-    check_traces(trace_questions(list(PROMPTS)), answers, "trace ")
+def test_activations_lens_and_attribution_match_python(answers):
+    check_traces(make_trace_tasks(list(PROMPTS)), answers, "trace ")
 
 
 @pytest.mark.exhaustive
-def test_every_value_of_fifty_texts_is_pythons(tmp_path):
+def test_activations_of_fifty_texts_match_python(tmp_path):
     rng = random.Random(2)
     texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(50)]
-    questions = trace_questions(texts)
-    check_traces(questions, ask_node(questions, tmp_path))
+    questions = make_trace_tasks(texts)
+    check_traces(questions, run_node_tasks(questions, tmp_path))
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_one_token_at_a_time_has_the_same_logits(answers, name):
+def test_kv_cache_gives_same_logits(answers, name):
     lm, tokenizer = load_model(name)
     with torch.inference_mode():
         expected = lm(torch.tensor([tokenizer.encode(PROMPTS[0])]))[0].numpy()
@@ -334,22 +340,22 @@ def check_generation(questions: dict[str, dict], answers: Answers, prefix: str =
         np.testing.assert_allclose(probabilities, [step.probability for step in steps], atol=TOLERANCE)
 
 
-def test_a_seed_draws_the_same_tokens(answers):
-    check_generation(generation_questions(100), answers, "generate ")
+def test_generated_tokens_match_python(answers):
+    check_generation(make_generation_tasks(100), answers, "generate ")
 
 
 @pytest.mark.exhaustive
-def test_a_seed_draws_the_same_thousand_tokens(tmp_path):
-    questions = generation_questions(1000)
-    check_generation(questions, ask_node(questions, tmp_path))
+def test_thousand_generated_tokens_match_python(tmp_path):
+    questions = make_generation_tasks(1000)
+    check_generation(questions, run_node_tasks(questions, tmp_path))
 
 
-def test_random_numbers_are_pythons(answers):
+def test_random_numbers_match_python(answers):
     assert answers["uniform"] == [uniform_draw(seed, position) for seed, position in UNIFORM]
 
 
-def test_every_stage_of_sampling_is_pythons(answers):
-    for i, question in enumerate(stage_questions()):
+def test_every_sampling_stage_matches_python(answers):
+    for i, question in enumerate(make_sampling_tasks()):
         logits = np.array(question["logits"], np.float32)
         stages = sampling_stages(logits, previous=question["previous"], **question["settings"])
         answer, ids = answers[f"stages {i}"], np.arange(len(logits))
@@ -359,10 +365,10 @@ def test_every_stage_of_sampling_is_pythons(answers):
         assert answer["drawn"] == [stages.draw(u)[0] for u in question["draws"]], question
 
 
-def test_weights_of_every_type_are_read(answers, odd_files):
+def test_weights_of_every_dtype_are_read(answers, weight_files):
     from safetensors.torch import load_file
 
-    tensors = load_file(odd_files["types"])
+    tensors = load_file(weight_files["types"])
     assert set(tensors) == {"F32", "F16", "BF16"}
     for name, tensor in tensors.items():
         answer = answers["file types"][name]
@@ -387,9 +393,9 @@ def test_weights_of_every_type_are_read(answers, odd_files):
         ("forward many", "1 to 256 positions, got 257"),
         ("forward no token", "0 to 4095, got 4096"),
         ("forward half", "0 to 4095, got 0.5"),
-        *((f"unknown {name}", text) for name, text in UNKNOWN.items()),
+        *((f"unknown {name}", text) for name, text in UNSUPPORTED_INTERVENTIONS.items()),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(answers, key, words):
+def test_errors_are_explained(answers, key, words):
     assert answers[key]["kind"] == "ModelError"
     assert words in answers[key]["error"]

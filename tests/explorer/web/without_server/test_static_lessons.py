@@ -1,4 +1,4 @@
-"""Lessons on the page without a server: each step that it has asks and judges as the served page does."""
+"""Lessons on the static page: each available step has the questions and the feedback of the served page."""
 
 import json
 from typing import Any
@@ -17,14 +17,14 @@ from explorer.web.shared_constants import LESSON
 from explorer.web.static_page import lesson_files
 from tests.exhaustive import exhaustive
 
-from .test_static_page import LONG, difference, first_page, make_state, opener, sites, unpack  # noqa: F401
+from .test_static_page import LONG, find_difference, first_page, make_state, open_url, sites, unpack  # noqa: F401
 
 PACKED = json.loads(lesson_files()["lessons.en.js"].removeprefix("export const LESSONS = ").removesuffix(";\n"))
 STEPS = {lesson["name"]: [step["is_here"] for step in lesson["steps"]] for lesson in PACKED}
-CORE = {"choosing-the-next-word", "many-heads"}  # which have every kind of question and task
+CORE = {"choosing-the-next-word", "many-heads"}  # these have every kind of question and task
 OFFERED = [name for name, are_here in STEPS.items() if are_here]
 # The state of a step as the page opens it, and its contents with each reply
-TOLD = """async ([lesson, step, state, replies]) => {
+STEP_CONTENTS = """async ([lesson, step, state, replies]) => {
   const own = (path) => import(new URL(`../../explorer/web/without_server/${path}`, document.baseURI));
   const { applyAction } = await own("actions.js"), { openRun } = await own("answers.js");
   const { packLesson } = await own("lessons/lesson.js");
@@ -40,8 +40,8 @@ def contents() -> LessonContents:
     return LessonContents(LessonLibrary(), runs, PageStateBuilder(runs).state_from_query)
 
 
-def replies_to(question: dict[str, Any], truth: dict[str, Any]) -> list[str]:
-    """Return a right reply and a wrong one, by the payloads of the question and of its true answer."""
+def make_replies(question: dict[str, Any], truth: dict[str, Any]) -> list[str]:
+    """Return a right and a wrong reply, by the payloads of the question and of its correct answer."""
     if question["kind"] == "choice":
         wrong = next(number for number in range(1, 9) if number not in truth["right"])
         return [str(truth["right"][0]), str(wrong)]
@@ -56,13 +56,13 @@ def replies_to(question: dict[str, Any], truth: dict[str, Any]) -> list[str]:
 
 
 def lesson_contents(contents: LessonContents, state: dict[str, Any], reply: str) -> dict[str, Any]:
-    """Return Python's contents of the widget, as JSON has them."""
+    """Return Python's contents of the lesson widget, converted to JSON and back."""
     state = state | {"reply": reply}
     return json.loads(json.dumps(contents.contents(PageState.parse(state), state, "show")))
 
 
 @pytest.mark.parametrize("name", [name if name in CORE else exhaustive(name) for name in OFFERED])
-def test_a_lesson_asks_and_judges_as_python_does(first_page, contents, name):  # noqa: F811
+def test_lesson_content_matches_python(first_page, contents, name):  # noqa: F811
     steps, wrong = [number for number, is_here in enumerate(STEPS[name], 1) if is_here], []
     before = first_page.evaluate("window.explorer.state")
     for number in steps:
@@ -70,36 +70,38 @@ def test_a_lesson_asks_and_judges_as_python_does(first_page, contents, name):  #
         state = page_state.as_dict() | settings.as_dict()
         revealed = f"{number}:{REVEAL_ANSWER}"
         payload = lesson_contents(contents, state, revealed)[LESSON]
-        replies = replies_to(payload["question"], payload["judged"]["truth"]) if "judged" in payload else []
+        replies = make_replies(payload["question"], payload["judged"]["truth"]) if "judged" in payload else []
         replies = ["", revealed, *(f"{number}:{reply}" for reply in [*replies, "none"] if "judged" in payload)]
-        change, *payloads = json.loads(first_page.evaluate(TOLD, [name, number, before, replies]))
+        change, *payloads = json.loads(first_page.evaluate(STEP_CONTENTS, [name, number, before, replies]))
         opened = {field: state[field] for field in change.keys() & state.keys() - {"turn"}}
-        wrong.append(difference({field: change[field] for field in opened}, json.loads(json.dumps(opened)), "state"))
+        wrong.append(
+            find_difference({field: change[field] for field in opened}, json.loads(json.dumps(opened)), "state")
+        )
         pairs = zip(replies, payloads, strict=True)
         wrong += [
-            difference(ours, lesson_contents(contents, state, reply), f"{number} {reply}") for reply, ours in pairs
+            find_difference(ours, lesson_contents(contents, state, reply), f"{number} {reply}") for reply, ours in pairs
         ]
         verdicts = [one[LESSON]["judged"]["is_right"] for one in payloads[2:-1]]
         assert verdicts in ([], [True, False])
     assert steps and not list(filter(None, wrong))
 
 
-# A task's lesson and step, and changes of its state that do it
-DONE = [
+# A task's lesson and step, and state changes that complete it
+COMPLETED_TASKS = [
     ("who-looks-at-whom", 10, {"layer": 5, "head": 5}),
     ("tokens-and-merges", 6, {"text": "cat moon The zebra"}),
 ]
 
 
-def test_a_task_that_is_done_is_told_in_another_language(opener, sites, contents):  # noqa: F811
-    page, done = opener(f"{sites['docs/try/']}?lang=zh-CN&depth=numbers"), []
+def test_completed_task_is_recognised_in_another_language(open_url, sites, contents):  # noqa: F811
+    page, done = open_url(f"{sites['docs/try/']}?lang=zh-CN&depth=numbers"), []
     with use_locale("zh-CN"):
-        for name, number, change in DONE:
+        for name, number, change in COMPLETED_TASKS:
             before = page.evaluate("window.explorer.state")
             page_state, settings = LessonStepStates(contents).go_to_step(before, {"lesson": name, "step": number})
             state = make_state(page, page_state.as_dict() | settings.as_dict() | change)
-            _change, ours = json.loads(page.evaluate(TOLD, ["", 0, state, [""]]))
-            assert not difference(ours, lesson_contents(contents, state, ""), name)
+            _change, ours = json.loads(page.evaluate(STEP_CONTENTS, ["", 0, state, [""]]))
+            assert not find_difference(ours, lesson_contents(contents, state, ""), name)
             done.append(ours[LESSON]["task"]["is_done"])
     assert all(done)
 
@@ -108,7 +110,7 @@ CALL = """async ([name, ...given]) => {
   const { callServer } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
   return JSON.stringify(await callServer(name, given));
 }"""
-# A computation step by step, and changes of the state
+# A walkthrough, and changes of the state
 WALKS = [
     ("attention", {"layer": 2, "head": 1, "query": 5, "key": 3}),
     ("attention", {"text": LONG, "layer": 4, "head": 3, "query": 40, "key": 6}),
@@ -120,14 +122,14 @@ WALKS = [
 ]
 
 
-def test_a_computation_and_a_lesson_s_sheet_are_told_as_python_does(first_page, contents):  # noqa: F811
+def test_walkthroughs_and_lesson_sheet_match_python(first_page, contents):  # noqa: F811
     endpoints, differences = LessonEndpoints(contents.runs, contents), []
     for name, change in WALKS:
         state = make_state(first_page, {"layer": 0, "head": 0} | change)
         ours = json.loads(first_page.evaluate(CALL, ["walk", state, name]))
-        differences.append(difference(ours, json.loads(json.dumps(endpoints.walk(state, name))), name))
+        differences.append(find_difference(ours, json.loads(json.dumps(endpoints.walk(state, name))), name))
     step = "who-looks-at-whom", 2
     ours = json.loads(first_page.evaluate(CALL, ["lesson_sheet", state, *step]))
     sheets = [ours, json.loads(json.dumps(endpoints.lesson_sheet(state, *step)))]
     figures = [unpack(sheet["figure"].pop("content")) for sheet in sheets]
-    assert not list(filter(None, [*differences, difference(*sheets), difference(*figures)]))
+    assert not list(filter(None, [*differences, find_difference(*sheets), find_difference(*figures)]))

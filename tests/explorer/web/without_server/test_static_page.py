@@ -1,4 +1,4 @@
-"""The page without a server, served as plain files: what it says is what Python says, and it asks nobody else."""
+"""Static page without a server, served as plain files: its contents match Python's, and it contacts no other host."""
 
 import functools
 import json
@@ -33,8 +33,8 @@ from tests.exhaustive import exhaustive, first_in_core
 
 TIMEOUT_MS = 60_000
 SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
-# Contents that say where the model runs, or that need Python
-OTHER = {
+# Contents that depend on where the model runs, or that need Python
+EXCLUDED_CONTENTS = {
     "view",
     "facts",
     "advice",
@@ -48,37 +48,37 @@ OTHER = {
     "branches",
 }
 RUNS_IN_JAVASCRIPT = "This is the model in Python. Here, JavaScript computes the same."
-SERVED = ("docs/try", "explorer/web", "checkpoints")  # what of the repository the page reads
+SERVED = ("docs/try", "explorer/web", "checkpoints")  # the folders of the repository that the page reads
 
 
-def test_its_files_are_those_of_the_served_page():
+def test_static_files_are_up_to_date():
     advice = "run python -m explorer.web.static_page"
     paths = [path for path in TARGET.iterdir() if path.name != PLOTLY]
     assert {path.name: path.read_text(encoding="utf-8") for path in paths} == page_files(), advice
 
 
-def test_its_plotly_is_of_the_served_page_s_version(tmp_path):
+def test_plotly_version_matches_served_page(tmp_path):
     write_plotly(tmp_path)
     served, ours = ((folder / PLOTLY).read_text(encoding="utf-8") for folder in (tmp_path, TARGET))
     assert served.splitlines()[1].split()[-1] == ours.splitlines()[1].split()[-1]
 
 
-class Files(SimpleHTTPRequestHandler):
-    """A plain static server, without a line for each request."""
+class QuietRequestHandler(SimpleHTTPRequestHandler):
+    """Plain static file server that logs no requests."""
 
     def log_message(self, *_args):
         pass
 
 
 def serve(folder: Path) -> ThreadingHTTPServer:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietRequestHandler, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory) -> Iterator[dict[str, str]]:
-    """Return the page's URLs, on the root of a host, and below a path of another."""
+    """URLs of the page: at the root of a host, and below a path of another host."""
     above = tmp_path_factory.mktemp("site")
     (above / "course").mkdir()
     (above / "course" / "explorer").symlink_to(ROOT)
@@ -92,18 +92,18 @@ Opener = Callable[..., BrowserPage]
 
 
 def is_complaint(message: ConsoleMessage) -> bool:
-    """Return whether a message is an error or a warning, but for that of a busy machine that a file came early."""
+    """Return whether a message is an error or a warning, except late use of a preloaded file (busy machines)."""
     is_early = "was preloaded using link preload but not used within" in message.text
     return message.type in ("error", "warning") and not is_early
 
 
 @pytest.fixture(scope="module")
-def opener(sites) -> Iterator[Opener]:  # closed before the servers of the sites, which its pages may still ask
-    """Return a function that opens a page of a URL; the test fails if the page complains or asks another host."""
+def open_url(sites) -> Iterator[Opener]:  # fixtures in this order: pages close before the servers of the sites
+    """Function that opens a page at a URL; the test fails if the page logs errors or requests another host."""
     complaints = []
     with sync_playwright() as playwright:
         try:
-            path = chromium.executable(playwright)
+            path = chromium.find_executable(playwright)
         except FileNotFoundError as missing:
             pytest.skip(str(missing))
         browser = playwright.chromium.launch(executable_path=path, args=chromium.FLAGS)
@@ -180,7 +180,7 @@ STATES = {
 
 
 def make_state(page: BrowserPage, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the page's state with changes, of another text if they have one."""
+    """Return the page's state with changes, which may include another text."""
     state = page.evaluate("({ ...window.explorer.state, depth: 'numbers' })") | changes
     lm, tokenizer = load_checkpoint(state["checkpoint"])
     if text := state.pop("text", None):
@@ -193,8 +193,8 @@ def make_state(page: BrowserPage, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def first_page(opener, sites) -> BrowserPage:
-    return opener(f"{sites['docs/try/']}?depth=numbers&view=overview")
+def first_page(open_url, sites) -> BrowserPage:
+    return open_url(f"{sites['docs/try/']}?depth=numbers&view=overview")
 
 
 ASK = """async (state) => {
@@ -203,19 +203,19 @@ ASK = """async (state) => {
   for await (const contents of stateContents("show", state)) Object.assign(all, contents);
   return JSON.stringify(all);
 }"""
-ERROR = re.compile(r"(off by|largest error) [^ ;\n]+")  # rounding errors, which are each implementation's own
+ERROR = re.compile(r"(off by|largest error) [^ ;\n]+")  # rounding errors, which depend on the implementation
 NUMBER = re.compile(r"[−+-]?\d[\d,]*(?:\.\d+)?(?:e[−+-]\d+)?")
 
 
-def difference(ours: Any, pythons: Any, path: str = "") -> str:
-    """Return where two contents differ, beyond a unit of the last digit that is written; "" for nowhere."""
+def find_difference(ours: Any, pythons: Any, path: str = "") -> str:
+    """Return where two contents differ by more than one unit of the last digit shown; "" if nowhere."""
     if isinstance(pythons, dict) and isinstance(ours, dict):
         if ours.keys() != pythons.keys():
             return f"{path}: {sorted(ours)} is not {sorted(pythons)}"
-        return next(filter(None, (difference(ours[k], pythons[k], f"{path}.{k}") for k in pythons)), "")
+        return next(filter(None, (find_difference(ours[k], pythons[k], f"{path}.{k}") for k in pythons)), "")
     if isinstance(pythons, list) and isinstance(ours, list) and len(ours) == len(pythons):
         pairs = enumerate(zip(ours, pythons, strict=True))
-        return next(filter(None, (difference(one, other, f"{path}[{i}]") for i, (one, other) in pairs)), "")
+        return next(filter(None, (find_difference(one, other, f"{path}[{i}]") for i, (one, other) in pairs)), "")
     if isinstance(pythons, float) and isinstance(ours, int | float):
         return "" if abs(ours - pythons) <= max(2e-4, 1e-4 * abs(pythons)) else f"{path}: {ours} is not {pythons}"
     if isinstance(pythons, str) and isinstance(ours, str):
@@ -227,7 +227,7 @@ def difference(ours: Any, pythons: Any, path: str = "") -> str:
 
 
 def have_near_numbers(one: str, other: str) -> bool:
-    """Return whether two texts are the same but for a unit of the last of three digits."""
+    """Return whether two texts differ only by one unit of the last of three digits."""
     if NUMBER.split(one) != NUMBER.split(other):
         return False
     numbers = ([float(n.replace("−", "-").replace(",", "")) for n in NUMBER.findall(text)] for text in (one, other))
@@ -235,7 +235,7 @@ def have_near_numbers(one: str, other: str) -> bool:
 
 
 def keep_common(ours: dict[str, Any], pythons: dict[str, Any], key: str):
-    """Leave of Python's lists or sliders those that the page has, too."""
+    """Remove those of Python's lists or sliders that the page lacks."""
     if key.endswith("choosers"):
         fields = {choice["field"] for choice in ours[key]["choices"]}
         pythons[key]["choices"] = [choice for choice in pythons[key]["choices"] if choice["field"] in fields]
@@ -254,7 +254,7 @@ def unpack(content: Any) -> Any:
 
 
 def unpack_arrays(part: Any) -> Any:
-    """Return Plotly's JSON with lists for encoded arrays, floats for all numbers, and None for what is none."""
+    """Return Plotly's JSON with lists for encoded arrays, floats for all numbers, and None for non-finite ones."""
     if isinstance(part, dict) and "bdata" in part:
         numbers = np.frombuffer(b64decode(part["bdata"]), part["dtype"])
         return unpack_arrays(
@@ -269,7 +269,7 @@ def unpack_arrays(part: Any) -> Any:
     return float(part) if isinstance(part, int) and not isinstance(part, bool) else part
 
 
-def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, state: dict[str, Any]) -> list[str]:
+def find_differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, state: dict[str, Any]) -> list[str]:
     """Return where the page's contents for a state differ from Python's."""
     view, ours = state["view"], json.loads(page.evaluate(ASK, state))
     stages = [endpoints.answer("show", state, stage)["contents"] for stage in (0, 1, 2)]
@@ -281,8 +281,8 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
     panels, all_figures = (
         {*ids, *(figure + part for figure in ids for part in (MARK, HEADING))} for ids in (panels, all_figures)
     )
-    unnamed = f"overview-whole{HEADING}"  # its title names nothing
-    missing = {*OTHER, "runs", "open-model", unnamed, *all_figures - panels}
+    unnamed = f"overview-whole{HEADING}"  # its title has no names
+    missing = {*EXCLUDED_CONTENTS, "runs", "open-model", unnamed, *all_figures - panels}
     assert ours.keys() | missing >= pythons.keys()
     for name in ("choosers", "what-ifs"):  # those that the page has
         keep_common(ours, pythons, f"{view}-{name}")
@@ -290,7 +290,7 @@ def differences_from_python(page: BrowserPage, endpoints: BrowserEndpoints, stat
         sizes, *rest = code.split("\n", 1)
         pythons[f"{view}-code"] = "\n".join([sizes, translate(RUNS_IN_JAVASCRIPT), *rest])
     common = sorted(ours.keys() & pythons.keys() - missing)
-    differences = [difference(*map(unpack, (ours[key], pythons[key])), key) for key in common]
+    differences = [find_difference(*map(unpack, (ours[key], pythons[key])), key) for key in common]
     return list(filter(None, differences))
 
 
@@ -303,18 +303,18 @@ INSPECT = """async ([state, points]) => {
 }"""
 DERIVED = [name for name, state in STATES.items() if "unfolded" in state]
 FIRST_OF_VIEWS = {STATES[name]["view"]: name for name in reversed(DERIVED)}.values()
-MAX_ROWS = 8  # of heatmaps whose rows are different numbers
+MAX_ROWS = 8  # of heatmaps with a different number in each row
 
 
-def figure_points(contents: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return some points of each figure, as a click tells them: element id, and coordinates."""
+def make_figure_points(contents: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield some points of each figure, as a click reports them: element id and coordinates."""
     for key, figure in contents.items():
         if isinstance(figure, list) and len(figure) == 2:
             for curve, trace in enumerate(unpack(figure)[0]):
-                yield from ((key, point | {"curve": curve}) for point in trace_points(trace))
+                yield from ((key, point | {"curve": curve}) for point in make_trace_points(trace))
 
 
-def trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def make_trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
     def place(axis: str, index: int) -> float:
         values = trace.get(axis, range(index + 1))
         return float(values[index]) if isinstance(values[index], int | float) else index
@@ -332,102 +332,102 @@ def trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("depth", first_in_core(["code", "numbers"]))
 @pytest.mark.parametrize("name", [name if name in FIRST_OF_VIEWS else exhaustive(name) for name in DERIVED])
-def test_it_derives_each_number_as_python_does(first_page, endpoints, name, depth):
+def test_derivations_match_python(first_page, endpoints, name, depth):
     state = make_state(first_page, STATES[name]) | {"depth": depth}
     panels = {element_id(state["view"], panel.name) for panel in drawn_part(VIEW_BY_NAME[state["view"]]).panels}
     contents = {k: v for stage in (0, 1) for k, v in endpoints.answer("show", state, stage)["contents"].items()}
-    points = list(figure_points({key: content for key, content in contents.items() if key in panels}))
+    points = list(make_figure_points({key: content for key, content in contents.items() if key in panels}))
     texts = first_page.evaluate(INSPECT, [state, points])
     for (figure, point), ours in zip(points, texts, strict=True):
         try:
             pythons = endpoints.inspect(state, figure, point)
         except PointNotFoundError:
             pythons = ""
-        pythons = re.sub(r"\nexplorer/\S+\.py:\d+  .*", "", pythons)  # analyses have no line of code there
-        assert not difference(ours, pythons, f"{figure} {point}")
+        pythons = re.sub(r"\nexplorer/\S+\.py:\d+  .*", "", pythons)  # analyses have no line of code on this page
+        assert not find_difference(ours, pythons, f"{figure} {point}")
     assert sum(map(bool, texts)) > len(points) / 2
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_it_says_what_python_says(first_page, endpoints, name):
-    assert not differences_from_python(first_page, endpoints, make_state(first_page, STATES[name]))
+def test_page_contents_match_python(first_page, endpoints, name):
+    assert not find_differences_from_python(first_page, endpoints, make_state(first_page, STATES[name]))
 
 
 @pytest.mark.parametrize("language", first_in_core([tag for tag in LANGUAGES if tag != ENGLISH]))
-def test_it_says_so_in_other_languages(opener, sites, endpoints, language):
-    page = opener(f"{sites['docs/try/']}?lang={language}&depth=numbers&view=overview")
+def test_page_contents_match_python_in_other_languages(open_url, sites, endpoints, language):
+    page = open_url(f"{sites['docs/try/']}?lang={language}&depth=numbers&view=overview")
     with use_locale(language):
         for name in ("story", "attention", "prediction, later", "feed-forward", "positions of the twin", "tokens"):
-            assert not differences_from_python(page, endpoints, make_state(page, STATES[name]))
+            assert not find_differences_from_python(page, endpoints, make_state(page, STATES[name]))
         assert page.text_content("#run") == translate("Run")
         assert page.locator("#next-token-words .term[data-term=entropy]").text_content() == translate("entropy")
         assert translate(ENTRY_BY_NAME["logit"].meaning) in page.text_content("#glossary .first")
     assert page.evaluate("document.documentElement.lang") == language
 
 
-def settle(page: BrowserPage):
+def wait_until_settled(page: BrowserPage):
     page.evaluate("window.explorer.settled()")
 
 
 @pytest.mark.parametrize("path", first_in_core(["course/explorer/docs/try/", "docs/try/"]))
-def test_a_student_goes_through_it(opener, sites, path):
-    page, (lm, tokenizer) = opener(f"{sites[path]}?max_new_tokens=12"), load_checkpoint("llama-fables")
+def test_student_session_works(open_url, sites, path):
+    page, (lm, tokenizer) = open_url(f"{sites[path]}?max_new_tokens=12"), load_checkpoint("llama-fables")
 
     def state(name: str) -> Any:
         return page.evaluate("(name) => window.explorer.state[name]", name)
 
-    page.click(".choices button >> nth=0")  # a guess, after which the answer is uncovered
-    settle(page)
+    page.click(".choices button >> nth=0")  # a guess, which reveals the answer
+    wait_until_settled(page)
     assert re.search(r"^Right: |is number \d+ on its list", page.inner_text("#guess output"))
     page.click("#step")
     page.wait_for_function("window.explorer.state.generated.length === 1")
     page.click("[data-mode=numbers]")
-    settle(page)
+    wait_until_settled(page)
     assert state("depth") == "numbers"
     page.click("#generate")
     page.wait_for_function("window.explorer.state.generated.length === 13")
-    settle(page)
+    wait_until_settled(page)
     prompt = tokenizer.encode("Once upon a time there was a fox who wanted the moon.")
     expected = generate(lm, prompt, max_new_tokens=13, temperature=0.8, top_k=40, seed=0)
     assert state("generated") == [step.token_id for step in expected]
     page.click("#undo")
     page.wait_for_function("window.explorer.state.generated.length === 12")
-    settle(page)  # the table is that of the shorter text
+    wait_until_settled(page)  # the table is that of the shorter text
     token = int(page.get_attribute("#next-token tbody tr:nth-child(4)", "data-token"))
     page.locator("#next-token tbody tr:nth-child(4) .take").dispatch_event("click")
     page.wait_for_function("window.explorer.state.generated.length === 13")
     assert state("generated")[-1] == token
     page.fill("#temperature input >> nth=0", "0")
-    settle(page)
+    wait_until_settled(page)
     assert "largest" in page.text_content("#next-token thead")
     page.fill("#prompt textarea", "The dog")
     page.press("#prompt textarea", "Enter")
     page.wait_for_function("window.explorer.state.prompt.length === 2")
-    settle(page)
+    wait_until_settled(page)
     assert state("prompt") == tokenizer.encode("The dog")
     page.select_option("#picker select", "llama-fables-gpt")
     page.wait_for_function("window.explorer.state.checkpoint === 'llama-fables-gpt'")
-    settle(page)
+    wait_until_settled(page)
     assert "LayerNorm" in page.text_content("#facts")
     page.evaluate("window.explorer.select({ open: 'head', layer: 2, head: 1 })")
-    settle(page)
+    wait_until_settled(page)
     assert "Layer 2 head 1" in page.inner_text("#overview-words")
     page.evaluate("window.explorer.select({ view: 'experiments' })")
     page.locator("#experiments-words", has_text="needs Python").wait_for()
     page.click("[data-view=overview]")
-    settle(page)
+    wait_until_settled(page)
     page.click("[data-view=attention]")
     page.locator("#attention-pattern .plot[data-draws]").wait_for()
     page.go_back()
-    settle(page)
+    wait_until_settled(page)
     assert state("view") == "overview"
     page.reload()
     page.wait_for_function(SETTLED)
     assert (state("checkpoint"), state("prompt")) == ("llama-fables-gpt", tokenizer.encode("The dog"))
 
 
-# Resolved once all that the page and its worker fetched is kept for a visit without a network
-KEEP = """async () => {
+# Resolves once everything that the page and its worker fetched is cached for offline use
+WAIT_UNTIL_CACHED = """async () => {
   const { callWorker } = await import(new URL("../../explorer/web/without_server/worker_client.js", document.baseURI));
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   for (;;) {
@@ -442,16 +442,16 @@ KEEP = """async () => {
 }"""
 
 
-def test_it_opens_without_a_network_the_second_time(opener, sites):
+def test_page_works_offline_after_first_visit(open_url, sites):
     address = sites["course/explorer/docs/try/"]
-    page = opener(address)
-    page.evaluate(KEEP)
+    page = open_url(address)
+    page.evaluate(WAIT_UNTIL_CACHED)
     page.context.set_offline(True)
     page.goto(f"{address}?depth=numbers&view=overview")
     page.wait_for_function(SETTLED)
     page.fill("#prompt textarea", "the fox asked the owl")
     page.click("#run")
-    settle(page)
+    wait_until_settled(page)
     lm, tokenizer = load_checkpoint("llama-fables")
     ids = tokenizer.encode("the fox asked the owl")
     (step,) = generate(lm, ids, max_new_tokens=1, temperature=0)
@@ -463,7 +463,7 @@ def test_it_opens_without_a_network_the_second_time(opener, sites):
 
 @pytest.fixture
 def copied_site(tmp_path) -> Iterator[tuple[Path, str]]:
-    """Return the folder of a copy of what the page reads, to be damaged, and the copy's URL."""
+    """The folder of a copy of the files that the page reads, to be damaged, and the copy's URL."""
     for name in SERVED:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*snapshots*", "__pycache__"))
     server = serve(tmp_path)
@@ -472,56 +472,56 @@ def copied_site(tmp_path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("is_missing, words", [(True, "cannot be loaded"), (False, "is damaged")])
-def test_a_model_that_cannot_be_read_is_told_of(opener, copied_site, is_missing, words):
+def test_unreadable_model_is_reported(open_url, copied_site, is_missing, words):
     folder, url = copied_site
     weights = folder / "checkpoints" / "llama-fables" / "model.safetensors"
     if is_missing:
         weights.unlink()
     else:
         weights.write_bytes(weights.read_bytes()[:9999])
-    page = opener(url, is_whole=False)
+    page = open_url(url, is_whole=False)
     page.wait_for_function("(words) => document.querySelector('#problem')?.innerText.includes(words)", arg=words)
     page.context.close()  # before its server
 
 
-# Resolved once the kept page has a title
-RENEWED = """async (title) => {
+# Resolves once the cached page has a title
+WAIT_UNTIL_RENEWED = """async (title) => {
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   const isThere = async () => (await (await cache.match(page)).text()).includes(title);
   while (!(await isThere())) await new Promise((resolve) => setTimeout(resolve, 100));
 }"""
 
 
-def test_a_new_version_is_shown_at_the_visit_after(opener, copied_site):
+def test_new_version_appears_at_second_visit(open_url, copied_site):
     folder, url = copied_site
-    page = opener(url)
-    page.evaluate(KEEP)
+    page = open_url(url)
+    page.evaluate(WAIT_UNTIL_CACHED)
     index = folder / "docs" / "try" / "index.html"
     old, new = "<title>TransformerLM Explorer</title>", "<title>The new version</title>"
     assert old in index.read_text(encoding="utf-8")
     index.write_text(index.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    os.utime(index, (index.stat().st_mtime + 5,) * 2)  # HTTP's times have whole seconds
+    os.utime(index, (index.stat().st_mtime + 5,) * 2)  # HTTP dates have whole seconds
     page.reload()
     page.wait_for_function(SETTLED)
     assert page.title() == "TransformerLM Explorer"
-    page.evaluate(RENEWED, new)
+    page.evaluate(WAIT_UNTIL_RENEWED, new)
     page.reload()
     assert page.title() == "The new version"
     page.wait_for_function(SETTLED)
     page.context.close()  # before its server
 
 
-def test_a_mark_warns_of_a_wrong_number(opener, copied_site):
+def test_badge_warns_of_wrong_number(open_url, copied_site):
     folder, url = copied_site
     layers = folder / "explorer" / "web" / "static" / "in_browser" / "layers.js"
     code, scale = layers.read_text(encoding="utf-8"), "/ Math.sqrt(dHead)"
     assert code.count(scale) == 1
     layers.write_text(code.replace(scale, "/ dHead"), encoding="utf-8")
-    page = opener(f"{url}?view=attention&depth=numbers&unfolded=all")
-    settle(page)
+    page = open_url(f"{url}?view=attention&depth=numbers&unfolded=all")
+    wait_until_settled(page)
     marks = {
         name: page.locator(f"#attention-{name} .evidence-mark").get_attribute("data-state")
         for name in ("heads", "pattern", "stages")
     }
-    assert marks == {"heads": "recomputed", "pattern": "recomputed", "stages": "off"}  # softmax of what was captured
+    assert marks == {"heads": "recomputed", "pattern": "recomputed", "stages": "off"}  # softmax of the captured scores
     page.context.close()  # before its server

@@ -1,0 +1,253 @@
+"""Clauses of "why this token", compared with separate runs: each ablation is a run of its own."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.prediction_reasons import (
+    DECISIVE_BITS,
+    MAX_COMPONENTS,
+    MIN_SHARE,
+    ModelComponent,
+    prediction_reasons,
+)
+from explorer.explain.notation import quote_token
+from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.tracing.forward_hooks import apply_interventions
+from explorer.tracing.model_library import ModelLibrary
+from explorer.views.overview.whole_model import whole_model_sentence
+
+MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")
+TEXTS = (
+    "Once upon a time there was a fox who wanted the moon.",
+    "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
+    "The wugly bird sat in a tree. A cat looked at the wugly",
+    "Lily gave Tom an apple because she was kind. Tom thanked",
+    "Sara put the key in the box. Tom took the box home and opened it with the",
+    "The owl was wise and old. Every night the owl",
+    "A bear and a bee were friends, but the bear ate all the honey and",
+    "“Why are you sad?” asked the frog. “Because",
+    "12 + 34 is not a story, Xqzt",
+    "The sun went down. It was dark, so the children were",
+)
+SHARES = (0.3, 0.7, 1.0)  # fractions of a text
+QUOTED, INDEX, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
+COMPONENT = rf"(?:layer {INDEX} head {INDEX}|the feed-forward of layer {INDEX})"
+LOOK_BACK = rf"The most helpful look back for {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
+CLAUSES = {
+    "ahead": f"Why {QUOTED}, with probability {NUMBER}\\? Its logit is {NUMBER} above that of {QUOTED}\\.",
+    "behind": f"{QUOTED} has probability {NUMBER}: its logit is {NUMBER} below that of {QUOTED}\\.",
+    "head": f"Layer {INDEX} head {INDEX} adds {NUMBER} to that difference; it looks most at {QUOTED} "
+    f"\\({INDEX}\\), with weight {NUMBER}\\.",
+    "feed_forward": f"The feed-forward of layer {INDEX} adds {NUMBER} to that difference\\.",
+    "falls": f"Switched off alone, it takes the probability down to {NUMBER}\\.",
+    "rises": f"Switched off alone, it lets the probability rise to {NUMBER}\\.",
+    "stays": f"Switched off alone, it leaves the probability at {NUMBER}\\.",
+    "partner": f"Two parts replace one another, {COMPONENT} and {COMPONENT}: "
+    f"switched off alone they cost {NUMBER} and {NUMBER} "
+    f"bits, together {NUMBER}\\.",
+    "together": f"Switched off together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where "
+    f"one by one they cost {NUMBER} in sum\\.",
+    "alone": f"No part decides it alone: switched off one by one, none costs more than {NUMBER} bits\\.",
+    "dearest": f"What is missed most is {COMPONENT}: without it {NUMBER} bits are lost\\.",
+}
+
+
+class ExpectedPrediction:
+    """Expected values for the clauses about one prediction."""
+
+    def __init__(self, lm, trace, target: int):
+        self.lm, self.trace, self.last, self.target = lm, trace, len(trace) - 1, target
+        logits = trace["logits"][-1].astype(np.float64)
+        order = np.argsort(-logits, kind="stable")
+        self.token, self.contrast = order[target - 1], order[0 if target > 1 else 1]
+        self.lead = logits[self.token] - logits[self.contrast]
+        self.log2_p = self.log2_probability_without()
+
+    def log2_probability_without(self, *components: ModelComponent) -> float:
+        """Return log₂ of the token's probability in a run with these components ablated."""
+        with apply_interventions(self.lm, [part.ablation for part in components]), torch.inference_mode():
+            logits = self.lm(torch.tensor([self.trace.token_ids]))[0, -1].double().numpy()
+        return (logits[self.token] - np.logaddexp.reduce(logits)) / np.log(2)
+
+    def ablation_cost(self, *components: ModelComponent) -> float:
+        return self.log2_p - self.log2_probability_without(*components)
+
+    def direct_effect(self, component: ModelComponent) -> float:
+        """Return the component's contribution to the logit difference, with the final norm's scale held fixed."""
+        config, weights = self.trace.config, self.trace.weights
+        x, block = self.trace[f"blocks.{config.num_layers - 1}.resid_post"][-1].astype(np.float64), component.layer
+        if component.head is None:
+            vector = self.trace[f"blocks.{block}.ffn.out"][-1].astype(np.float64)
+        else:
+            d = slice(component.head * config.d_head, (component.head + 1) * config.d_head)
+            vector = weights[f"blocks.{block}.attn.o_proj.weight"][:, d] @ self.trace[f"blocks.{block}.attn.z"][
+                component.head, -1
+            ].astype(np.float64)
+        if config.norm == "layernorm":
+            x, vector = x - x.mean(), vector - vector.mean()
+        direction = weights["lm_head.weight"][self.token] - weights["lm_head.weight"][self.contrast]
+        return vector * weights["final_norm.weight"] / np.sqrt((x**2).mean() + config.norm_eps) @ direction
+
+
+def parse_float(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def make_component(layer: str | None, head: str | None, feed_forward: str | None) -> ModelComponent:
+    return ModelComponent(int(feed_forward)) if layer is None else ModelComponent(int(layer), int(head))
+
+
+def all_components(config) -> list[ModelComponent]:
+    return [
+        ModelComponent(layer, head) for layer in range(config.num_layers) for head in (None, *range(config.num_heads))
+    ]
+
+
+def assert_near(text: str, truth: float):
+    """Assert that a number shown with three digits is the true value."""
+    assert parse_float(text) == pytest.approx(truth, rel=6e-3, abs=2e-5), (text, truth)
+
+
+def check_clauses(truth: ExpectedPrediction, clauses):
+    trace, reason, named_components = truth.trace, None, []
+    if match := re.fullmatch(LOOK_BACK, clauses[0].text, re.S):  # the whole-model sentence quotes it
+        token, source, effect = match.groups()
+        assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
+        headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
+        assert f"The most helpful look back: {source} ({effect} of its logit, " in headline
+        layer, head = map(int, re.findall(r"\d+", source)[:2])
+        assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
+        clauses = clauses[1:]
+    kinds = []
+    for clause in clauses:
+        matches = {kind: re.fullmatch(text, clause.text, re.S) for kind, text in CLAUSES.items()}
+        ((kind, clause_match),) = ((kind, match) for kind, match in matches.items() if match)
+        kinds.append(kind)
+        groups = clause_match.groups()
+        if kind in ("ahead", "behind"):
+            assert [f"“{groups[i]}”" for i in (0, 3)] == [
+                quote_token(trace.vocabulary[i]) for i in (truth.token, truth.contrast)
+            ]
+            assert_near(groups[1], 2**truth.log2_p)
+            assert_near(groups[2], abs(truth.lead))
+            assert (kind == "ahead") == (truth.lead >= 0)
+        if kind in ("head", "feed_forward"):
+            reason = ModelComponent(int(groups[0]), int(groups[1]) if kind == "head" else None)
+            named_components.append(reason)
+            assert_near(groups[2 if kind == "head" else 1], truth.direct_effect(reason))
+        if kind == "head":
+            weights = trace[f"blocks.{reason.layer}.attn.pattern"][reason.head, -1]
+            assert int(groups[4]) == weights.argmax() == clause.selection_change["key"]
+            assert_near(groups[5], weights.max())
+        if kind in ("falls", "rises", "stays"):
+            cost = truth.ablation_cost(reason)
+            assert_near(groups[0], 2 ** (truth.log2_p - cost))
+            assert kind == ("falls" if cost >= DECISIVE_BITS else "rises" if cost <= -DECISIVE_BITS else "stays")
+        if kind == "partner":
+            first, second = make_component(*groups[:3]), make_component(*groups[3:6])
+            assert first == named_components[0]
+            alone, both = (truth.ablation_cost(first), truth.ablation_cost(second)), truth.ablation_cost(first, second)
+            for shown, cost in zip(groups[6:], (*alone, both), strict=True):
+                assert_near(shown, cost)
+            assert both - sum(alone) > DECISIVE_BITS - 1e-3
+        if kind == "together":
+            parts = [make_component(*clause_match.groups()) for clause_match in re.finditer(COMPONENT, groups[0])]
+            assert parts == named_components and clause.selection_change["edits"] == "~".join(
+                str(part.ablation) for part in parts
+            )
+            together, alone = truth.ablation_cost(*parts), sum(map(truth.ablation_cost, parts))
+            for shown, number in zip(groups[1:], (2 ** (truth.log2_p - together), together, alone), strict=True):
+                assert_near(shown, number)
+            assert together - alone > DECISIVE_BITS - 1e-3
+        if kind == "dearest":
+            part = make_component(*groups[:3])
+            assert_near(groups[3], truth.ablation_cost(part))
+            assert part not in named_components
+        if kind in ("alone", "dearest"):
+            largest = max(map(truth.ablation_cost, all_components(trace.config)))
+            assert_near(groups[-1], largest)
+            assert (kind == "alone") == (largest < DECISIVE_BITS)
+        if kind not in ("ahead", "behind"):
+            shown = (
+                make_component(*groups[3:6])
+                if kind == "partner"
+                else make_component(*groups[:3])
+                if kind == "dearest"
+                else reason
+            )
+            if kind not in ("alone", "together"):
+                assert (
+                    clause.selection_change["layer"] == shown.layer
+                    and clause.selection_change.get("head") == shown.head
+                )
+        assert clause.selection_change["query"] == truth.last and clause.figure_id.startswith(
+            f"{clause.selection_change['view']}-"
+        )
+    assert kinds[0] in ("ahead", "behind") and len(named_components) <= MAX_COMPONENTS
+    return named_components
+
+
+def explain_case(library, checkpoint: str, text: str, share: float, target: int = 1):
+    lm, tokenizer = library.model(checkpoint)
+    ids = tokenizer.encode(text)
+    trace = capture(lm, ids[: max(1, round(len(ids) * share))], tokenizer=tokenizer)
+    truth = ExpectedPrediction(lm, trace, target)
+    return truth, prediction_reasons(trace, truth.last, target)
+
+
+@pytest.fixture(scope="module")
+def library() -> ModelLibrary:
+    return ModelLibrary("cpu")
+
+
+CASES = [  # each text in each model, with varying shares
+    (model, text, SHARES[(i + j) % len(SHARES)]) for i, model in enumerate(MODELS) for j, text in enumerate(TEXTS)
+]
+CORE_CASE = CASES[5]  # a whole text
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "share"),
+    [pytest.param(*case, marks=() if case == CORE_CASE else pytest.mark.exhaustive) for case in CASES],
+)
+def test_every_clause_is_true(library, model, text, share):
+    truth, reasons = explain_case(library, model, text, share)
+    named_components = check_clauses(truth, list(explain_prediction(truth.trace, truth.last, reasons)))
+    parts = [
+        ModelComponent(i, j)
+        for i in range(truth.trace.config.num_layers)
+        for j in (None, *range(truth.trace.config.num_heads))
+    ]
+    effects = {part: truth.direct_effect(part) for part in parts}
+    total_positive = sum(add for add in effects.values() if add > 0)
+    best = sorted(effects, key=effects.get, reverse=True)[:MAX_COMPONENTS]
+    assert named_components == [part for part in best if effects[part] >= max(MIN_SHARE * total_positive, 1e-12)]
+
+
+def test_less_likely_token_is_compared_with_likeliest(library):
+    truth, reasons = explain_case(library, MODELS[0], TEXTS[4], 1.0, target=3)
+    clauses = list(explain_prediction(truth.trace, truth.last, reasons))
+    assert any(" below that of “·key”" in clause.text for clause in clauses[:2])
+    check_clauses(truth, clauses)
+
+
+def test_story_explanation_has_three_sentences_in_percent(library):
+    truth, reasons = explain_case(library, MODELS[0], TEXTS[0], 1.0)
+    prediction = next_token_distribution(truth.trace, truth.last, temperature=0.8, top_k=40)
+    chances, helper, without = explain_prediction_in_story(truth.trace, prediction, reasons)
+    layer, head = map(int, re.search(r"layer (\d+) head (\d+) at", helper.text).groups())
+    component = ModelComponent(layer, head)
+    shares = [prediction.sampled[truth.token], 2**truth.log2_p, 2 ** truth.log2_probability_without(component)]
+    assert re.findall(r"(\d+)%", f"{chances.text} {without.text}") == [
+        f"{100 * share:.0f}" for share in (*shares, shares[1])
+    ]
+    assert without.ablation == str(component.ablation)
+    key = re.search("“.*”", helper.text)[0]
+    headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
+    assert f"The most helpful look back is at {key}." in headline

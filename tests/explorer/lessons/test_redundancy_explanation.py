@@ -1,0 +1,49 @@
+"""Sentences about redundant components, and their links, for the example prompt that shows them."""
+
+import numpy as np
+import pytest
+
+from explorer.analysis.prediction_reasons import RedundantComponents, find_redundancy
+from explorer.interventions import parse_interventions
+from explorer.lessons.example_prompts import EXAMPLES
+from explorer.lessons.prediction_explanation import explain_redundancy
+from explorer.tracing.capture import capture
+from model.checkpoint import load_checkpoint
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_checkpoint("llama-fables")
+
+
+@pytest.mark.exhaustive
+def test_three_redundant_heads_copy_name(model):
+    lm, tokenizer = model
+    trace = capture(lm, tokenizer.encode(EXAMPLES["copy a name"]), tokenizer=tokenizer)
+    last = len(trace) - 1
+    clauses = list(explain_redundancy(trace, last, find_redundancy(trace, last)))
+    (clause_of_three,) = [clause for clause in clauses if clause.text.count(" head ") == 3]
+    assert clause_of_three.text == (
+        "Layer 5 head 1, layer 4 head 3 and layer 5 head 5: one by one 0.00741, 0.00997, 0.00715 bits, 0.0245 in sum; "
+        "together 1.77, which leaves a probability of 0.293."
+    )
+    edits = clause_of_three.selection_change["edits"]
+    assert edits == "blocks.5.attn.z.1*zero~blocks.4.attn.z.3*zero~blocks.5.attn.z.5*zero"
+    for ablations, probability in ((edits, 0.293), (edits.split("~")[1], 0.992)):
+        logits = capture(lm, trace.token_ids, parse_interventions(ablations))["logits"][last].astype(np.float64)
+        shares = np.exp(logits - logits.max())
+        assert shares[trace["logits"][last].argmax()] / shares.sum() == pytest.approx(probability, abs=1e-3)
+
+
+@pytest.mark.exhaustive
+def test_existing_interventions_are_kept_in_links(model):
+    lm, tokenizer = model
+    trace = capture(lm, tokenizer.encode("The fox"), parse_interventions("blocks.0.attn.z.1*zero"), tokenizer=tokenizer)
+    clauses = list(explain_redundancy(trace, 1, find_redundancy(trace, 1)))
+    assert len(clauses) > 1
+    assert all(clause.selection_change["edits"].startswith("blocks.0.attn.z.1*zero~") for clause in clauses[1:])
+
+
+def test_no_component_raises_token(capture_trace):
+    (clause,) = explain_redundancy(capture_trace("rope"), 3, RedundantComponents(5, 6, -3.0, (), ()))
+    assert "probability 0.125: fewer than two parts raise" in clause.text and "edits" not in clause.selection_change

@@ -1,0 +1,12 @@
+"""Selection of the map's tests, and geometry of its elements."""
+
+from explorer.state.selection import Selection
+from explorer.views.overview.map_parts import MapPart
+
+SELECTION = Selection(layer=1, head=2, query=9, target=2)
+
+
+def element_centre(part: MapPart) -> tuple[float, float]:
+    """Return the centre (x, y) of an element on the wide sheet."""
+    left, upper, right, lower = part.boxes[0]
+    return (left + right) / 2, (upper + lower) / 2

@@ -1,0 +1,159 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.intervention_effects import (
+    comparison_rounding_threshold,
+    largest_score_change,
+    next_token_change,
+    pattern_change,
+)
+from explorer.analysis.next_token import surprisal
+from explorer.explain.notation import format_number
+from explorer.interventions import parse_interventions
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
+from explorer.views import intervention_effects, positions
+from explorer.views.style import label
+
+with_unchanged = Comparison.with_unchanged
+
+
+@pytest.fixture
+def edited_trace(capture_edited_trace, style):
+    return capture_edited_trace(style)
+
+
+def test_heatmap_shows_every_weight_change(edited_trace):
+    heatmap = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
+    drawn_values = np.tri(12, dtype=bool)
+    assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
+    assert np.isnan(heatmap.z[~drawn_values]).all()
+    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
+
+
+def test_chosen_cell_is_framed(edited_trace):
+    (frame,) = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
+    assert not intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).layout.shapes
+
+
+def test_each_token_has_one_bar_per_run(edited_trace):
+    expected = next_token_change(with_unchanged(edited_trace), 7)
+    figure = intervention_effects.next_token_change_bars(with_unchanged(edited_trace), 7)
+    token_ids = expected.top(intervention_effects.BARS)
+    assert [bars.name for bars in figure.data] == ["unchanged", "changed"]
+    assert_allclose(figure.data[0].x, expected.before[token_ids])
+    assert_allclose(figure.data[1].x, expected.after[token_ids])
+    names = [label(edited_trace.vocabulary[i], max_chars=12) for i in token_ids]
+    assert list(figure.layout.yaxis.ticktext) == names
+    assert f"{format_number(100 * expected.total_variation)}% moved between tokens" in figure.layout.xaxis.title.text
+
+
+def test_summary_describes_effect_in_numbers(edited_trace):
+    summary = intervention_effects.intervention_summary(
+        with_unchanged(edited_trace), Selection(layer=1, head=2, query=7)
+    )
+    for edit in edited_trace.edits:
+        assert edit.describe(edited_trace.config) in summary
+    largest = format_number(largest_score_change(with_unchanged(edited_trace), 1, 2))
+    assert f"scores of layer 1 head 2 change by at most {largest}," in summary
+    for run, words in ((edited_trace, " bits a token"), (edited_trace.baseline, " unchanged")):
+        assert format_number(np.nanmean(surprisal(run))) + words in summary
+
+
+def test_single_token_summary_has_no_surprisal(capture_edited_trace, style):
+    assert "surprisal" not in intervention_effects.intervention_summary(
+        with_unchanged(capture_edited_trace(style, 1)), Selection()
+    )
+
+
+def edited_run(lms, trace, text):
+    return replace(capture(lms["rope"], trace.token_ids, parse_interventions(text)), baseline=trace)
+
+
+@pytest.mark.parametrize("amount", [1, 100, 4096])
+def test_differences_from_rounding_are_named(lms, capture_trace, amount):
+    """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
+    trace = edited_run(lms, capture_trace("rope", 32), f"rope.angles*shift*{amount}")
+    assert (
+        0
+        < next_token_change(with_unchanged(trace), 31).total_variation
+        < comparison_rounding_threshold(with_unchanged(trace))
+    )
+    summary = intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=31))
+    assert summary.count("less than float32 can tell") == 3 and "at most" not in summary
+    title = intervention_effects.next_token_change_bars(with_unchanged(trace), 31).layout.xaxis.title.text
+    least = format_number(100 * comparison_rounding_threshold(with_unchanged(trace)))
+    assert title == f"probability; less than float32 can tell ({least}%) moved between tokens"
+
+
+def test_differences_above_rounding_have_numbers(lms, rope_trace):
+    trace = edited_run(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
+    assert (
+        comparison_rounding_threshold(with_unchanged(trace))
+        < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max()
+        < 0.01
+    )
+    assert "can tell" not in intervention_effects.intervention_summary(
+        with_unchanged(trace), Selection(layer=0, head=2, query=7)
+    )
+    assert not intervention_effects.pattern_change_map(with_unchanged(trace), 0, 2).layout.annotations
+
+
+def test_changed_angles_have_a_larger_rounding_threshold(lms, rope_trace):
+    shifted, ablated = (
+        edited_run(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
+    )
+    assert (
+        comparison_rounding_threshold(with_unchanged(ablated))
+        < 1e-4
+        < 10 * comparison_rounding_threshold(with_unchanged(ablated))
+        < comparison_rounding_threshold(with_unchanged(shifted))
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("blocks.1.attn.z.2*zero", "the head looks where it did; what it fetches there is changed"),
+        ("blocks.1.attn.z.1*zero", "the change comes after these weights"),
+        ("logits*scale*2", "the change comes after these weights"),
+        ("blocks.*.attn.pattern@30-*drop*20", "no weight changes by as much as float32 can tell"),
+        ("rope.angles*shift*7", "a shift of all of them leaves as it is"),
+        ("rope.angles*base*10000", "no weight changes by as much as float32 can tell"),
+    ],
+)
+def test_figure_without_change_gives_reason(lms, rope_trace, text, why):
+    trace = edited_run(lms, rope_trace, text)
+    fig = intervention_effects.pattern_change_map(with_unchanged(trace), 1, 2)
+    (annotation,) = fig.layout.annotations
+    assert why in annotation.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
+
+
+def test_single_token_figure_gives_reason(lms, capture_trace):
+    runs = with_unchanged(edited_run(lms, capture_trace("rope", 1), "rope.angles*zero"))
+    (annotation,) = intervention_effects.pattern_change_map(runs, 1, 2).layout.annotations
+    assert "nothing but itself" in annotation.text.replace("<br>", " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rope.angles*shift*5", "angle(position, pair) = (position + 5) · θ^(−2·pair/d), θ = 10000,"),
+        ("rope.angles*base*500", "angle(position, pair) = position · θ^(−2·pair/d), θ = 500,"),
+        ("rope.angles*base*2000000", "θ = 2000000, d = 8; pair i"),
+        ("rope.angles*zero", "θ = 10000, d = 8, then rotation off; pair i"),
+    ],
+)
+def test_rope_formula_includes_interventions(lms, rope_trace, text, words):
+    trace = edited_run(lms, rope_trace, text)
+    rope_formula = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
+    assert words in rope_formula
+    assert (
+        intervention_effects.intervention_summary(with_unchanged(trace), Selection(layer=1, head=2, query=7))
+        in rope_formula
+    )

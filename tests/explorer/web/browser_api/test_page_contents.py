@@ -1,0 +1,40 @@
+import pytest
+
+from explorer.state.generation_settings import GenerationSettings
+from explorer.state.run_request import RunRequest
+from explorer.web.browser_api.page_contents import PageContents, next_token_distribution_in_run, token_strip_fields
+from explorer.web.shared_constants import NEXT_TOKEN_WORDS
+
+
+def test_token_strip_separates_prompt_and_generated_tokens(builder):
+    run = RunRequest("rope", (5, 6, 7), (8, 9), dropped=4)
+    strip = token_strip_fields(run, builder.runs.trace(run))
+    assert len(strip["tokens"]) == len(strip["shades"]["surprisal"][0]) == 5
+    assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
+    assert strip["shades"]["surprisal"][0][0] == 0
+
+
+@pytest.mark.parametrize("num_prompt", [30, 3])
+def test_token_strip_counts_tokens_outside_context(builder, num_prompt):
+    ids = tuple(range(40))
+    run = RunRequest("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
+    strip = token_strip_fields(run, builder.runs.trace(run))
+    assert len(strip["tokens"]) + strip["earlier"] == 40 + 5
+    unseen = 40 - len(strip["tokens"])
+    assert unseen == 8  # the window moves by a quarter of 32
+    assert strip["num_prompt"] == max(0, num_prompt - unseen)
+    assert builder.runs.trace(run).token_ids == ids[8:]
+
+
+def test_prediction_follows_selected_token(builder, page_state):
+    around, trace = PageContents(builder.runs), builder.runs.trace(page_state.run)
+    prediction = next_token_distribution_in_run(page_state.run, 2, GenerationSettings(temperature=0), trace)
+    assert prediction.actual == page_state.run.prompt[3]
+    assert len(prediction.sampled) == 300
+    words = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
+    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits after temperature and filters;" in words
+    words = around.prediction(builder.select_last_token(page_state), GenerationSettings(top_k=7), trace)[
+        NEXT_TOKEN_WORDS
+    ]
+    assert "7 of 300 tokens" in words
+    assert "goes on" not in words

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { figureInWidth, figureOnStage, gridInSize, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+
+const FIGURE = {
+  data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
+  layout: { xaxis: { title: { text: "one two<br>three" }, tickfont: { family: "mono", size: 11 } }, yaxis: {}, margin: { l: 1, r: 2 }, height: 9 },
+};
+
+test("a figure with enough room is unchanged", () => assert.equal(figureInWidth(FIGURE, 358), FIGURE));
+
+test("a title longer than its axis is wrapped", () => {
+  const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
+  assert.deepEqual([data, layout.xaxis.title.text], [[], "layer (blue: without its heads,<br>orange: without its feed-forward)"]);
+});
+
+test("a narrow figure has no colour bar, smaller letters, a wrapped title, and room for line labels", () => {
+  const { data, layout } = figureInWidth(FIGURE, 40);
+  assert.deepEqual(data, [{ ...FIGURE.data[0], showscale: false }, FIGURE.data[1]]);
+  assert.deepEqual(layout.xaxis, { title: { text: "one<br>two<br>three" }, tickfont: { family: "mono", size: 10 } });
+  assert.deepEqual(layout.yaxis, { tickfont: { size: 10 } });
+  assert.deepEqual(layout.margin, { l: 1, r: 40 });
+  assert.equal(layout.height, 9);
+  assert.equal(FIGURE.layout.xaxis.tickfont.size, 11);
+});
+
+test("lines over the temperature are those of the tokens that top-k keeps", () => {
+  const figure = { data: [0, 1, 2].map((rank) => ({ name: `${rank}`, y: [0.5] })), layout: { yaxis: { title: { text: "all" } } } };
+  const topK = { temperatures: [0, 1, 2], scores: [Math.log(9), Math.log(3), 0] }, { data, layout } = withTopK(figure, topK, 2);
+  assert.deepEqual(data.map(({ y }) => y.map((share) => +share.toFixed(3))), [[1, 0.75, 0.634], [0, 0.25, 0.366], [0, 0, 0]]);
+  assert.equal(layout.yaxis.title.text, "probability with top-k 2");
+  for (const all of [0, 4]) assert.equal(withTopK(figure, topK, all), figure);
+});
+
+test("words are not cut, and short lines are unchanged", () => {
+  assert.equal(wrapLine("as it is", 20), "as it is");
+  assert.equal(wrapLine("incomprehensibilities and so on", 8), "incomprehensibilities<br>and so<br>on");
+  assert.equal(wrapLine("", 8), "");
+});
+
+test("the lines of a title are about equally long", () => assert.equal(wrapLine("dimension i of q and k, which adds √d", 35), "dimension i of q and<br>k, which adds √d"));
+
+test("when presented, heatmaps with numbers need no colour bar, and no margin is left for a title", () => {
+  const [cells, plain] = [{ type: "heatmap", meta: "%{text}", text: [["0.5", "−1"]] }, { type: "heatmap" }];
+  const { data, layout } = figureOnStage({ data: [cells, plain], layout: { margin: { t: 60, l: 9 } } });
+  assert.deepEqual([data[0].showscale, data[1].showscale, layout.margin], [false, undefined, { t: 8, l: 9 }]);
+  assert.equal(figureOnStage({ data: [], layout: { margin: { t: 60 }, annotations: [{}] } }).layout.margin.t, 60);
+});
+
+test("when presented, heatmaps with words keep the colour bar and show as many columns as fit", () => {
+  const words = { type: "heatmap", meta: "%{text}", text: [Array.from({ length: 20 }, () => "·favorite")] };
+  const { data } = figureOnStage({ data: [words], layout: {} }), rangeOf = (column) => figureOnStage({ data: [words], layout: {} }, { width: 488, column }).layout.xaxis?.range;
+  assert.equal(data[0].showscale, undefined);
+  assert.deepEqual([rangeOf(1), rangeOf(12), rangeOf(null)], [[-0.5, 4.5], [7.5, 12.5], undefined]);
+});
+
+const COUNTS = [1, 4, 16, 24, 32, 64], SIZES = [[963, 400], [911, 400], [638, 400], [358, 400], [230, 300], [512, 320]];
+const asText = (values) => ({ dtype: "f8", bdata: Buffer.from(Float64Array.from(values).buffer).toString("base64") });
+
+test("circles are arranged in full rows without overlap inside the figure, and their parts move along", () => {
+  for (const count of COUNTS) {
+    for (const [width, height] of SIZES) {
+      const before = Array.from({ length: count }, (_none, i) => i), strokes = before.flatMap((i) => [i, i + 0.5, NaN]), level = strokes.map((x) => x * 0);
+      const annotations = before.map((i) => ({ text: `pair ${i}`, x: i, y: 1.2 })), tips = { x: before.map((i) => i + 0.5), y: before.map(() => 0) };
+      const { data, layout } = gridInSize({ data: [{ x: asText(strokes), y: asText(level) }, tips], layout: { xaxis: { visible: false }, yaxis: {}, annotations } }, { count, columns: count, spacing: 1 }, width, height);
+      const centres = before.map((i) => [data[0].x[3 * i], data[0].y[3 * i]]), rows = Map.groupBy(centres, ([, y]) => y.toFixed(6));
+      assert.equal(new Set([...rows.values()].slice(0, -1).map((row) => row.length)).size, Number(rows.size > 1), "full rows");
+      for (const [i, [x, y]] of centres.entries()) {
+        assert.ok(Math.abs(data[0].x[3 * i + 1] - x - 0.5) < 1e-9 && Number.isNaN(data[0].x[3 * i + 2]));
+        assert.ok(Math.abs(data[1].x[i] - x - 0.5) < 1e-9 && Math.abs(data[1].y[i] - y) < 1e-9);
+        assert.ok(Math.abs(layout.annotations[i].x - x) < 1e-9 && Math.abs(layout.annotations[i].y - y - 1.2) < 1e-9);
+        for (const [axis, at] of [["xaxis", x], ["yaxis", y]]) assert.ok(at - 1 >= layout[axis].range[0] && at + 1 <= layout[axis].range[1], `${count} in ${width}`);
+        for (const other of centres.slice(i + 1)) assert.ok(Math.hypot(other[0] - x, other[1] - y) > 2.19);
+      }
+      if (count === 16 && width === 512) assert.deepEqual([...rows.values()].map((row) => row.length), [6, 6, 4], "as large as they can be");
+      const [across, down] = [layout.xaxis, layout.yaxis].map(({ range: [low, high] }) => high - low);
+      assert.ok(Math.abs(across / down - (width - 16) / (height - 60)) < 1e-9, "they fill it");
+    }
+  }
+});
