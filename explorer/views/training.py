@@ -357,11 +357,11 @@ def training_sentence(trace: Trace, selection: Selection) -> str:
     return f"{loss} {translate(NEXT_STEP)}"
 
 
-NEXT_STEP = N_("Training makes the next token likelier.")
+NEXT_STEP = N_("Training lowers the loss.")
 
 
-TEXT_LOSS = N_("This text’s loss is {loss} nats a token; even guesses would have {even}.")
-TEXT_LOSS_AT_STEP = N_("After step {step:,} this text’s loss is {loss} nats a token; even guesses would have {even}.")
+TEXT_LOSS = N_("This text’s loss is {loss} nats a token; even guesses: {even}.")
+TEXT_LOSS_AT_STEP = N_("After step {step:,} this text’s loss is {loss} nats a token; even guesses: {even}.")
 
 
 def _text_loss_text(trace: Trace) -> str:
@@ -475,7 +475,6 @@ VIEW = View(
     formula=describe_checkpoint,
     required_taps=("blocks.*.attn.pattern", "logits"),
     unavailable_message=lambda config: _("Too little was captured of this model to follow its training."),
-    controls=("head_score", "first_token", "layer", "head"),
     panels=(
         Panel(
             name="loss",
@@ -505,7 +504,8 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does on this text, step by step"),
+            title=N_("Each head’s score by step"),
+            chooser="head_score",
             draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),

@@ -200,4 +200,4 @@ def test_sentence_has_loss_of_text(trace):
     loss = np.mean(np.log(np.exp(logits).sum(-1)) - targets)
     words = VIEW.sentence(trace, Selection())
     assert f"loss is {format_number(loss)} nats" in words
-    assert f"would have {format_number(np.log(trace.config.vocab_size))}." in words
+    assert f"even guesses: {format_number(np.log(trace.config.vocab_size))}." in words

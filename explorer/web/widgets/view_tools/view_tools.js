@@ -589,7 +589,6 @@ export function series(element) {
   onContent(element, ({ moments, other }) => {
     box.hidden = !moments.length && !other;
     box.classList.toggle("no-steps", !moments.length);
-    document.body.classList.toggle("without-steps", !moments.length);
     const openButton = () => button(_("Open {model}", { model: modelName(other) }), () => changeModel(other), { className: "play" });
     if (!moments.length) box.replaceChildren(_("This model kept no steps."), openButton());
     else if (!sliderNodes[0].isConnected) box.replaceChildren(...sliderNodes); // a connected slider stays, as it may be being dragged
