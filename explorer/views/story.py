@@ -345,7 +345,7 @@ def describe_next_token(trace: Trace, selection: Selection) -> str:
         for token_id in prediction.top(MAX_NAMED_GUESSES)
     )
     guesses_text = _(
-        "After {token} the model’s own chances, without your settings, are {guesses}.",
+        "After {token} the model’s own chances are {guesses}.",
         token=quote_word(trace.tokens[query]),
         guesses=guesses,
     )

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from contextvars import Context
 from functools import cache, wraps
 from pathlib import Path
@@ -98,14 +98,16 @@ def wire_events(
 
     for trigger in (layout.prompt.submit, layout.run.click):
         trigger(None, layout.prompt, None, js=event_script("void page.runPrompt(prompt)", "prompt"))
-    setting_events = [setting.input for setting in settings]
-    setting_events += [
-        setting.release for setting in settings if isinstance(setting, gr.Slider)
-    ]  # its reset makes no input
-    setting_events.append(layout.stop_strings.blur)  # text pasted into the fresh box makes no input either
-    setting_events.append(layout.all_tokens.input)
+    for name, setting in layout.settings.items():
+        triggers = [setting.input]
+        if isinstance(setting, gr.Slider):
+            triggers.append(setting.release)  # its reset makes no input
+        if setting is layout.stop_strings:
+            triggers.append(setting.blur)  # text pasted into the fresh box makes no input either
+        gr.on(triggers, None, setting, None, js=event_script(f"page.changeSettings({{ {name} }})", name))
+    all_script = event_script("page.changeSettings({ top_k: all ? 0 : top_k })", "all, top_k")
+    layout.all_tokens.input(None, [layout.all_tokens, layout.top_k], None, js=all_script)
     controls = [*settings, layout.all_tokens]
-    gr.on(setting_events, None, controls, None, js=_settings_to_state_script(layout.settings))
     follow_state = event_script(f"page.controlValues({list(layout.settings)})")
     layout.state.sync(None, None, [layout.prompt, *controls], js=follow_state)
 
@@ -130,15 +132,6 @@ def wire_generation(layout: PageLayout, generation: GenerationActions, private: 
     for trigger in (layout.stop.click, layout.undo.click, layout.state.halt):
         trigger(None, cancels=list(events.values()))
     layout.state.wake(lambda: None, None, None, show_progress="hidden", api_visibility="private")
-
-
-def _settings_to_state_script(names: Iterable[str]) -> str:
-    """Return a script that writes the settings, passed in the order of their names, to the state.
-
-    The last argument is whether all tokens are kept.
-    """
-    listed = ", ".join(names)
-    return event_script(f"page.changeSettings({{ {listed}, ...(all && {{ top_k: 0 }}) }})", f"{listed}, all")
 
 
 MAX_THREADS = 3  # of Gradio's events: more take Python's lock from one another, and texts come many times slower

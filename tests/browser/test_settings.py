@@ -68,12 +68,16 @@ def test_top_k_ranges_from_1_to_100_or_keeps_all(person, unchanged_text):
     find_all_tokens_checkbox(person).check()
     person.expect_selected(top_k=0)
     expect(find_summary(person)).to_contain_text("300 of 300")
-    expect(slider).to_be_disabled()
-    person.set("temperature", 1.1)  # sends all settings
+    person.set("temperature", 1.1)
     person.expect_selected(top_k=0, temperature=1.1)
     find_all_tokens_checkbox(person).uncheck()
     person.expect_selected(top_k=7)
     expect(slider).to_have_value("7")
+    find_all_tokens_checkbox(person).check()
+    person.expect_selected(top_k=0)
+    person.set("top-k", 12)  # a slider that is moved keeps that many
+    person.expect_selected(top_k=12)
+    expect(find_all_tokens_checkbox(person)).not_to_be_checked()
     person.set("top-k", 0)
     expect(find_all_tokens_checkbox(person)).to_be_checked()
 

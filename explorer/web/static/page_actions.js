@@ -1,7 +1,7 @@
 // @ts-check
 // User actions: they change the state at once, then request from Python what depends on it, one request at a time.
 // Generated text is shown token by token.
-import { button, findAll, make, notify, showQueueLength } from "./dom.js";
+import { button, find, findAll, make, notify, showQueueLength } from "./dom.js";
 import { _ } from "./translations.js";
 import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
@@ -69,7 +69,7 @@ export function syncControls(text) {
 export function controlValues(names) {
   const text = pendingPrompt ?? undefined;
   pendingPrompt = null;
-  return [text, ...names.map((name) => (name === "top_k" ? topKUpdate() : state[name])), state.top_k === 0];
+  return [text, ...names.map((name) => (name === "top_k" ? topKShown() : state[name])), state.top_k === 0];
 }
 
 // Top-k slider. 0, which keeps all tokens, has a checkbox of its own. For a typed number above its range the slider stands
@@ -78,10 +78,9 @@ export function controlValues(names) {
 const MAX_TOP_K = 100; // end of the slider (layout.py)
 let sliderTopK = ADDRESS_DEFAULTS.top_k; // value of the slider while all tokens are kept
 
-/** Return an update as Gradio's server would send it. */
-function topKUpdate() {
+function topKShown() {
   sliderTopK = state.top_k || sliderTopK;
-  return { __type__: "update", value: sliderTopK, interactive: state.top_k !== 0 };
+  return sliderTopK;
 }
 
 // Generated text. While tokens stream in, only the prediction follows; once they stop, for any reason, all figures do.
@@ -335,10 +334,12 @@ export function select(change) {
   requestView(mode);
 }
 
-/** Create the button to the story's step after a view; null after the last. @param {string} view */
+/** Create the button to the story's step after a view; after the last, to the lessons. @param {string} view */
 export function nextStepButton(view) {
   const tabs = findAll(document, "#steps [data-view]"), next = tabs[tabs.findIndex(({ dataset }) => dataset.view === view) + 1];
-  return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => select({ view: next.dataset.view }), { className: "next-step" }) : null;
+  const openLessons = () => { goToTop(); find(document, "#lessons .open").click(); };
+  return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => select({ view: next.dataset.view }), { className: "next-step" })
+    : button(_("Next: a lesson →"), openLessons, { className: "next-step" });
 }
 
 /** Scroll to the top of the page. */
@@ -362,7 +363,8 @@ export function showRuns(runs) {
 export function changeSettings(change) {
   const filled = Object.entries(change).filter(([_name, value]) => value !== null);
   const values = filled.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
-  const changed = values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
+  const isCutZero = state.top_k === 0 && change.top_k === 1; // Gradio makes 1 of a typed 0 when its box is left
+  const changed = isCutZero ? [] : values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
   if (!changed.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens the number left in the box
   const hadAllTokens = state.top_k === 0;
   setState(Object.fromEntries(changed));

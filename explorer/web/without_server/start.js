@@ -22,10 +22,7 @@ function updateControls() {
   const [text, ...values] = controlValues(SETTING_NAMES);
   if (text !== undefined) prompt.value = text;
   allTokensBox.checked = values.pop();
-  SETTING_NAMES.forEach((name, i) => {
-    const { value, interactive = true } = values[i]?.__type__ ? values[i] : { value: values[i] };
-    for (const box of settingInputs(name)) Object.assign(box, { value, disabled: !interactive });
-  });
+  SETTING_NAMES.forEach((name, i) => { for (const box of settingInputs(name)) box.value = values[i]; });
 }
 
 for (const name of SETTING_NAMES) for (const box of settingInputs(name)) box.addEventListener("input", () => {

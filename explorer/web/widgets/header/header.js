@@ -1,6 +1,6 @@
 // @ts-check
 // The page around the figures: model menu, depth switch, language menu, explanatory texts and the glossary.
-import { changeModel, goToTop, nextStepButton, select } from "../../static/page_actions.js";
+import { changeModel, nextStepButton, select } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
 import { button, find, findAll, setHidden, make, setText, span, toggleFold } from "../../static/dom.js";
@@ -147,13 +147,9 @@ export function words(element) {
 /** The end of a story step: the next step, and a link to the view with the numbers. @param {HTMLElement} element */
 export function numbersViewLink(element) {
   const line = find(element, ".in-full"), next = nextStepButton(widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length));
-  const buttons = next ? [next] : [ // after the last step
-    button(_("Another sentence"), () => find(document, "#guess .another").click(), { className: "next-step" }),
-    button(_("A lesson"), () => { goToTop(); find(document, "#lessons .open").click(); }, { className: "plain" }),
-  ];
-  line.replaceChildren(...buttons);
+  line.replaceChildren(next);
   onContent(element, (content) => {
-    line.replaceChildren(...buttons, ...(content ? [makeLink(`${content.words} →`, content.look)] : []));
+    line.replaceChildren(next, ...(content ? [makeLink(`${content.words} →`, content.look)] : []));
     if (content?.opens) find(line, "a").dataset.opens = content.opens;
   });
 }

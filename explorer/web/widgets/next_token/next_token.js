@@ -120,6 +120,7 @@ const copyRow = (row) => make("li", {}, find(row, ".text").cloneNode(true), find
 /** Return the length of a probability's bar, from 0 to 1. */
 const barLength = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES) : Math.abs(probability));
 
+const MAX_OWN_DIFFERENCE = 1e-6; // between a probability after the settings and the model's own
 const SCALES = [1, 2, 5, 10, 20, 50, 100], MIN_LONGEST_SHARE = 0.4; // of the column, for the longest bar
 
 /** Return the factor by which bars are lengthened so that the longest is visible. @param {{ probability: number, plain: number }[]} rows */
@@ -179,6 +180,8 @@ export function distribution(element) {
     setText(find(document, "#answer header h2"), _("Next token after {token}", { token: shownContent.after }));
     setText(find(document, "#answer .of-run"), RUN_SUFFIXES[shownContent.run] ?? "");
     find(box, ".table").dataset.run = shownContent.run;
+    const isOwn = shownContent.rows.every(({ probability, plain }) => Math.abs(probability - plain) < MAX_OWN_DIFFERENCE);
+    find(document, "#answer").classList.toggle("own", isOwn); // the settings change nothing: the marks of the model's own would only repeat the bars
     first.dataset.note = shownContent.run === "difference" ? _("Tokens by the size of the difference: the largest first.") : _("Tokens by rank: the likeliest first.");
     shownContent.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > shownContent.rows.length) body.lastChild.remove();
@@ -426,7 +429,7 @@ export function watchSliders() {
   document.addEventListener("keydown", () => { if (document.activeElement?.closest(SLIDERS)) fetchScores(); });
   document.addEventListener("input", ({ target }) => { // Gradio reports it two frames later
     const range = /** @type {HTMLInputElement} */ (target), slider = range.type === "range" && range.closest(SLIDERS);
-    if (slider && (slider.id !== "top_k" || state.top_k)) changeSettings({ [slider.id]: range.valueAsNumber });
+    if (slider) changeSettings({ [slider.id]: range.valueAsNumber });
   });
 }
 

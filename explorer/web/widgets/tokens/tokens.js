@@ -385,13 +385,21 @@ export function guess(element) {
     shownTexts.add(nextText);
     runExample(nextText);
   });
-  const nextButton = nextStepButton(STORY_TABS[0]);
-  if (nextButton) find(result, "p").prepend(nextButton);
+  let nextButton = null; // stays in one place from step to step
+  function updateNextButton() {
+    const next = nextStepButton(state.view ?? STORY_TABS[0]), isFocused = nextButton && nextButton === document.activeElement;
+    if (next.textContent === nextButton?.textContent) return;
+    nextButton?.remove();
+    find(result, "p").prepend(nextButton = next);
+    if (isFocused) next.focus({ preventScroll: true });
+  }
   card.inert = true; // until the first response
+  updateNextButton();
   updateCard(); // before the first paint
   listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
   onState(element, () => {
     updateAnswerCover();
+    updateNextButton();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
     const newPlace = placeKey(state);
     if (currentPlace !== newPlace) box.value = state.guess ?? "";
