@@ -64,9 +64,9 @@ def add_computed_row(
 
 
 def describe_calculation(rows: Sequence[WorkedExampleRow], row: WorkedExampleRow) -> str:
-    """Return a row's formula with the numbers shown, as in "score = q·k / √d = 2.31 / 5.66 = 0.408"."""
+    """Return a row's formula with the numbers shown, as in "score = q·k / √d = 2.31 / 5.66 ≈ 0.408"."""
     calculation = row.calculation.format(*(bracket_negative(above.shown) for above in rows))
-    return " = ".join(filter(None, (row.text, calculation, row.shown)))
+    return f"{' = '.join(filter(None, (row.text, calculation)))} ≈ {row.shown}"
 
 
 def rounding_errors(rows: Sequence[WorkedExampleRow]) -> list[float]:

@@ -17,7 +17,7 @@ function addComputedRow(rows, text, calculation, compute) {
   rows.push({ text, value, shown: formatAnswer(value), compute, calculation });
 }
 /** Return a row's formula with the numbers shown. @param {Row[]} rows @param {Row} row */
-export const describeCalculation = (rows, { text, calculation, shown }) => [text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown)), shown].filter(Boolean).join(" = ");
+export const describeCalculation = (rows, { text, calculation, shown }) => `${[text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown))].filter(Boolean).join(" = ")} ≈ ${shown}`;
 
 /** Return half a unit of the last digit shown; 0 for a whole number. @param {Row} row */
 function maxRounding({ value, shown }) {
