@@ -16,6 +16,7 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
+from explorer.explain.notation import format_number
 from explorer.lessons.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
@@ -123,6 +124,11 @@ PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a
     "norms": ("norms", "query and key norms"),
 }
 SIZES = ("vocab_size", "context_length", "d_model", "d_head", "d_ff", "num_layers", "num_heads")
+
+
+def format_answer_number(value: float) -> str:
+    """Format a number of a run: whole numbers in full, others with three digits."""
+    return f"{int(value):,}".replace("-", "−") if float(value).is_integer() else format_number(value)
 
 
 def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> int:

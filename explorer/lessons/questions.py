@@ -14,6 +14,7 @@ from explorer.lessons.quantities import (
     LessonCondition,
     LessonQuantity,
     QuantityContext,
+    format_answer_number,
     lesson_state_fields,
     parse_condition,
     parse_quantity,
@@ -21,7 +22,7 @@ from explorer.lessons.quantities import (
     quantity_argument_kinds,
 )
 from explorer.lessons.tasks import TASKS, Task
-from explorer.lessons.worked_examples import WORKED_EXAMPLES, WorkedExampleRow
+from explorer.lessons.worked_examples import WORKED_EXAMPLES, WorkedExampleRow, describe_calculation, rounding_errors
 from explorer.lessons.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
@@ -63,11 +64,6 @@ class Question(Protocol):
 
     def tally_key(self, reply: str) -> str | None:
         """Return the key under which a class's equal replies are counted; None for an invalid reply. Uses no run."""
-
-
-def format_answer_number(value: float) -> str:
-    """Format a number of a run: whole numbers in full, others with three digits."""
-    return f"{int(value):,}".replace("-", "−") if float(value).is_integer() else format_number(value)
 
 
 def append_tokens(text: str, quantity: LessonQuantity | None, context: QuantityContext) -> str:
@@ -505,25 +501,28 @@ class FillInBlanksQuestion:
 
     def prompt_payload(self, context: QuantityContext) -> dict[str, Any]:
         rows = self._rows(context)
-        lines = [
-            {"says": row.text, "value": None if row in self._blank_rows(rows) else format_answer_number(row.value)}
-            for row in rows
-        ]
+        blanks = self._blank_indices(rows)
+        lines = [{"says": row.text, "value": None if i in blanks else row.shown} for i, row in enumerate(rows)]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}
 
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:
         rows = self._rows(context)
-        blanks = self._blank_rows(rows)
-        truth = {"truth": [format_number(row.value) for row in blanks]}
+        blanks = self._blank_indices(rows)
+        truth = {"truth": [rows[i].shown for i in blanks]}
         if reply is None:
             return ReplyGrade(None, "", truth)
         if not blanks or (numbers := parse_reply_numbers(reply, len(blanks))) is None:
             return None
-        are_right = [is_right_to_three_digits(value, row.value) for value, row in zip(numbers, blanks, strict=True)]
+        errors = rounding_errors(rows)
+        are_right = [is_near(value, rows[i].value, errors[i]) for value, i in zip(numbers, blanks, strict=True)]
         right, count = sum(are_right), len(blanks)
         verdict = ngettext(
             "{right} of {count} blank is right.", "{right} of {count} blanks are right.", count, right=right
         )
+        if right < count:
+            first_wrong = rows[blanks[are_right.index(False)]]
+            hint = _("Work it out: {calculation}.", calculation=describe_calculation(rows, first_wrong))
+            verdict = f"{verdict} {hint}"
         return ReplyGrade(right == count, verdict, truth | {"are_right": are_right})
 
     def tally_key(self, reply: str) -> str | None:
@@ -533,14 +532,14 @@ class FillInBlanksQuestion:
     def _rows(self, context: QuantityContext) -> list[WorkedExampleRow]:
         return WORKED_EXAMPLES[self.worked_example](context.replace(self.change))
 
-    def _blank_rows(self, rows: list[WorkedExampleRow]) -> list[WorkedExampleRow]:
-        computed = [row for row in rows if not row.is_given]
+    def _blank_indices(self, rows: list[WorkedExampleRow]) -> list[int]:
+        computed = [i for i, row in enumerate(rows) if not row.is_given]
         return {"none": [], "one": computed[-1:], "all": computed}[self.blanks]
 
 
-def is_right_to_three_digits(value: float, truth: float) -> bool:
-    """Return whether a reply's number is right, allowing for arithmetic with three digits."""
-    return bool(abs(value - truth) <= max(RELATIVE_TOLERANCE * abs(truth), ABSOLUTE_TOLERANCE))
+def is_near(value: float, truth: float, rounding_error: float) -> bool:
+    """Return whether a reply's number is right, allowing for arithmetic with the digits shown."""
+    return bool(abs(value - truth) <= max(RELATIVE_TOLERANCE * abs(truth), ABSOLUTE_TOLERANCE, rounding_error))
 
 
 def parse_fill_in_blanks_question(ask: MappingWithLines, check: MappingWithLines | None) -> FillInBlanksQuestion:

@@ -1,6 +1,6 @@
 """Worked examples with the run's own numbers: rows of given and of computed numbers.
 
-A person computes with numbers of three digits: `questions.py` allows for that.
+A person computes with the numbers that are shown: each row knows how far their rounding can move it.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
 from explorer.explain.notation import bracket_negative, escape_token, format_number
-from explorer.lessons.quantities import QuantityContext, predict_next_token
+from explorer.lessons.quantities import QuantityContext, format_answer_number, predict_next_token
 from explorer.translations import _
 
 MAX_KEYS, MAX_CANDIDATES = 4, 3
@@ -24,12 +24,64 @@ class WorkedExampleRow:
     Attributes:
         text: its name, or the formula that computes it.
         value: the number.
-        is_given: whether it needs no computation.
+        shown: the number as the page shows it.
+        compute: computes it from the values of the rows above; None for a given number.
+        calculation: template of that, with `{i}` for the number of row i; empty if the text is it.
     """
 
     text: str
     value: float
-    is_given: bool = False
+    shown: str
+    compute: Callable[[Sequence[float]], float] | None = None
+    calculation: str = ""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it needs no computation."""
+        return self.compute is None
+
+    @property
+    def max_rounding(self) -> float:
+        """Half a unit of the last digit shown; 0 for a whole number."""
+        mantissa, _e, exponent = self.shown.partition("e")
+        decimals = len(mantissa.partition(".")[2])
+        return (
+            0.0 if float(self.value).is_integer() else 0.5 * 10.0 ** (int(exponent.replace("−", "-") or 0) - decimals)
+        )
+
+
+def given_row(text: str, value: float, shown: str = "") -> WorkedExampleRow:
+    """Return the row of a given number."""
+    return WorkedExampleRow(text, float(value), shown or format_answer_number(value))
+
+
+def add_computed_row(
+    rows: list[WorkedExampleRow], text: str, calculation: str, compute: Callable[[Sequence[float]], float]
+) -> None:
+    """Append a row that is computed from those above."""
+    value = float(compute([row.value for row in rows]))
+    rows.append(WorkedExampleRow(text, value, format_answer_number(value), compute, calculation))
+
+
+def describe_calculation(rows: Sequence[WorkedExampleRow], row: WorkedExampleRow) -> str:
+    """Return a row's formula with the numbers shown, as in "score = q·k / √d = 2.31 / 5.66 ≈ 0.408"."""
+    calculation = row.calculation.format(*(bracket_negative(above.shown) for above in rows))
+    return f"{' = '.join(filter(None, (row.text, calculation)))} ≈ {row.shown}"
+
+
+def rounding_errors(rows: Sequence[WorkedExampleRow]) -> list[float]:
+    """Return how far each row can be off for a person who computes with the numbers shown, to first order."""
+    errors = np.array([row.max_rounding for row in rows])
+    for i, rounded in enumerate(rows):
+        shifts = []
+        for shift in (rounded.max_rounding, -rounded.max_rounding):
+            values: list[float] = []
+            for j, row in enumerate(rows):
+                value = row.value if row.compute is None or j <= i else row.compute(values)
+                values.append(value + shift if j == i else value)
+            shifts.append([abs(value - row.value) for value, row in zip(values, rows, strict=True)])
+        errors[i + 1 :] += np.max(shifts, axis=0)[i + 1 :]
+    return errors.tolist()
 
 
 def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -39,14 +91,18 @@ def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     q, k = (context.trace.head_value(f"blocks.{selection.layer}.attn.{name}{suffix}", selection.head) for name in "qk")
     products = np.sort(q[selection.query].astype(np.float64) * k[selection.key])
     below, above = products[products < 0].sum(), products[products >= 0].sum()
-    return [
-        WorkedExampleRow(_("the sum of all positive products q·k"), above, True),
-        WorkedExampleRow(_("the sum of all negative products q·k"), below, True),
-        WorkedExampleRow(_("d, how many dimensions a head has"), d, True),
-        WorkedExampleRow(_("q·k = both sums together"), above + below),
-        WorkedExampleRow("√d", np.sqrt(d)),
-        WorkedExampleRow("score = q·k / √d", (above + below) / np.sqrt(d)),
+    # the decimals of the sum, which may be much smaller than its terms
+    decimals = max(len(format_number(value).partition(".")[2]) for value in (above, below, above + below))
+    above_text, below_text = (f"{value:.{decimals}f}".replace("-", "−") for value in (above, below))
+    rows = [
+        given_row(_("the sum of all positive products q·k"), above, above_text),
+        given_row(_("the sum of all negative products q·k"), below, below_text),
+        given_row(_("d, how many dimensions a head has"), d),
     ]
+    add_computed_row(rows, _("q·k = both sums together"), "{0} + {1}", lambda v: v[0] + v[1])
+    add_computed_row(rows, "√d", "√{2}", lambda v: np.sqrt(v[2]))
+    add_computed_row(rows, "score = q·k / √d", "{3} / {4}", lambda v: v[3] / v[4])
+    return rows
 
 
 def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -58,31 +114,29 @@ def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     if len(scores) > MAX_KEYS:
         raise UserError(_("a row of at most {most} scores is worked out by hand", most=MAX_KEYS))
     names = [escape_token(token) for token in context.trace.tokens[: len(scores)]]
-    return softmax_rows(names, scores, _("score of {token}"))
+    rows = [given_row(_("score of {token}", token=name), value) for name, value in zip(names, scores, strict=True)]
+    add_softmax_rows(rows, names)
+    return rows
 
 
-def softmax_rows(names: Sequence[str], values: np.ndarray, template: str) -> list[WorkedExampleRow]:
-    """Return the rows of a softmax: e to the power of each number less the largest, their sum, and the shares."""
-    largest = values.max()
-    powers = np.exp(values - largest)
-    total = powers.sum()
-    return [
-        *(
-            WorkedExampleRow(template.format(token=name), value, True)
-            for name, value in zip(names, values, strict=True)
-        ),
-        *(
-            WorkedExampleRow(
-                f"e^({format_number(value)} − {bracket_negative(format_number(largest))})", np.exp(value - largest)
-            )
-            for value in values
-        ),
-        WorkedExampleRow(_("their sum"), total),
-        *(
-            WorkedExampleRow(_("share of {token}", token=name), share)
-            for name, share in zip(names, powers / total, strict=True)
-        ),
-    ]
+def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str]) -> None:
+    """Append the softmax of the last rows: e to the power of each less the largest, their sum, and the shares."""
+    count, total = len(names), len(rows) + len(names)
+    numbers, powers = slice(len(rows) - count, len(rows)), slice(len(rows), total)
+    values = [row.value for row in rows[numbers]]
+    largest_text = bracket_negative(format_number(max(values)))
+    for i, value in enumerate(values):
+        add_computed_row(
+            rows,
+            f"e^({format_number(value)} − {largest_text})",
+            "",
+            lambda v, i=i: np.exp(v[numbers][i] - max(v[numbers])),
+        )
+    power_places = [f"{{{i}}}" for i in range(powers.start, powers.stop)]
+    add_computed_row(rows, _("their sum"), " + ".join(power_places), lambda v: sum(v[powers]))
+    for i, (name, place) in enumerate(zip(names, power_places, strict=True)):
+        text, calculation = _("share of {token}", token=name), f"{place} / {{{total}}}"
+        add_computed_row(rows, text, calculation, lambda v, i=i: v[powers][i] / v[total])
 
 
 def rmsnorm_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -90,17 +144,16 @@ def rmsnorm_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     selection, trace = context.selection, context.trace
     x = trace[f"blocks.{selection.layer}.resid_pre"][selection.query].astype(np.float64)
     gain = trace.weights[f"blocks.{selection.layer}.attn_norm.weight"].astype(np.float64)[selection.dim]
-    epsilon = trace.config.norm_eps
-    root = np.sqrt((x**2).mean() + epsilon)
-    return [
-        WorkedExampleRow(_("mean of all x²"), (x**2).mean(), True),
-        WorkedExampleRow("ε", epsilon, True),
-        WorkedExampleRow(_("x of dimension {dim}", dim=selection.dim), x[selection.dim], True),
-        WorkedExampleRow(_("g of dimension {dim}", dim=selection.dim), gain, True),
-        WorkedExampleRow("√(mean x² + ε)", root),
-        WorkedExampleRow("x / √(mean x² + ε)", x[selection.dim] / root),
-        WorkedExampleRow("x / √(mean x² + ε) · g", x[selection.dim] / root * gain),
+    rows = [
+        given_row(_("mean of all x²"), (x**2).mean()),
+        given_row("ε", trace.config.norm_eps),
+        given_row(_("x of dimension {dim}", dim=selection.dim), x[selection.dim]),
+        given_row(_("g of dimension {dim}", dim=selection.dim), gain),
     ]
+    add_computed_row(rows, "√(mean x² + ε)", "√({0} + {1})", lambda v: np.sqrt(v[0] + v[1]))
+    add_computed_row(rows, "x / √(mean x² + ε)", "{2} / {4}", lambda v: v[2] / v[4])
+    add_computed_row(rows, "x / √(mean x² + ε) · g", "{5} · {3}", lambda v: v[5] * v[3])
+    return rows
 
 
 def swiglu_neuron_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -110,14 +163,12 @@ def swiglu_neuron_rows(context: QuantityContext) -> list[WorkedExampleRow]:
         float(trace[f"blocks.{selection.layer}.ffn.{name}"][selection.query, selection.neuron])
         for name in ("gate_pre", "up")
     )
-    sigmoid = 1 / (1 + np.exp(-before))
-    return [
-        WorkedExampleRow(_("gate before its activation, W₁x"), before, True),
-        WorkedExampleRow("up, W₃x", up, True),
-        WorkedExampleRow(f"σ({format_number(before)}) = 1 / (1 + e^({format_number(-before)}))", sigmoid),
-        WorkedExampleRow(_("gate = W₁x · σ(W₁x)"), before * sigmoid),
-        WorkedExampleRow(_("the neuron gives gate · up"), before * sigmoid * up),
-    ]
+    rows = [given_row(_("gate before its activation, W₁x"), before), given_row("up, W₃x", up)]
+    sigmoid_text = f"σ({format_number(before)}) = 1 / (1 + e^({format_number(-before)}))"
+    add_computed_row(rows, sigmoid_text, "", lambda v: 1 / (1 + np.exp(-v[0])))
+    add_computed_row(rows, _("gate = W₁x · σ(W₁x)"), "{0} · {2}", lambda v: v[0] * v[2])
+    add_computed_row(rows, _("the neuron gives gate · up"), "{3} · {1}", lambda v: v[3] * v[1])
+    return rows
 
 
 def query_rotation_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -129,20 +180,17 @@ def query_rotation_rows(context: QuantityContext) -> list[WorkedExampleRow]:
         first, second = pair, pair + trace.config.d_head // 2
     vector = trace.head_value(f"blocks.{selection.layer}.attn.q", selection.head)[selection.query].astype(np.float64)
     angle = float(trace["rope.angles"][selection.query, pair])
-    a, b, cos, sin = vector[first], vector[second], np.cos(angle), np.sin(angle)
-    return [
-        WorkedExampleRow(_("a, the pair’s first number"), a, True),
-        WorkedExampleRow(_("b, the pair’s second number"), b, True),
-        WorkedExampleRow(
-            _("the angle at position {position}, in radians", position=first_token_position(trace) + selection.query),
-            angle,
-            True,
-        ),
-        WorkedExampleRow("cos", cos),
-        WorkedExampleRow("sin", sin),
-        WorkedExampleRow("a · cos − b · sin", a * cos - b * sin),
-        WorkedExampleRow("a · sin + b · cos", a * sin + b * cos),
+    position = first_token_position(trace) + selection.query
+    rows = [
+        given_row(_("a, the pair’s first number"), vector[first]),
+        given_row(_("b, the pair’s second number"), vector[second]),
+        given_row(_("the angle at position {position}, in radians", position=position), angle),
     ]
+    add_computed_row(rows, "cos", "cos({2})", lambda v: np.cos(v[2]))
+    add_computed_row(rows, "sin", "sin({2})", lambda v: np.sin(v[2]))
+    add_computed_row(rows, "a · cos − b · sin", "{0} · {3} − {1} · {4}", lambda v: v[0] * v[3] - v[1] * v[4])
+    add_computed_row(rows, "a · sin + b · cos", "{0} · {4} + {1} · {3}", lambda v: v[0] * v[4] + v[1] * v[3])
+    return rows
 
 
 def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -154,16 +202,14 @@ def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     token_ids = next_token.top(settings.top_k)
     names = [escape_token(context.trace.vocabulary[token_id]) for token_id in token_ids]
     logits = context.trace["logits"][context.selection.query][token_ids].astype(np.float64)
-    scaled = logits / settings.temperature
-    return [
-        *(
-            WorkedExampleRow(_("logit of {token}", token=name), value, True)
-            for name, value in zip(names, logits, strict=True)
-        ),
-        WorkedExampleRow(_("temperature T"), settings.temperature, True),
-        *(WorkedExampleRow(f"{format_number(logit)} / T", value) for logit, value in zip(logits, scaled, strict=True)),
-        *softmax_rows(names, scaled, "{token}")[len(names) :],
-    ]
+    rows = [given_row(_("logit of {token}", token=name), value) for name, value in zip(names, logits, strict=True)]
+    count = len(rows)
+    rows.append(given_row(_("temperature T"), settings.temperature))
+    for i, logit in enumerate(logits):
+        text, calculation = f"{format_number(logit)} / T", f"{{{i}}} / {{{count}}}"
+        add_computed_row(rows, text, calculation, lambda v, i=i: v[i] / v[count])
+    add_softmax_rows(rows, names)
+    return rows
 
 
 WORKED_EXAMPLES: dict[str, Callable[[QuantityContext], list[WorkedExampleRow]]] = {

@@ -92,8 +92,8 @@ TOKENS_STEP = View(
     order=10,
     deeper_views=("tokens",),
     description=N_(
-        "The model reads tokens, often a word with its space, and guesses each before it reads it. A tall bar is "
-        "a good guess."
+        "The model reads tokens, often a word with its space (·), and guesses each before reading it. Tall bars are "
+        "good guesses. ↵: new line."
     ),
     formula=describe_tokens,
     required_taps=("logits",),
@@ -235,7 +235,8 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "To guess, attention heads look back: each weighs earlier tokens and mixes their values. Below is one head."
+        "Attention heads look back: each shares its attention among the tokens so far and mixes what they hold, "
+        "their values. Below is one head."
     ),
     formula=describe_top_head,
     required_taps=(
@@ -474,7 +475,7 @@ def describe_temperature_effect(trace: Trace, selection: Selection) -> str:
         even=format_percent(float(even)),
         hot=format_percent(float(hot)),
     )
-    list_note = _("Top-k drops tokens and gives their share to the others, in lines and bars.")
+    list_note = _("Top-k keeps only the likeliest tokens; their chances grow.")
     return f"{shares}\n{list_note}"
 
 

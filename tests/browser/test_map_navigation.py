@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from explorer.lessons.glossary import ENTRY_BY_NAME
+
 from .map_expectations import TELEPHONE, contrast_ratio, make_accessible_name, open_map, scroll_into_view, wait_for_map
 from .person import Person
 
@@ -227,3 +229,6 @@ def test_long_touch_explains_and_tap_opens_component(open_new_page, touchscreen)
     person.page.touchscreen.tap(*get_centre(head))
     expect(hover_box).to_be_hidden()
     person.expect_selected(view="attention", layer=0, head=1)
+    person.wait_for_terms()
+    person.page.locator("#strip .chip .mark").first.tap()  # the mark of a space, which shows its title only to a mouse
+    expect(person.page.locator("#definition")).to_contain_text(ENTRY_BY_NAME["·"].meaning)

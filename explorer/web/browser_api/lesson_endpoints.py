@@ -8,8 +8,7 @@ from explorer.analysis.walkthroughs import get_walkthrough
 from explorer.errors import UserError
 from explorer.lessons.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep, fill_placeholders
-from explorer.lessons.quantities import QuantityContext, StateOpener
-from explorer.lessons.questions import format_answer_number
+from explorer.lessons.quantities import QuantityContext, StateOpener, format_answer_number
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
 from explorer.translations import _

@@ -281,6 +281,8 @@ function termAt(event, findTerms) {
   const { target, type } = event, heading = type === "focusin" && target.closest?.("th");
   const term = target.closest?.(".term") ?? (heading && heading.querySelector(".term"));
   if (term) return { name: term.dataset.term, element: term, box: () => term.getBoundingClientRect() };
+  const mark = type === "click" && event.pointerType !== "mouse" && target.closest?.(".mark"), sign = mark && findTerms(mark.dataset.mark)[0];
+  if (sign) return { name: sign.name, element: mark, box: () => mark.getBoundingClientRect() }; // touch shows no title
   const figure = type !== "focusin" && figureAt(event), match = figure && termIn(figure, event, findTerms);
   if (!match) return null;
   const box = new DOMRect(event.clientX, event.clientY - 8, 0, 20); // at the pointer, since drawn texts can be long and upright

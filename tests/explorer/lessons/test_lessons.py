@@ -80,6 +80,16 @@ def test_questions_hide_figures_with_answer():
     assert asking == {("vectors-and-meaning", 4), ("feed-forward", 2)}
 
 
+def test_first_outlined_cell_of_attention_is_where_the_last_token_looks_most(get_context):
+    """As its text says; the second outlines an emptier one, and tells its share."""
+    lesson = LESSONS["who-looks-at-whom"]
+    context = get_context(lesson, 1)
+    selection = context.selection
+    row = context.trace[f"blocks.{selection.layer}.attn.pattern"][selection.head, selection.query]
+    assert (selection.query, selection.key) == (len(context.trace) - 1, row.argmax())
+    assert "itself" in lesson.step(2).values
+
+
 def test_ordered_lessons_exist():
     assert list(LESSONS) == [name for name in ORDER if name in LESSONS]
     assert len(LESSONS) >= 6

@@ -1,6 +1,7 @@
 """Grading of replies, and the truth given with it."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from explorer.analysis.next_token import surprisal
 from explorer.explain.notation import escape_token, format_number
 from explorer.lessons.lesson import parse_lesson
-from explorer.lessons.questions import format_answer_number
+from explorer.lessons.quantities import format_answer_number
 
 from .conftest import lesson_text
 
@@ -189,6 +190,27 @@ def test_workings_match_run(plain_context, of, state, blanks):
         "temperature_top_k": lambda: softmax(np.sort(trace["logits"][8])[-3:] / 0.5)[0],
     }
     assert float(last.replace("−", "-")) == pytest.approx(run[of](), rel=6e-3, abs=6e-4)
+
+
+def test_reply_computed_from_digits_shown_is_right(plain_context):
+    """In every head, from the given numbers alone as the page shows them; a wrong reply is told the calculation."""
+    from_shown = {
+        "score": lambda above, below, d, *_: (above + below) / np.sqrt(d),
+        "softmax_row": lambda *shown: softmax(np.array(shown[:3]))[-1],
+        "rotation": lambda a, b, angle, *_: a * np.sin(angle) + b * np.cos(angle),
+    }
+    hints = {"score": "score = q·k / √d = ", "softmax_row": "share of ", "rotation": "a · sin + b · cos = "}
+    wrong = []
+    for (name, compute), layer, head in product(from_shown.items(), range(6), range(6)):
+        check = f"working: {{of: {name}, blanks: one, query: 2, key: 2, dim: 1, layer: {layer}, head: {head}}}"
+        text = lesson_text(f"\n```ask\nblanks: B?\n```\n\n```check\n{check}\n```\n")
+        question = parse_lesson("a", text).steps[0].question
+        shown = [row["value"] for row in question.prompt_payload(plain_context)["rows"]]
+        reply = compute(*(float(number.replace("−", "-")) for number in shown[:-1]))
+        wrong += [] if question.grade(plain_context, str(reply)).is_right else [(name, layer, head, reply, shown)]
+        grade = question.grade(plain_context, str(reply + 1))
+        assert not grade.is_right and hints[name] in grade.text and grade.truth["truth"][0] in grade.text
+    assert not wrong
 
 
 def softmax(x):

@@ -6,8 +6,8 @@ import { UserError } from "../worker_client.js";
 import { FIGURES, MODELS, VIEWS } from "../page_data.js";
 import { _, language } from "../../static/translations.js";
 import { DRAWN_VIEWS, formatHeading } from "../views.js";
-import { evaluate, makeContext, openContext } from "./quantities.js";
-import { formatAnswer, QUESTIONS, TASKS } from "./questions.js";
+import { evaluate, formatAnswer, makeContext, openContext } from "./quantities.js";
+import { QUESTIONS, TASKS } from "./questions.js";
 
 /** @typedef {Record<string, any>} State @typedef {import("./quantities.js").Context} Context */
 /** Step, as packed by web/static_lessons.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./quantities.js").Quantity>,

@@ -5,7 +5,7 @@ import { openQuery } from "../actions.js";
 import { openRun } from "../answers.js";
 import { cosine, vectorNorm, rowsOf, sum } from "../figures.js";
 import { entropy } from "../next_token.js";
-import { escapeToken } from "../notation.js";
+import { escapeToken, formatCount, formatNumber } from "../notation.js";
 import { ADDRESS_DEFAULTS } from "../../static/shared_constants.js";
 import { headRows } from "../views/attention.js";
 
@@ -73,6 +73,9 @@ const QUANTITIES = {
   async difference(context, args) { const [a, b] = await evaluateBoth(context, args); return a - b; },
   async ratio(context, args) { const [a, b] = await evaluateBoth(context, args); return b ? a / b : NaN; },
 };
+/** Format integers in full, others with three digits. @param {number} value */
+export const formatAnswer = (value) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatNumber(value));
+
 export const COUNTS = ["candidates", "heads_above", "tokens", "parameters"]; // quantities that are integers
 export const SHARES = ["probability", "chance", "head_score", "weight"]; // quantities from 0 to 1
 

@@ -5,8 +5,8 @@ import { _, ngettext } from "../../static/translations.js";
 import { parseNumber } from "../../widgets/teaching/lesson.js";
 import { range } from "../figures.js";
 import { escapeToken, formatCount, formatNumber, quoteToken } from "../notation.js";
-import { appendTokens, COUNTS, evaluate, isConditionMet, SHARES, withValue } from "./quantities.js";
-import { WORKED_EXAMPLES } from "./worked_examples.js";
+import { appendTokens, COUNTS, evaluate, formatAnswer, isConditionMet, SHARES, withValue } from "./quantities.js";
+import { describeCalculation, roundingErrors, WORKED_EXAMPLES } from "./worked_examples.js";
 
 /** @typedef {import("./quantities.js").Context} Context @typedef {import("./quantities.js").Quantity} Quantity */
 /** Grade of a reply: whether it is right (null without a reply), a message, and the data that the widget draws. @typedef {{ isRight: boolean | null, words: string, truth: Record<string, any> }} Grade */
@@ -14,9 +14,6 @@ import { WORKED_EXAMPLES } from "./worked_examples.js";
  * @typedef {{ ask: (question: any, context: Context) => any, grade: (question: any, context: Context, reply: string | null) => Promise<Grade | null> }} Kind */
 
 const NUM_SHOWN_TOKENS = 5, MAX_CHARS = 40, MAX_CELLS = 24, RELATIVE_TOLERANCE = 0.02, ABSOLUTE_TOLERANCE = 0.006;
-
-/** Format integers in full, others with three digits. @param {number} value */
-export const formatAnswer = (value) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatNumber(value));
 
 /** Parse a whole number, or return null. @param {string} text */
 const parseIndex = (text) => (/^\d{1,9}$/.test(text) ? +text : null);
@@ -107,22 +104,25 @@ export const QUESTIONS = {
   FillInBlanksQuestion: {
     async ask({ worked_example: name, blanks, change }, context) {
       const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks);
-      return { kind: "blanks", rows: rows.map((row) => ({ says: row.text, value: empty.includes(row) ? null : formatAnswer(row.value) })), is_example: blanks === "none" };
+      return { kind: "blanks", rows: rows.map(({ text, shown }, i) => ({ says: text, value: empty.includes(i) ? null : shown })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
-      const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), formatted = truth.map(formatNumber);
+      const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks), formatted = empty.map((i) => rows[i].shown);
       if (reply === null) return { isRight: null, words: "", truth: { truth: formatted } };
-      const numbers = truth.length ? parseNumbers(reply, truth.length) : null;
+      const numbers = empty.length ? parseNumbers(reply, empty.length) : null;
       if (!numbers) return null;
-      const areRight = numbers.map((value, i) => Math.abs(value - truth[i]) <= Math.max(RELATIVE_TOLERANCE * Math.abs(truth[i]), ABSOLUTE_TOLERANCE)), right = areRight.filter(Boolean).length;
-      return { isRight: right === truth.length, words: ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", truth.length, { right }), truth: { truth: formatted, are_right: areRight } };
+      const errors = roundingErrors(rows), isNear = (value, i) => Math.abs(value - rows[i].value) <= Math.max(RELATIVE_TOLERANCE * Math.abs(rows[i].value), ABSOLUTE_TOLERANCE, errors[i]);
+      const areRight = numbers.map((value, n) => isNear(value, empty[n])), right = areRight.filter(Boolean).length, isRight = right === empty.length;
+      const verdict = ngettext("{right} of {count} blank is right.", "{right} of {count} blanks are right.", empty.length, { right });
+      const hint = isRight ? [] : [_("Work it out: {calculation}.", { calculation: describeCalculation(rows, rows[empty[areRight.indexOf(false)]]) })];
+      return { isRight, words: [verdict, ...hint].join(" "), truth: { truth: formatted, are_right: areRight } };
     },
   },
 };
 
-/** @param {import("./worked_examples.js").Row[]} rows @param {"none" | "one" | "all"} blanks */
+/** Return the indices of the rows that are blank. @param {import("./worked_examples.js").Row[]} rows @param {"none" | "one" | "all"} blanks */
 function selectBlanks(rows, blanks) {
-  const computed = rows.filter(({ isGiven }) => !isGiven);
+  const computed = range(rows.length).filter((i) => rows[i].compute);
   return { none: [], one: computed.slice(-1), all: computed }[blanks];
 }
 
