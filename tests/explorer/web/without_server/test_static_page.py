@@ -44,6 +44,7 @@ EXCLUDED_CONTENTS = {
     "picker",
     "series",
     "why-token",
+    "why-token-question",
     "stand-ins",
     "branches",
 }
