@@ -5,6 +5,7 @@ export const ADDRESS_DEFAULTS = {"head": 0, "query": 0, "key": 0, "tap": "blocks
 export const COMPARING = ["compare", "patching"];
 export const DEEPER_VIEWS = {"pieces": ["tokens"], "looks": ["attention", "positions"], "guesses": ["prediction", "residual", "feed_forward"], "choosing": ["prediction"]};
 export const EFFECT = "-effect";
+export const QUESTION = "-question";
 export const END_OF_TEXT_TOKENS = ["<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"];
 export const FORMULA = "formula";
 export const IN_FULL = "in-full";

@@ -1,6 +1,6 @@
 """Text that explains why a token was predicted, and redundant components; each sentence has a figure that shows it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from explorer.explain.notation import (
     quote_word,
     quote_word_in_text,
 )
-from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR
+from explorer.interventions import MAX_INTERVENTIONS, SEPARATOR, Intervention
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 
@@ -81,9 +81,16 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
 
 
 def explain_prediction_in_story(
-    trace: Trace, prediction: NextTokenDistribution, explanation: PredictionReasons
+    trace: Trace,
+    prediction: NextTokenDistribution,
+    explanation: PredictionReasons,
+    predict_without: Callable[[Intervention], NextTokenDistribution],
 ) -> Iterator[ExplanationSentence]:
-    """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated."""
+    """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated.
+
+    Args:
+        predict_without: returns the same prediction with a component ablated, as the page shows it then.
+    """
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     yield ExplanationSentence(
         _(
@@ -95,10 +102,8 @@ def explain_prediction_in_story(
     )
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
-        without = N_("Without this head: {after} instead of {before}.")
         if component.head is None:
             text = _("The feed-forward of layer {layer} adds most to its lead.", layer=component.layer)
-            without = N_("Without it: {after} instead of {before}.")
         elif reason is not explanation.look_back:
             text = _("Layer {layer} head {head} adds most to its lead.", layer=component.layer, head=component.head)
         else:
@@ -111,14 +116,34 @@ def explain_prediction_in_story(
         yield ExplanationSentence(text)
         if trace.edits:  # what is switched off already stands there
             continue
-        yield ExplanationSentence(
-            translate(
-                without,
-                before=format_percent(2**explanation.log2_p),
-                after=format_percent(2 ** (explanation.log2_p - reason.cost)),
-            ),
-            ablation=_head_ablation(component),
+        before, after = (
+            float(distribution.sampled[token_id]) for distribution in (prediction, predict_without(component.ablation))
         )
+        yield ExplanationSentence(_describe_ablation(component, before, after), ablation=_head_ablation(component))
+
+
+def _describe_ablation(component: ModelComponent, before: float, after: float) -> str:
+    """Return a sentence on the chance without a component, which need not be lower."""
+    shares, is_head = {"before": format_percent(before), "after": format_percent(after)}, component.head is not None
+    if shares["after"] == shares["before"]:
+        template = (
+            N_("Without this head the chance stays at {before}.")
+            if is_head
+            else N_("Without it the chance stays at {before}.")
+        )
+    elif after < before:
+        template = (
+            N_("Without this head: {after} instead of {before}.")
+            if is_head
+            else N_("Without it: {after} instead of {before}.")
+        )
+    elif is_head:
+        template = N_(
+            "Without the whole head the chance grows: {after} instead of {before}. The head does other things, too."
+        )
+    else:
+        template = N_("Without it the chance grows: {after} instead of {before}. It does other things, too.")
+    return translate(template, **shares)
 
 
 def describe_change_effect(

@@ -158,15 +158,15 @@ def prune_branch(state: PageState, path: Path) -> PageState:
     return replace(state, run=run, branches=branches, began=min(state.began, len(generated)))
 
 
-def undo_token(state: PageState) -> PageState:
-    """Return the state without the last generated token, which stays in the tree.
+def undo_tokens(state: PageState, count: int = 1) -> PageState:
+    """Return the state without the last generated tokens, which stay in the tree.
 
     Raises:
-        UserError: there is none.
+        UserError: there are none.
     """
     if not state.run.generated:
         raise UserError(_("There is nothing to undo: no token was generated yet."))
-    path = state.run.generated[:-1]
+    path = state.run.generated[: max(0, len(state.run.generated) - count)]
     return replace_continuation(state, path, generation_start=min(state.began, len(path)))
 
 
@@ -174,7 +174,7 @@ def undo_token(state: PageState) -> PageState:
 COMMANDS: dict[str, Callable[[PageState, int, Mapping[str, Any]], PageState]] = {
     "take": lambda state, position, move: replace_next_token(state, position, *parse_token_ids([move.get("token")])),
     "go": lambda state, position, move: go_to_branch(state, parse_token_ids(move.get("path") or ())),
-    "undo": lambda state, position, move: undo_token(state),
+    "undo": lambda state, position, move: undo_tokens(state, move.get("count", 1)),
     "prune": lambda state, position, move: prune_branch(state, parse_token_ids(move.get("path") or ())),
 }
 

@@ -252,6 +252,7 @@ Action = _object(
         "query": dict[str, str],
         "own": _OWN,
         "token": Index,
+        "count": Index,
         "path": list[Index],
         "with": str,
         "checkpoint": str,

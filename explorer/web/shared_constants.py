@@ -37,6 +37,7 @@ WALK = "walk"
 WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
 MARK = "-mark"  # suffix of a figure's id: its verification
 EFFECT = "-effect"  # and of the list of changes: what they did to the prediction
+QUESTION = "-question"  # and of an explanation: its button's text
 HEADING = "-heading"  # and what stands above it
 OF_B = "-b"  # suffix of the id of B's figure beside A's
 
@@ -74,6 +75,7 @@ def js_constants() -> dict[str, Any]:
         "COMPARING": [view.name for view in numbers_views(has_own_module=True) if view.is_comparison],
         "DEEPER_VIEWS": {view.name: view.deeper_views for view in STORY_VIEWS},
         "EFFECT": EFFECT,
+        "QUESTION": QUESTION,
         "END_OF_TEXT_TOKENS": END_OF_TEXT_TOKENS,
         "FORMULA": FORMULA,
         "IN_FULL": IN_FULL,

@@ -102,12 +102,6 @@ def test_branch_is_pruned_by_click_or_key(writer):
 @pytest.mark.exhaustive
 def test_undo_and_regenerate(writer):
     first = generated_ids(writer)
-    for left in (7, 6):
-        writer.page.locator("#undo").click()
-        writer.wait_until("page.state.generated.length === given", left)
-        assert generated_ids(writer) == first[:left]
-    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
-    expect(writer.branches).to_have_count(2)  # the present branch, and the undone one
     press(writer, "Another text")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
     writer.wait_until("page.state.generated.length === 8")
@@ -116,11 +110,18 @@ def test_undo_and_regenerate(writer):
 
 
 @pytest.mark.exhaustive
-def test_every_click_undoes_one_token(writer):
-    first = generated_ids(writer)
-    writer.page.evaluate("for (let i = 0; i < 5; i++) document.querySelector('#undo').click()")
-    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(3)
-    assert (generated_ids(writer), saved_paths(writer)) == (first[:3], {tuple(first)})
+def test_every_click_undoes_one_action(writer):
+    first, undo = generated_ids(writer), writer.page.locator("#undo")
+    for count in (9, 10):
+        writer.page.get_by_role("button", name="Step", exact=True).click()
+        writer.wait_until("page.state.generated.length === given", count)
+    last = generated_ids(writer)
+    writer.generate(5)
+    expect(undo).to_have_attribute("data-unit", "5 tokens")
+    writer.page.evaluate("for (let i = 0; i < 2; i++) document.querySelector('#undo').click()")
+    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(9)
+    assert generated_ids(writer) == last[:9] and last[:8] == first
+    expect(undo).to_have_attribute("data-unit", "1 token")
     writer.page.evaluate("for (let i = 0; i < 9; i++) document.querySelector('#undo').click()")
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(0)
     expect(writer.page.locator("#undo")).to_have_attribute("data-unit", "the prompt")  # no token is left to undo

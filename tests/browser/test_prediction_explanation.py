@@ -26,7 +26,7 @@ def make_expected_clauses(state: dict) -> list:
 @pytest.mark.exhaustive
 def test_every_clause_leads_to_its_figure(person):
     panel = person.page.locator("#why-token")
-    button, sentences = panel.get_by_role("button", name="Why this token?"), panel.locator(".clauses a")
+    button, sentences = panel.locator(".asked"), panel.locator(".clauses a")
     expect(button).to_have_attribute("aria-expanded", "false")
     expect(sentences).to_have_count(0)
     person.page.wait_for_function("!document.querySelector('#why-token').dataset.oldSince")  # or else it is dimmed
@@ -60,7 +60,8 @@ def test_url_can_open_explanation(open_new_page):
     panel.get_by_role("button", name="more").click()
     assert sentences.all_text_contents() == expected
     switch_head_off_and_back(person, panel)
-    person.page.get_by_role("button", name="Why this token?").click()
+    target = re.search("“[^”]*”", expected[0])[0]
+    panel.get_by_role("button", name=f"Why {target}?").click()
     expect(sentences.first).to_be_hidden()
 
 

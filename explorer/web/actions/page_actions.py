@@ -447,7 +447,7 @@ class PageActions:
         return with_other
 
     def move(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
-        """Go to a branch, take a token, or undo the last generation."""
+        """Go to a branch, take a token, or undo the last generated tokens."""
         before = self.state_builder.clamp_selection(self.state_builder.next_revision(state))
         index = len(before.run.token_ids) - len(self.state_builder.runs.trace(before.run)) + before.selection.query
         return self._moved(before, apply_command(before, index, action))

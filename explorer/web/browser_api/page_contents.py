@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution, align_to_vocabulary, next_token_distribution
+from explorer.analysis.next_token import (
+    NextTokenDistribution,
+    align_to_vocabulary,
+    next_token_distribution,
+    ranking_without_interventions,
+)
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
 from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary, summarise_files
 from explorer.explain.notation import quote_token, quote_word
+from explorer.interventions import Intervention
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import (
@@ -62,6 +68,7 @@ from explorer.web.shared_constants import (
     OF_B,
     PLAYBACK,
     PROBLEM,
+    QUESTION,
     RUNS,
     STAND_INS,
     STORY,
@@ -246,6 +253,9 @@ class PageContents:
             ),
         }
         contents[GUESS]["text"] = contents[BRIEF]["text"]
+        target_rank = page_state.selection.clamp_to_trace(trace).target
+        target_id = int(ranking_without_interventions(trace, position)[target_rank - 1])
+        contents[WHY + QUESTION] = _("Why {token}?", token=quote(vocabulary[target_id]))
         contents[CHANGES + EFFECT] = {"words": "", "chances": ""}
         if trace.baseline:
             start = page_state.run.first_visible(len(trace))
@@ -329,8 +339,12 @@ class PageContents:
         if selection.why == "open":
             reasons = prediction_reasons(*trace_and_target)
             if selection.is_story:
-                prediction = next_token_distribution_in_run(page_state.run, selection.query, settings, trace)
-                sentences = explain_prediction_in_story(trace, prediction, reasons)
+
+                def predict_without(*ablations: Intervention) -> NextTokenDistribution:
+                    run = replace(page_state.run, edits=(*page_state.run.edits, *ablations))
+                    return next_token_distribution_in_run(run, selection.query, settings, self.runs.trace(run))
+
+                sentences = explain_prediction_in_story(trace, predict_without(), reasons, predict_without)
             else:
                 sentences = explain_prediction(trace, selection.query, reasons)
             contents[WHY] = ExplanationButton.pack(sentences)

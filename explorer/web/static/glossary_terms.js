@@ -93,7 +93,7 @@ const SENTENCES = [
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(#sampling, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // focusable headings of a grid
-const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
+const BUTTONS = "#compare, #stand-ins .asked, :is(#why-token, #stand-ins) a, .in-full a, .changes button";
 /** Elements whose texts are drawn or selected, so that they cannot contain marks. */
 const FIGURES = "#view :is(.plot, .map), .choosers, #strip label";
 const WITH_LINES = `${FIGURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;

@@ -218,8 +218,8 @@ export function followBrowserHistory() {
   });
 }
 
-// Undo reverts the last token, intervention or prompt. A reverted prompt comes back with its continuation, and the
-// abandoned one stays in the history for Back.
+// Undo reverts the last action: the tokens that it wrote, an intervention or a prompt. A reverted prompt comes back with
+// its continuation, and the abandoned one stays in the history for Back.
 
 const MAX_UNDO_STATES = 50;
 const DRAG_PAUSE_MS = 1000; // slider moves with shorter pauses are one intervention
@@ -228,39 +228,77 @@ const RUN_FIELDS_BY_EDITS = { edits: ["checkpoint", "prompt"], "b.edits": ["b.ch
 const EDIT_FIELDS = /** @type {("edits" | "b.edits")[]} */ (Object.keys(RUN_FIELDS_BY_EDITS));
 /** @type {State[]} */
 const undoStates = [];
-let isUndoing = false, editedAt = 0;
+let isUndoing = false, editedAt = 0, writingTurn = -1; // turn of the action that wrote last
 
 const isSame = (names, a, b) => names.every((name) => runFieldValue(a, name) === runFieldValue(b, name));
 const editKinds = (state) => EDIT_FIELDS.map((name) => String(state[name] ?? "").replace(/\*[-\d.e]+(?=~|$)/g, "")).join(); // without strengths
 /** Return the interventions fields that differ between two states of the same run. @param {State} a @param {State} b */
 const changedEdits = (a, b) => EDIT_FIELDS.filter((field) => isSame(["lesson", "step", ...RUN_FIELDS_BY_EDITS[field]], a, b) && !isSame([field], a, b));
 
+/** Return whether a text begins with another, and is longer. @param {number[]} longer @param {number[]} start */
+const extendsText = (longer = [], start = []) => longer.length > start.length && start.every((id, i) => id === longer[i]);
+
+/** Record where an action begins to write: at the end of the text, or where it replaces tokens. @param {State} now @param {State} before */
+function recordWritingStart(now, before) {
+  if (now.turn === writingTurn || isSame(["generated"], now, before) || !now.generated?.length || extendsText(before.generated, now.generated)) return;
+  writingTurn = now.turn;
+  const isAppended = now.turn !== before.turn && extendsText(now.generated, before.generated);
+  const start = isAppended ? before.generated.length : Math.min(now.began ?? 0, now.generated.length - 1);
+  pushUndoState({ ...before, generated: now.generated.slice(0, start) });
+}
+
 /** @param {State} now @param {State} before */
 function recordUndoState(now, before) {
   if (isUndoing || !before.checkpoint) return;
   const isEdit = changedEdits(now, before).length > 0;
-  if (!isEdit && (before.lesson || now.lesson || isSame(["prompt"], now, before))) return;
+  if (!isEdit && isSame(["prompt"], now, before)) return recordWritingStart(now, before);
+  if (!isEdit && (before.lesson || now.lesson)) return;
   const isDrag = isEdit && editKinds(now) === editKinds(before) && performance.now() - editedAt < DRAG_PAUSE_MS;
   if (isEdit) editedAt = performance.now();
-  if (isDrag) return;
-  undoStates.push(before);
+  if (!isDrag) pushUndoState(before);
+}
+
+/** @param {State} target */
+function pushUndoState(target) {
+  undoStates.push(target);
   if (undoStates.length > MAX_UNDO_STATES) undoStates.shift();
+}
+
+/** Return whether a state differs from the current one only by tokens that were written since. @param {State} [target] */
+const isBeforeWriting = (target) => target && isSame(["prompt", "lesson"], target, state) && !changedEdits(target, state).length && extendsText(state.generated, target.generated);
+
+/** Return the index of the state that Undo leads to, -1 for none. Others are reverted already, or of another model. */
+const undoIndex = () => undoStates.findLastIndex((target) => !isSame(["prompt", "lesson"], target, state) || changedEdits(target, state).length || isBeforeWriting(target));
+
+/** Return how many tokens the last action wrote; 1 if it is not known, as after a reload. */
+export function undoableTokens() {
+  const target = undoStates[undoIndex()];
+  return isBeforeWriting(target) ? state.generated.length - target.generated.length : 1;
+}
+
+/** Return the interventions of one run that `undo` would bring back; empty if it does not add any. */
+export function restorableEdits() {
+  const target = undoStates[undoIndex()], texts = (edits) => String(edits || "").split("~").filter(Boolean);
+  for (const field of changedEdits(target, state)) {
+    const [before, now] = [texts(target[field]), texts(state[field])];
+    if (before.length > now.length) return before.filter((edit) => !now.includes(edit));
+  }
+  return [];
 }
 
 /** Return what `undo` reverts; null for nothing. @returns {"token" | "edit" | "prompt" | null} */
 export function undoableAction() {
-  while (undoStates.length && isSame(["prompt", "lesson"], undoStates.at(-1), state) && !changedEdits(undoStates.at(-1), state).length) undoStates.pop(); // of another model
-  const target = undoStates.at(-1);
+  const target = undoStates[undoIndex()];
   if (target && changedEdits(target, state).length && (!state.generated?.length || isSame(["generated"], target, state))) return "edit";
   if (state.generated?.length) return "token";
   return target && !target.lesson && !state.lesson && !isSame(["prompt"], target, state) ? "prompt" : null;
 }
 
-/** Revert the last token, intervention or prompt. */
+/** Revert the last action. */
 export function undo() {
   const action = undoableAction();
-  if (action === "token" || !action) return void makeMove({ kind: "undo" });
-  const { view, depth } = state, target = undoStates.pop();
+  if (action === "token" || !action) return void makeMove({ kind: "undo", get count() { return undoableTokens(); } }); // counted when its turn comes
+  const { view, depth } = state, [target] = undoStates.splice(undoIndex());
   isUndoing = true;
   if (action === "prompt") goToState({ ...target, view, depth }, false);
   else for (const field of changedEdits(target, state)) setInterventions(target[field] ? target[field].split("~") : [], field);

@@ -1,12 +1,12 @@
 // @ts-check
 // Entry point of the page: starts its views and widgets, and exports what Gradio's events call (page.py), whose scripts
 // belong to no module.
-import { runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting } from "./page_actions.js";
+import { ablatedHead, runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, undoableAction, openStateFile, ROOM, undo, watchReloads } from "./history.js";
-import { _, language, lookUpMessage, N_ } from "./translations.js";
+import { copyLink, copyPython, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { _, language, lookUpMessage, ngettext, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
 import { gradioEvents, applyDepth, onEveryState, onState, gradioReady, setState, initialView, state } from "./page_state.js";
@@ -307,6 +307,16 @@ async function presentPage() {
   (await import("../widgets/teaching/presentation.js")).present();
 }
 
+/** Return what stands on the button after "Undo", and its title. @param {ReturnType<typeof undoableAction>} action */
+function labelUndo(action) {
+  const [edit] = action === "edit" ? restorableEdits() : [], head = edit && ablatedHead(edit);
+  if (action === "token") return [ngettext("{count} token", "{count} tokens", undoableTokens()), _("Takes back what the last action wrote (Ctrl Z)")];
+  if (head) return [_("(head off again)"), _("Switch layer {layer} head {head} off again (Ctrl Z)", head)];
+  if (edit) return [_("(change again)"), _("Changes the model again, as before (Ctrl Z)")];
+  if (action === "edit") return [_("the change"), _("Takes back the last change of the model (Ctrl Z)")];
+  return [action ? _("the prompt") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
+}
+
 /** Connect the buttons, and disable those without effect. */
 function connectButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => {
@@ -325,10 +335,10 @@ function connectButtons() {
   for (const button of findAll(document, "[data-shows]")) connectSwitch(button);
   const [undo, stop, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function update() {
-    const action = undoableAction();
+    const action = undoableAction(), [unit, title] = labelUndo(action);
     undo.disabled = !action;
-    undo.dataset.unit = { token: _("1 token"), edit: _("the change"), prompt: _("the prompt") }[action] ?? "";
-    undo.title = { token: _("Takes back the last token (Ctrl Z)"), edit: _("Takes back the last change of the model (Ctrl Z)") }[action] ?? _("Brings back the prompt before this one, with its answer (Ctrl Z)");
+    undo.dataset.unit = unit;
+    undo.title = title;
     regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
     stop.disabled = !isWriting();
     generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });

@@ -487,7 +487,7 @@ export function addIntervention(texts, text) {
 
 /**
  * Move among the continuations, the text's beginnings, the second runs, or a lesson's steps.
- * @typedef {{ kind: "undo" | "step" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
+ * @typedef {{ kind: "step" } | { kind: "undo", count?: number } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt" | "similar", checkpoint?: string, text?: string }
  *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
  *   | { kind: "pair", pair: number } | { kind: "beginning" }

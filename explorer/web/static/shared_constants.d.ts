@@ -10,6 +10,7 @@ export const COMPARING: string[];
 /** A step of the story -> the views that tell more of it. */
 export const DEEPER_VIEWS: Record<string, string[]>;
 export const EFFECT: string;
+export const QUESTION: string;
 export const END_OF_TEXT_TOKENS: string[];
 export const FORMULA: string;
 export const IN_FULL: string;

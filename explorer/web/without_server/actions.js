@@ -58,7 +58,7 @@ const ACTIONS = {
     await continueRun(state, { ...state, max_new_tokens: 1 }, (update) => { ({ change } = update); });
     return { change: change ?? undefined, done: change !== null };
   },
-  undo: async (_action, state) => selectLast(state, { generated: state.generated.slice(0, -1) }),
+  undo: async ({ count = 1 }, state) => selectLast(state, { generated: state.generated.slice(0, Math.max(0, state.generated.length - count)) }),
   /** Replace the token after the selected one. */
   async take({ token }, state) {
     const { earlier } = visibleIds(state, await openModel(state.checkpoint)), cut = earlier + state.query + 1, { prompt, generated } = state;

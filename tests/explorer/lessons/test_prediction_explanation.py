@@ -237,17 +237,26 @@ def test_less_likely_token_is_compared_with_likeliest(library):
     check_clauses(truth, clauses)
 
 
-def test_story_explanation_has_three_sentences_in_percent(library):
-    truth, reasons = explain_case(library, MODELS[0], TEXTS[0], 1.0)
-    prediction = next_token_distribution(truth.trace, truth.last, temperature=0.8, top_k=40)
-    chances, helper, without = explain_prediction_in_story(truth.trace, prediction, reasons)
-    layer, head = map(int, re.search(r"layer (\d+) head (\d+) at", helper.text).groups())
-    component = ModelComponent(layer, head)
-    shares = [prediction.sampled[truth.token], 2**truth.log2_p, 2 ** truth.log2_probability_without(component)]
-    assert re.findall(r"(\d+)%", f"{chances.text} {without.text}") == [
-        f"{100 * share:.0f}" for share in (*shares, shares[1])
-    ]
-    assert without.ablation == str(component.ablation)
-    key = re.search("“.*”", helper.text)[0]
-    headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
-    assert f"The most helpful look back is at {key}." in headline
+def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms(library):
+    """The chance without the head is that which the page shows once it is off, and lower only if it says so."""
+    for text, share, wording in (
+        (TEXTS[0], 1.0, "Without this head: {after}% instead of {before}%."),
+        (TEXTS[0], 0.7, "Without the whole head the chance grows: {after}% instead of {before}%. The head"),
+        (TEXTS[1], 1.0, "Without this head the chance stays at over {after}%."),
+    ):
+        truth, reasons = explain_case(library, MODELS[0], text, share)
+
+        def predict(*ablations, truth=truth):
+            trace = capture(truth.lm, truth.trace.token_ids, ablations, tokenizer=library.model(MODELS[0])[1])
+            return next_token_distribution(trace, truth.last, temperature=0.8, top_k=40)
+
+        chances, helper, without = explain_prediction_in_story(truth.trace, predict(), reasons, predict)
+        layer, head, key = re.search(r"layer (\d+) head (\d+) at (.*)\.$", helper.text).groups()
+        component = ModelComponent(int(layer), int(head))
+        before, after = (predict(*ablation).sampled[truth.token] for ablation in ((), (component.ablation,)))
+        before, own, after = (f"{min(99, 100 * share):.0f}" for share in (before, 2**truth.log2_p, after))
+        assert re.findall(r"(\d+)%", chances.text) == [before, own]
+        assert without.text.startswith(wording.format(before=before, after=after))
+        assert without.ablation == str(component.ablation)
+        headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
+        assert f"The most helpful look back is at {key}." in headline

@@ -9,7 +9,7 @@ from explorer.state.page_state import (
     go_to_branch,
     prune_branch,
     replace_next_token,
-    undo_token,
+    undo_tokens,
 )
 from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
@@ -80,12 +80,13 @@ def test_prune_branch_removes_it_from_run():
 
 
 def test_undo_keeps_token_in_tree():
-    once = undo_token(make_state(began=3))
+    once = undo_tokens(make_state(began=3))
     assert (once.run.generated, once.branches, once.began) == ((4, 5), make_branches((4, 5, 6)), 2)
-    twice = undo_token(once)
+    twice = undo_tokens(once)
     assert (twice.run.generated, twice.branches) == ((4,), make_branches((4, 5, 6)))
+    assert undo_tokens(make_state(began=3), 2) == twice and not undo_tokens(once, 9).run.generated
     with pytest.raises(ValueError, match="nothing to undo"):
-        undo_token(make_state(generated=()))
+        undo_tokens(make_state(generated=()))
 
 
 def test_apply_command_dispatches_by_kind():

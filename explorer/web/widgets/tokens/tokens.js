@@ -1,7 +1,7 @@
 // @ts-check
 // The text and its continuation: tokens as chips, a summary of the next token, the generated text and its playback,
 // the tree of continuations, and the guess of the next word.
-import { makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
+import { isWriting, makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
@@ -196,7 +196,11 @@ export function playback(element) {
     "The prompt is on show. Play goes through the {count} generated tokens.",
     total,
   );
-  const textAtEnd = (total) => ngettext(
+  const textAtEnd = (total) => isWriting() ? ngettext(
+    "{count} token so far",
+    "{count} tokens so far",
+    total,
+  ) : ngettext(
     "The end: {count} token added.",
     "The end: {count} tokens added.",
     total,

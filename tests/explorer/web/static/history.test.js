@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { urlOfState, recordInHistory, latestQuery, continuationsByModel, startHistory, writeUrl } from "../../../../explorer/web/static/history.js";
+import { addBanner } from "../../../../explorer/web/static/dom.js";
+import { standInPage } from "./browser_stubs.js";
+import { followBrowserHistory, urlOfState, recordInHistory, latestQuery, continuationsByModel, restorableEdits, startHistory, undo, undoableAction, undoableTokens, writeUrl } from "../../../../explorer/web/static/history.js";
+import { onEveryState, setState, state } from "../../../../explorer/web/static/page_state.js";
 
 const here = "http://127.0.0.1/sub/?text=Once&b.text=Twice&__theme=dark&seed=3#top";
 const steps = { replaced: [], pushed: [], went: [] };
@@ -157,4 +160,37 @@ test("what Gradio writes into the URL in place of the state is overwritten", () 
   const [ours] = steps.replaced;
   assert.match(ours.url, /view=tokens/);
   assert.deepEqual(ours.state, fox);
+});
+
+test("undo reverts all that the last action wrote, then the one before", () => {
+  const { window } = globalThis;
+  standInPage();
+  globalThis.window = window; // with its history
+  addBanner();
+  onEveryState(undoableAction); // as the button does
+  followBrowserHistory();
+  const write = (turn, generated, began) => setState({ generated, began, turn }, false), undone = (count) => setState({ generated: state.generated.slice(0, -count), turn: state.turn + 1 });
+  const label = () => [undoableAction(), undoableTokens()];
+  setState({ checkpoint: "tiny", prompt: [1, 2], generated: [], edits: "", lesson: "", step: 0, began: 0, turn: 0 });
+  assert.equal(undoableAction(), null);
+  write(1, [3], 0); // a step
+  for (const last of [5, 6, 7]) write(2, [3, 4, 5, 6, 7].slice(0, last - 2), 1); // a generation, drawn token by token
+  assert.deepEqual(label(), ["token", 4]);
+  setState({ edits: "blocks.0.attn.z.1*zero" });
+  assert.deepEqual([undoableAction(), restorableEdits()], ["edit", []]);
+  setState({ edits: "" }); // put back
+  assert.deepEqual([undoableAction(), restorableEdits()], ["edit", ["blocks.0.attn.z.1*zero"]]);
+  undo();
+  assert.deepEqual([state.edits, undoableAction(), restorableEdits()], ["blocks.0.attn.z.1*zero", "edit", []]);
+  undo();
+  assert.deepEqual([state.edits, ...label()], ["", "token", 4]);
+  for (const generated of [[3, 4], [3, 4, 8]]) write(7, generated, 1); // another text, which begins alike
+  assert.deepEqual(label(), ["token", 2]);
+  write(9, [3, 4, 9], 3); // another token in the last one's place
+  assert.deepEqual(label(), ["token", 1]);
+  undone(1);
+  undone(1);
+  assert.deepEqual(label(), ["token", 1]); // the step
+  undone(1);
+  assert.equal(undoableAction(), null);
 });

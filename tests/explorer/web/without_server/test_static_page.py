@@ -44,6 +44,7 @@ EXCLUDED_CONTENTS = {
     "picker",
     "series",
     "why-token",
+    "why-token-question",
     "stand-ins",
     "branches",
 }
@@ -390,12 +391,13 @@ def test_student_session_works(open_url, sites, path):
     prompt = tokenizer.encode("Once upon a time there was a fox who wanted the moon.")
     expected = generate(lm, prompt, max_new_tokens=13, temperature=0.8, top_k=40, seed=0)
     assert state("generated") == [step.token_id for step in expected]
+    assert page.get_attribute("#undo", "data-unit") == "12 tokens"
     page.click("#undo")
-    page.wait_for_function("window.explorer.state.generated.length === 12")
+    page.wait_for_function("window.explorer.state.generated.length === 1")
     wait_until_settled(page)  # the table is that of the shorter text
     token = int(page.get_attribute("#next-token tbody tr:nth-child(4)", "data-token"))
     page.locator("#next-token tbody tr:nth-child(4) .take").dispatch_event("click")
-    page.wait_for_function("window.explorer.state.generated.length === 13")
+    page.wait_for_function("window.explorer.state.generated.length === 2")
     assert state("generated")[-1] == token
     page.fill("#temperature input >> nth=0", "0")
     wait_until_settled(page)
