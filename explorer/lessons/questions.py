@@ -505,8 +505,12 @@ class FillInBlanksQuestion:
 
     def prompt_payload(self, context: QuantityContext) -> dict[str, Any]:
         rows = self._rows(context)
+        blanks = self._blank_rows(rows)
         lines = [
-            {"says": row.text, "value": None if row in self._blank_rows(rows) else format_answer_number(row.value)}
+            {
+                "says": (row.blank_text if self.blanks == "all" else "") or row.text,
+                "value": None if row in blanks else format_answer_number(row.value),
+            }
             for row in rows
         ]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}

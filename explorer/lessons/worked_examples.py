@@ -25,11 +25,13 @@ class WorkedExampleRow:
         text: its name, or the formula that computes it.
         value: the number.
         is_given: whether it needs no computation.
+        blank_text: the formula while the numbers that it is computed from are blank; "" if `text` has none of these.
     """
 
     text: str
     value: float
     is_given: bool = False
+    blank_text: str = ""
 
 
 def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
@@ -61,9 +63,16 @@ def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     return softmax_rows(names, scores, _("score of {token}"))
 
 
-def softmax_rows(names: Sequence[str], values: np.ndarray, template: str) -> list[WorkedExampleRow]:
-    """Return the rows of a softmax: e to the power of each number less the largest, their sum, and the shares."""
+def softmax_rows(
+    names: Sequence[str], values: np.ndarray, template: str, formulas: Sequence[str] = ()
+) -> list[WorkedExampleRow]:
+    """Return the rows of a softmax: e to the power of each number less the largest, their sum, and the shares.
+
+    Args:
+        formulas: of the numbers, if these are computed.
+    """
     largest = values.max()
+    blank_texts = [f"e^({formula} − {formulas[values.argmax()]})" for formula in formulas] or [""] * len(values)
     powers = np.exp(values - largest)
     total = powers.sum()
     return [
@@ -73,9 +82,11 @@ def softmax_rows(names: Sequence[str], values: np.ndarray, template: str) -> lis
         ),
         *(
             WorkedExampleRow(
-                f"e^({format_number(value)} − {bracket_negative(format_number(largest))})", np.exp(value - largest)
+                f"e^({format_number(value)} − {bracket_negative(format_number(largest))})",
+                np.exp(value - largest),
+                blank_text=blank_text,
             )
-            for value in values
+            for value, blank_text in zip(values, blank_texts, strict=True)
         ),
         WorkedExampleRow(_("their sum"), total),
         *(
@@ -154,15 +165,15 @@ def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     token_ids = next_token.top(settings.top_k)
     names = [escape_token(context.trace.vocabulary[token_id]) for token_id in token_ids]
     logits = context.trace["logits"][context.selection.query][token_ids].astype(np.float64)
-    scaled = logits / settings.temperature
+    scaled, formulas = logits / settings.temperature, [f"{format_number(logit)} / T" for logit in logits]
     return [
         *(
             WorkedExampleRow(_("logit of {token}", token=name), value, True)
             for name, value in zip(names, logits, strict=True)
         ),
         WorkedExampleRow(_("temperature T"), settings.temperature, True),
-        *(WorkedExampleRow(f"{format_number(logit)} / T", value) for logit, value in zip(logits, scaled, strict=True)),
-        *softmax_rows(names, scaled, "{token}")[len(names) :],
+        *map(WorkedExampleRow, formulas, scaled),
+        *softmax_rows(names, scaled, "{token}", formulas)[len(names) :],
     ]
 
 

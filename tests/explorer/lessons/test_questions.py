@@ -179,6 +179,8 @@ def test_workings_match_run(plain_context, of, state, blanks):
     assert len(hidden) == len(judged.truth["truth"]) and bool(hidden) == (blanks != "none")
     if blanks == "one":
         assert len(hidden) == 1 and rows[-1]["value"] is None
+    given = [row["value"] for row in rows if row["value"] is not None]
+    assert not any(answer in row["says"] for row in rows for answer in {*judged.truth["truth"]} - {*given, "1.00"})
     trace, (last,) = plain_context.trace, judged.truth["truth"][-1:] or [rows[-1]["value"]]
     run = {
         "score": lambda: trace["blocks.0.attn.scores"][0, 8, 7],

@@ -107,7 +107,7 @@ export const QUESTIONS = {
   FillInBlanksQuestion: {
     async ask({ worked_example: name, blanks, change }, context) {
       const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks);
-      return { kind: "blanks", rows: rows.map((row) => ({ says: row.text, value: empty.includes(row) ? null : formatAnswer(row.value) })), is_example: blanks === "none" };
+      return { kind: "blanks", rows: rows.map((row) => ({ says: (blanks === "all" && row.blankText) || row.text, value: empty.includes(row) ? null : formatAnswer(row.value) })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
       const truth = selectBlanks(await WORKED_EXAMPLES[name](await context.replace(change)), blanks).map(({ value }) => value), formatted = truth.map(formatNumber);

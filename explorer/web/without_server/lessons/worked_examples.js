@@ -6,17 +6,17 @@ import { bracketNegative, escapeToken, formatNumber } from "../notation.js";
 import { headRows, queryKeyVectors } from "../views/attention.js";
 
 /** @typedef {import("./quantities.js").Context} Context */
-/** Number with its name or formula, and whether it is given. @typedef {{ text: string, value: number, isGiven?: boolean }} Row */
+/** Number with its name or formula, whether it is given, and the formula while other numbers are blank. @typedef {{ text: string, value: number, isGiven?: boolean, blankText?: string }} Row */
 
 const givenRow = (text, value) => ({ text, value, isGiven: true });
 /** Return a value's row at the selected token. @param {Context} context @param {string} name @returns {Promise<Float32Array>} */
 async function rowAt({ value, position }, name) { const { data, shape } = await value(name); return rowsOf(data, shape[1])[position]; }
 
-/** Return the rows of a softmax: powers of e of each number less the largest, their sum, and the shares. @param {string[]} names @param {number[]} values @returns {Row[]} */
-function softmaxRows(names, values) {
+/** Return the rows of a softmax: powers of e of each number less the largest, their sum, and the shares. @param {string[]} names @param {number[]} values @param {string[]} [formulas] of the numbers, if these are computed @returns {Row[]} */
+function softmaxRows(names, values, formulas) {
   const max = largest(values), powers = values.map((value) => Math.exp(value - max)), total = sum(powers);
   return [
-    ...values.map((value, i) => ({ text: `e^(${formatNumber(value)} − ${bracketNegative(formatNumber(max))})`, value: powers[i] })),
+    ...values.map((value, i) => ({ text: `e^(${formatNumber(value)} − ${bracketNegative(formatNumber(max))})`, value: powers[i], blankText: formulas && `e^(${formulas[i]} − ${formulas[values.indexOf(max)]})` })),
     { text: _("their sum"), value: total },
     ...names.map((token, i) => ({ text: _("share of {token}", { token }), value: powers[i] / total })),
   ];
@@ -57,10 +57,10 @@ export const WORKED_EXAMPLES = {
   },
   /** Compute the softmax of the top-k logits, divided by the temperature. */
   async temperature_top_k({ prediction, vocabulary, now, state: { temperature, top_k: k } }) {
-    const ids = now.slice(0, k), names = ids.map((id) => escapeToken(vocabulary[id])), logits = ids.map((id) => prediction.logits[id]), scaled = logits.map((logit) => logit / temperature);
+    const ids = now.slice(0, k), names = ids.map((id) => escapeToken(vocabulary[id])), logits = ids.map((id) => prediction.logits[id]), scaled = logits.map((logit) => logit / temperature), formulas = logits.map((logit) => `${formatNumber(logit)} / T`);
     return [
       ...names.map((token, i) => givenRow(_("logit of {token}", { token }), logits[i])), givenRow(_("temperature T"), temperature),
-      ...logits.map((logit, i) => ({ text: `${formatNumber(logit)} / T`, value: scaled[i] })), ...softmaxRows(names, scaled),
+      ...formulas.map((text, i) => ({ text, value: scaled[i] })), ...softmaxRows(names, scaled, formulas),
     ];
   },
 };
