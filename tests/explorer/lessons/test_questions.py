@@ -244,6 +244,8 @@ def test_find_prompt_task_names_failed_condition(plain_context):
         parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0.9999]}")).steps[0].task
     )
     assert task.check(plain_context, few).text.startswith("The likeliest token has probability ")
+    task = parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0]}")).steps[0].task
+    assert "the likeliest token has probability " in task.check(plain_context, few).text
 
 
 def test_find_prompt_task_rejects_lesson_prompt(plain_context):
