@@ -5,6 +5,7 @@ import { makeMove, nextStepButton, select, runExample, changeSettings } from "..
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { isLed, onRoom } from "../../static/room_client.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -342,12 +343,11 @@ export function guess(element) {
   }
 
   function updateCard() {
-    form.hidden = !isHidden;
-    result.hidden = isHidden;
-    updateAnswerCover();
+    const asks = isHidden && !(isLed() && state.view !== STORY_TABS[0]); // a teacher's later step tells the answer
+    form.hidden = !asks;
+    result.hidden = asks;
+    document.body.classList.toggle("guessing", asks && (state.depth ?? initialView().depth) === "story");
   }
-
-  function updateAnswerCover() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? initialView().depth) === "story"); }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -390,8 +390,9 @@ export function guess(element) {
   card.inert = true; // until the first response
   updateCard(); // before the first paint
   listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
+  onRoom(updateCard);
   onState(element, () => {
-    updateAnswerCover();
+    updateCard();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
     const newPlace = placeKey(state);
     if (currentPlace !== newPlace) box.value = state.guess ?? "";
