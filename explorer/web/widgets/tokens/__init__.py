@@ -373,7 +373,7 @@ class NextTokenGuessForm(HtmlWidget):
         """
         best = int(prediction.sampled.argmax())
         says = _(
-            "After {after} the model’s likeliest next token is {token}: {percent} with your settings.",
+            "After {after} the model’s likeliest next token is {token}: {percent} with the settings.",
             after=quote_word(after),
             token=quote_word(vocabulary[best]),
             percent=format_percent(float(prediction.sampled[best])),
@@ -438,7 +438,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
     first = int(sampled.argmax())
     likelier = _(
-        "The model would rather say {first} ({share} with your settings).",
+        "The model would rather say {first} ({share} with the settings).",
         first=quote_word(vocabulary[first]),
         share=format_percent(float(sampled[first])),
     )
@@ -455,14 +455,14 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
         "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
     if is_exact and values["rank"] == 1:
-        return _("Right: {token} is the model’s first choice, too: {percent} with your settings.", **values)
+        return _("Right: {token} is the model’s first choice, too: {percent} with the settings.", **values)
     if is_exact and best_share == 0:
-        verdict = _("Your {token} is number {rank:,} on its list: your settings leave it out.", **values)
+        verdict = _("Your {token} is number {rank:,} on its list: the settings leave it out.", **values)
     elif is_exact:
         verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
     elif best_share == 0:
         verdict = _(
-            "{guess} is more than one token. It could begin with {token}, which your settings leave out.", **values
+            "{guess} is more than one token. It could begin with {token}, which the settings leave out.", **values
         )
     else:
         verdict = _(

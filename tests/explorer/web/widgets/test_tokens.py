@@ -151,7 +151,7 @@ def test_sentence_names_most_probable_token(trace, changed):
     share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
     token = quote_word(trace.vocabulary[int(logits.argmax())])
     assert (
-        f"likeliest next token is {token}: {format_percent(float(share))} with your settings."
+        f"likeliest next token is {token}: {format_percent(float(share))} with the settings."
         in pack_guess(trace, settings)["says"]
     )
 
@@ -174,7 +174,7 @@ def test_guessed_token_has_probability_and_rank(trace, prediction):
     assert quote_word(trace.vocabulary[likeliest]) in words and format_percent(share) in words
     if rank > 1:
         chance = format_percent(float(prediction.sampled[first]))
-        better = f"{quote_word(trace.vocabulary[first])} ({chance} with your settings)"
+        better = f"{quote_word(trace.vocabulary[first])} ({chance} with the settings)"
         assert words.startswith(f"The model would rather say {better}.") and f"number {rank} on its list" in words
 
 
@@ -184,13 +184,13 @@ def test_guess_of_most_probable_word_is_right(trace):
     vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
     share = format_percent(float(prediction.sampled[first]))
     words = describe_guess(prediction, vocabulary, f"W{first}")
-    assert words == f"Right: “w{first}” is the model’s first choice, too: {share} with your settings."
+    assert words == f"Right: “w{first}” is the model’s first choice, too: {share} with the settings."
 
 
 def test_guess_cut_by_settings_has_rank_only(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     verdict = words.partition(". ")[2]
-    assert "your settings leave it out" in verdict and "number" in verdict and "%" not in verdict
+    assert "the settings leave it out" in verdict and "number" in verdict and "%" not in verdict
 
 
 def test_longer_word_is_explained_by_its_first_token(trace, prediction):
