@@ -418,8 +418,8 @@ export function stage(element) {
   document.addEventListener("keydown", onKey, { capture: true });
   document.addEventListener("pointerdown", () => { focusMovedByTab = false; showKeyHint(); }, { capture: true });
   document.addEventListener("focusin", showKeyHint);
-  document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
-    pointer.hidden = !deck || pointerType !== "mouse";
+  document.addEventListener("pointermove", ({ clientX, clientY, pointerType, target }) => {
+    pointer.hidden = !deck || pointerType !== "mouse" || find(box, "nav").contains(/** @type {Node} */ (target)); // whose labels it would cover
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
   window.addEventListener("resize", () => updateLayout());
