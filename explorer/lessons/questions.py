@@ -502,7 +502,13 @@ class FillInBlanksQuestion:
     def prompt_payload(self, context: QuantityContext) -> dict[str, Any]:
         rows = self._rows(context)
         blanks = self._blank_indices(rows)
-        lines = [{"says": row.text, "value": None if i in blanks else row.shown} for i, row in enumerate(rows)]
+        lines = [
+            {
+                "says": (row.blank_text if self.blanks == "all" else "") or row.text,
+                "value": None if i in blanks else row.shown,
+            }
+            for i, row in enumerate(rows)
+        ]
         return {"kind": "blanks", "rows": lines, "is_example": self.blanks == "none"}
 
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:

@@ -63,11 +63,14 @@ class FindPromptTask:
 
 
 def _praise(conditions: list[LessonCondition], context: QuantityContext) -> str:
-    """Return a sentence on a text for which all conditions hold, with its surprisal where one is about that."""
+    """Return a sentence on a text for which all conditions hold, with the number that one is about."""
     for quantity in (bounds[0] for condition in conditions if (bounds := _bounds(condition))):
         if quantity.name == "mean_surprisal":
             value = format_number(quantity.evaluate(context))
             return _("Well done: your text has a surprisal of {value} bits a token.", value=value)
+        if quantity.name == "probability" and quantity.arguments.get("rank") == 1:
+            value = format_number(quantity.evaluate(context))
+            return _("Well done: after your text the likeliest token has probability {value}.", value=value)
     return _("Well done: it holds for your text.")
 
 

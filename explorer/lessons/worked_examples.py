@@ -27,6 +27,7 @@ class WorkedExampleRow:
         shown: the number as the page shows it.
         compute: computes it from the values of the rows above; None for a given number.
         calculation: template of that, with `{i}` for the number of row i; empty if the text is it.
+        blank_text: the formula while the numbers that it is computed from are blank; "" if `text` has none of these.
     """
 
     text: str
@@ -34,6 +35,7 @@ class WorkedExampleRow:
     shown: str
     compute: Callable[[Sequence[float]], float] | None = None
     calculation: str = ""
+    blank_text: str = ""
 
     @property
     def is_given(self) -> bool:
@@ -56,11 +58,15 @@ def given_row(text: str, value: float, shown: str = "") -> WorkedExampleRow:
 
 
 def add_computed_row(
-    rows: list[WorkedExampleRow], text: str, calculation: str, compute: Callable[[Sequence[float]], float]
+    rows: list[WorkedExampleRow],
+    text: str,
+    calculation: str,
+    compute: Callable[[Sequence[float]], float],
+    blank_text: str = "",
 ) -> None:
     """Append a row that is computed from those above."""
     value = float(compute([row.value for row in rows]))
-    rows.append(WorkedExampleRow(text, value, format_answer_number(value), compute, calculation))
+    rows.append(WorkedExampleRow(text, value, format_answer_number(value), compute, calculation, blank_text))
 
 
 def describe_calculation(rows: Sequence[WorkedExampleRow], row: WorkedExampleRow) -> str:
@@ -119,8 +125,12 @@ def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     return rows
 
 
-def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str]) -> None:
-    """Append the softmax of the last rows: e to the power of each less the largest, their sum, and the shares."""
+def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str], formulas: Sequence[str] = ()) -> None:
+    """Append the softmax of the last rows: e to the power of each less the largest, their sum, and the shares.
+
+    Args:
+        formulas: of the numbers, if these are computed.
+    """
     count, total = len(names), len(rows) + len(names)
     numbers, powers = slice(len(rows) - count, len(rows)), slice(len(rows), total)
     values = [row.value for row in rows[numbers]]
@@ -131,6 +141,7 @@ def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str]) -> None
             f"e^({format_number(value)} − {largest_text})",
             "",
             lambda v, i=i: np.exp(v[numbers][i] - max(v[numbers])),
+            f"e^({formulas[i]} − {formulas[int(np.argmax(values))]})" if formulas else "",
         )
     power_places = [f"{{{i}}}" for i in range(powers.start, powers.stop)]
     add_computed_row(rows, _("their sum"), " + ".join(power_places), lambda v: sum(v[powers]))
@@ -205,10 +216,10 @@ def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     rows = [given_row(_("logit of {token}", token=name), value) for name, value in zip(names, logits, strict=True)]
     count = len(rows)
     rows.append(given_row(_("temperature T"), settings.temperature))
-    for i, logit in enumerate(logits):
-        text, calculation = f"{format_number(logit)} / T", f"{{{i}}} / {{{count}}}"
-        add_computed_row(rows, text, calculation, lambda v, i=i: v[i] / v[count])
-    add_softmax_rows(rows, names)
+    formulas = [f"{format_number(logit)} / T" for logit in logits]
+    for i, formula in enumerate(formulas):
+        add_computed_row(rows, formula, f"{{{i}}} / {{{count}}}", lambda v, i=i: v[i] / v[count])
+    add_softmax_rows(rows, names, formulas)
     return rows
 
 

@@ -1,5 +1,7 @@
 """Depth of the page: story, numbers, formula or code."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -40,8 +42,12 @@ def test_each_depth_shows_more_of_same_view(open_page):
     assert page.evaluate("scrollY") == 0
     choose_depth(person, "story")
     assert page.evaluate("explorer.state.view") == "looks"
+    head = re.search(r"Layer (\d+) head (\d+)", page.locator("#looks-weights h2").inner_text())
+    page.evaluate(
+        "([layer, head]) => explorer.select({ layer: 1 - layer, head: 1 - head })", list(map(int, head.groups()))
+    )
     choose_depth(person, "numbers")
-    assert page.evaluate("explorer.state.view") == "attention"
+    person.expect_selected(view="attention", layer=int(head[1]), head=int(head[2]))  # that which the story shows
     expect(formula).not_to_be_visible()
     expect(code).not_to_be_visible()
 

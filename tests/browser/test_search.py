@@ -93,7 +93,7 @@ ACTIONS = {  # typed text -> name of the first result
     **dict.fromkeys(("ablate", "switch off", "switch head off"), "Switch off head 1.0"),
     "ablate 0.1": "Switch off head 0.1",
     "print": "Print this view",
-    "class": "Class",
+    **dict.fromkeys(("class", "ask the class", "question", "pose a question"), "Class"),
     "language": "Español",
 }
 

@@ -181,7 +181,7 @@ PREDICTIONS = (
     ),
     GlossaryEntry(
         (N_("chance"),),
-        N_("how likely a token is to be drawn with your settings; the model’s own chance is the one before them"),
+        N_("how likely a token is to be drawn with the settings; the model’s own chance is the one before them"),
         chance_example,
     ),
     GlossaryEntry((N_("rank"),), N_("1 for the likeliest token, 2 for the next, and so on"), rank_example),
@@ -238,7 +238,7 @@ PREDICTIONS = (
     ),
     GlossaryEntry(
         (N_("next draw"),),
-        N_("the token that the random number picks with your settings; Step writes it"),
+        N_("the token that the random number picks with the settings; Step writes it"),
         next_draw_example,
     ),
     GlossaryEntry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),

@@ -112,7 +112,7 @@ class LessonStepStates:
 
 
 TWO_RUN_FIELDS = ("shown", "clean_run", "answer", "wrong")  # fields of the selection that commands for run B change
-PLACE_FIELDS = ("prompt", "generated", "query")  # where a guess was made, which holds nowhere else
+PLACE_FIELDS = ("prompt", "generated", "query", "lesson")  # where a guess was made, which holds nowhere else
 FIRST_PROMPT = next(iter(EXAMPLES.values()))
 GRADIO_PANELS = ("api", "api-recorder", "settings")  # panels that Gradio opens if the URL has them as its view
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to

@@ -222,7 +222,7 @@ class LessonEndpoints:
         page_state = self.lessons.open_state(step_state)
         selection = replace(page_state.selection, lesson=name, step=place, reply=f"{place}:{REVEAL_ANSWER}")
         page_state, step = replace(page_state, selection=selection), lesson.step(place)
-        payload = self.lessons.step_payload(lesson, step, page_state, step_state)
+        payload = self.lessons.step_payload(lesson, step, page_state, page_state.as_dict())
         payload |= {"audience": lesson.audience, "minutes": lesson.minutes, "text": step_state["text"], "model": model}
         return payload | {
             "figure": self._target_figure(page_state, step.target),

@@ -460,6 +460,9 @@ function markForCharacter(character) {
   return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
+/** Return a token's text with its marks, for a medium without CSS's. @param {string} token */
+export const visibleText = (token) => splitToken(token).map(({ text, mark }) => mark ?? text).join("");
+
 /** Render a token's text as nodes. @param {string} token @returns {(string | Node)[]} */
 export function tokenNodes(token) {
   if (END_OF_TEXT_TOKENS.includes(token)) return [make("span", { className: "sign", title: token, dataset: { sign: _("■ end of text") } }, span("heard", token))];

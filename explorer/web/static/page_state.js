@@ -27,7 +27,7 @@ const withDepth = (candidate) => {
 };
 
 /** Return a change that also forgets the guess if the place moves where it was made. @param {State} change @param {State} previous @returns {State} */
-export const withGuessOfPlace = (change, previous) => (previous.guess && ["prompt", "generated", "query"].some((name) => name in change && String(change[name]) !== String(previous[name])) ? { guess: "", ...change } : change);
+export const withGuessOfPlace = (change, previous) => (previous.guess && ["prompt", "generated", "query", "lesson"].some((name) => name in change && String(change[name]) !== String(previous[name])) ? { guess: "", ...change } : change);
 
 /** @param {State} change @param {boolean} [notify] false defers the widgets to the next `notifyStateListeners` */
 export function setState(change, notify = true) {

@@ -81,6 +81,8 @@ export const onRoom = (listener) => roomEvents.addEventListener("room", listener
 const onEntered = (listener) => roomEvents.addEventListener("entered", () => listener(room, abortController.signal));
 
 export const isTeacher = () => Boolean(room?.key);
+/** Return whether a teacher decides what this page shows. */
+export const isLed = () => Boolean(room?.student && room.follows && room.leads);
 
 /** Return the fields that identify this page to the server. */
 const memberFields = () => (room.key ? { code: room.code, key: room.key } : { code: room.code, student: room.student });
@@ -344,7 +346,7 @@ export function placeRoomLine() {
     line.hidden = !isStudent && !endReason;
     line.classList.toggle("over", !isStudent);
     document.body.classList.toggle("in-room", isStudent);
-    document.body.classList.toggle("follows-lesson", Boolean(isStudent && room.follows && room.leads && room.lesson)); // a followed lesson is left with the class
+    document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
     if (isStudent) setText(followButton, room.follows ? _("Let go") : _("Follow again"));

@@ -82,6 +82,11 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     first.wait_until(
         "page.state.view === 'attention' && page.state.prompt?.length === given", len(teacher.state["prompt"])
     )
+    for view, is_asked in (("overview", True), ("choosing", False)):  # the step tells what the question asks
+        teacher.page.evaluate("(view) => explorer.select({ view, depth: 'story' })", view)
+        expect(first.page.locator("#guess form")).to_be_visible(visible=is_asked)
+    expect(first.page.locator("#steps")).to_be_visible()
+    teacher.page.evaluate("explorer.select({ view: 'attention', depth: 'numbers' })")
     second.open("tokens")
     second.page.get_by_role("button", name="Class", exact=True).click()
     second.page.locator("#room").get_by_label("Code").fill(f" {code.lower()} ")
@@ -162,12 +167,16 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     assert not [request_text for student in (first, second) for request_text in student.asked if key in request_text]
     assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
     close = find_panel(teacher).get_by_role("button", name="Close the room")
-    teacher.page.evaluate("window.confirm = (question) => { window.asked = question; return Boolean(window.agrees); }")
     close.click()
-    assert "their replies are deleted" in teacher.page.evaluate("asked")
-    expect(close).to_be_visible()
-    teacher.page.evaluate("window.agrees = true")
+    expect(find_panel(teacher)).to_contain_text("their replies are deleted")
+    find_panel(teacher).get_by_role("button", name="Keep it open").click()
+    expect(close).to_be_focused()
+    teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: 3, reply: '' })", QUESTION_STEP)
+    expect(find_panel(teacher).locator(".replies")).to_contain_text("asks nothing")
+    find_lesson(teacher.page).get_by_role("button", name="Leave").click()
+    expect(find_panel(teacher).locator(".replies")).to_be_hidden()
     close.click()
+    find_panel(teacher).get_by_role("button", name="Close", exact=True).click()
     for student in (first, second):
         expect(find_class_line(student)).to_contain_text("The class is over")
         student.page.wait_for_function("!location.search.includes('room=')")

@@ -56,6 +56,13 @@ def test_figure_has_full_width_below_short_text_and_above_sheet(open_new_page, b
     words = find_lesson(page).locator(".after").bounding_box()
     assert words["y"] + words["height"] <= page.locator(".presented").bounding_box()["y"]
     page.wait_for_function(TWO_ROWS_OF_CLOCKS)  # the figure may be redrawn in its final size
+    open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=10)
+    page.wait_for_function(ALL_DRAWN)
+    page.keyboard.press("p")
+    page.locator("#prompt textarea").fill("Once upon a")
+    page.locator("#run").click()  # it stands between the text and the figure
+    expect(page.locator("#lesson .verdict")).to_contain_text("has probability 0.9")
+    expect(page.locator("#next-token.presented .distribution")).to_be_visible()
 
 
 def test_every_slide_of_lesson_is_legible(open_new_page, bundled_address):

@@ -180,6 +180,8 @@ def test_workings_match_run(plain_context, of, state, blanks):
     assert len(hidden) == len(judged.truth["truth"]) and bool(hidden) == (blanks != "none")
     if blanks == "one":
         assert len(hidden) == 1 and rows[-1]["value"] is None
+    given = [row["value"] for row in rows if row["value"] is not None]
+    assert not any(answer in row["says"] for row in rows for answer in {*judged.truth["truth"]} - {*given, "1.00"})
     trace, (last,) = plain_context.trace, judged.truth["truth"][-1:] or [rows[-1]["value"]]
     run = {
         "score": lambda: trace["blocks.0.attn.scores"][0, 8, 7],
@@ -264,6 +266,8 @@ def test_find_prompt_task_names_failed_condition(plain_context):
         parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0.9999]}")).steps[0].task
     )
     assert task.check(plain_context, few).text.startswith("The likeliest token has probability ")
+    task = parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0]}")).steps[0].task
+    assert "the likeliest token has probability " in task.check(plain_context, few).text
 
 
 def test_find_prompt_task_rejects_lesson_prompt(plain_context):

@@ -36,6 +36,9 @@ export function picker(element) {
   update();
 }
 
+/** What each story step's link selects in the view with the numbers. @type {Map<string, Record<string, any>>} */
+const numbersLooks = new Map();
+
 /** The switch of depths. @param {HTMLElement} element */
 export function modeSwitch(element) {
   const buttons = /** @type {HTMLButtonElement[]} */ (findAll(element, "button"));
@@ -43,7 +46,8 @@ export function modeSwitch(element) {
     button.addEventListener("click", () => {
       const { mode } = button.dataset;
       storeDepth(mode);
-      select(changeToDepth(mode));
+      const change = changeToDepth(mode), look = numbersLooks.get(state.view);
+      select({ ...(look?.view === change.view ? look : {}), ...change }); // with the head that the story shows
     });
 
   function update() {
@@ -146,9 +150,10 @@ export function words(element) {
 
 /** The end of a story step: the next step, and a link to the view with the numbers. @param {HTMLElement} element */
 export function numbersViewLink(element) {
-  const line = find(element, ".in-full"), next = nextStepButton(widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length));
+  const line = find(element, ".in-full"), view = widgetBlock(element).id.slice(0, -`-${IN_FULL}`.length), next = nextStepButton(view);
   line.replaceChildren(next);
   onContent(element, (content) => {
+    numbersLooks.set(view, content?.look ?? {});
     line.replaceChildren(next, ...(content ? [makeLink(`${content.words} →`, content.look)] : []));
     if (content?.opens) find(line, "a").dataset.opens = content.opens;
   });

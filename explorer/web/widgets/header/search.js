@@ -105,15 +105,16 @@ const BUTTONS = {
   "#present .save": [N_("slide"), N_("slides"), N_("bookmark"), N_("place"), N_("saved view")],
   "#lessons .open": [N_("course"), N_("exercises")],
   "#lessons .to-glossary": [N_("terms")],
-  "#room .open": [N_("classroom")],
+  "#room .open": [N_("classroom"), N_("ask the class"), N_("question"), N_("pose a question")],
   "#open-file": [N_("load")],
 };
+const DETAILS = { "#room .open": N_("Lessons ask them; your own is a Markdown file.") };
 
 function actionItems() {
   const action = (name, aliases, go) => makeItem(_("action"), name, aliases, go);
   const buttons = Object.entries(BUTTONS).flatMap(([selector, aliases]) => {
     const pageButton = /** @type {HTMLButtonElement} */ (find(document, selector));
-    return pageButton && !pageButton.disabled ? [action((find(pageButton, ".title") ?? pageButton).textContent.trim(), aliases.map(lookUpMessage), () => pageButton.click())] : [];
+    return pageButton && !pageButton.disabled ? [{ ...action((find(pageButton, ".title") ?? pageButton).textContent.trim(), aliases.map(lookUpMessage), () => pageButton.click()), detail: lookUpMessage(DETAILS[selector] ?? "") }] : [];
   });
   const isDark = document.body.classList.contains("dark"), list = /** @type {HTMLSelectElement} */ (find(document, "#language select"));
   const english = new Intl.DisplayNames("en", { type: "language" });

@@ -452,6 +452,7 @@ export function wholeModel(element) {
     describe(null);
     actions.hidden = level !== "head" && level !== "cell";
     headSwitch.show(open, ablation(open), interventionsField());
+    sum.classList.toggle("legend", isStory());
     sum.replaceChildren(...(isStory() ? legend(level) : logitTerms()));
   }
 
@@ -469,7 +470,6 @@ export function wholeModel(element) {
   }
 
   const patternHint = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
-  /** Return the legend of the story's drawing. */
   const legend = (level) => [span("reading", level ? patternHint() : _("Each line looks back at a token; a thicker one takes more.")),
     ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 

@@ -96,7 +96,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   setText(takeButton, tag.textContent || _("take")); // no change of label on hover
   token.title = [
     isActual ? _("The token that the text has here.") : "",
-    isDrawn ? (tokens.actual === null ? _("The random number picks this token with your settings; Step writes it.") : _("The random number u falls on it.")) : "",
+    isDrawn ? (tokens.actual === null ? _("The random number picks this token with the settings; Step writes it.") : _("The random number u falls on it.")) : "",
   ].filter(Boolean).join(" ");
   takeButton.title = token.title || _("Take this token instead; the text then continues from it.");
   takeButton.hidden = isActual || !canTake;

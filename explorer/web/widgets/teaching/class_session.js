@@ -382,10 +382,10 @@ export function roomMenu(element) {
 
   function updateCounts() {
     const { question = null, judged = null } = classReplies() ?? {}, data = JSON.stringify([question, room.counts, room.people, judged?.truth]);
+    find(leading, ".replies").hidden = !room.lesson; // also after a step without a question, whose data are equal
     if (data === drawnCounts) return;
     drawnCounts = data;
     find(leading, ".counts").replaceChildren(...renderCounts(question, room.counts, room.people, judged));
-    find(leading, ".replies").hidden = !room.lesson;
     announceCount();
   }
 
@@ -409,6 +409,23 @@ export function roomMenu(element) {
     setText(notice, _("The link is copied."));
   }
 
+  // Asked in place, as a presenter's browser may suppress dialogs.
+  const endButton = find(leading, ".end"), keepButton = button(_("Keep it open"), () => askToEnd(false));
+  const endQuestion = make("p", { className: "end", hidden: true }, _("Close the room? It ends for every student, and their replies are deleted."), make("br"), button(_("Close"), endRoom), " ", keepButton);
+  endButton.after(endQuestion);
+
+  /** @param {boolean} asks */
+  function askToEnd(asks) {
+    [endButton.hidden, endQuestion.hidden] = [asks, !asks];
+    (asks ? keepButton : endButton).focus();
+  }
+
+  async function endRoom() {
+    await tryRequest(closeRoom);
+    askToEnd(false);
+    if (!room) find(outside, ".begin").focus();
+  }
+
   find(outside, ".begin").addEventListener("click", () => tryRequest(openRoom).then(() => { if (isTeacher()) show(); }));
   find(outside, "form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -418,7 +435,7 @@ export function roomMenu(element) {
   });
   find(leading, ".copy").addEventListener("click", copyLink);
   leadsBox.addEventListener("change", () => changeRoom({ leads: leadsBox.checked }));
-  find(leading, ".end").addEventListener("click", () => confirm(_("Close the room? It ends for every student, and their replies are deleted.")) && tryRequest(closeRoom).then(() => { if (!room) find(outside, ".begin").focus(); }));
+  endButton.addEventListener("click", () => askToEnd(true));
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "c" || event.repeat || isKeyForFocus(event) || !isTeacher()) return;
     if (list.hidden) show(); else hide();

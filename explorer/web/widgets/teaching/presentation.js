@@ -35,7 +35,7 @@ const onPresent = (callback) => presentEvents.addEventListener("present", (event
 const MIN_LETTER_PX = 20; // font size of the smallest letters in a figure and in a lesson's text
 const PAGE_LETTER_PX = { figure: 10, words: 15 }; // font sizes on the normal page; page.css enlarges a lesson's smaller ones to this
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of two lines
-const BAR_HEIGHT = 60, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
+const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
 const BESIDE_BARS = "choosing-temperature", FIGURE_SHARE = 0.6, MIN_BESIDE_WIDTH = 900; // figure with the next token and the sliders at its right; its share of the width; pixels of the screen
@@ -129,11 +129,12 @@ function shortenCells(plot) {
  * @param {boolean} [isWide] whether the text gets the larger share of the width
  */
 function layOut(head, deckPage, isWide = false) {
-  const { page: lessonPage, figure } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
+  const { page: lessonPage, figure, hasPrompt = false } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
   const isBesideBars = figure === BESIDE_BARS && !lessonPage && screen.width > MIN_BESIDE_WIDTH;
   document.body.classList.toggle("beside-bars", isBesideBars);
-  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure, Boolean(lessonPage) && !heightAboveFigure, isWide);
+  document.body.classList.toggle("with-prompt", hasPrompt);
+  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure + (hasPrompt ? PROMPT_HEIGHT : 0), Boolean(lessonPage) && !heightAboveFigure, isWide);
   const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, isWide);
   for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
@@ -226,6 +227,7 @@ function notesWindow(onKey) {
  * @property {string} heading
  * @property {string} at position, as "3 / 9"
  * @property {string} figure element id; "" for none
+ * @property {boolean} [hasPrompt] whether the prompt stands above the figure, to be changed
  * @property {string} [page] page of a lesson's step, whose text stands beside the figure, or alone without one
  * @property {boolean} [isHeld] whether the answer waits for a second key press, as a class is still replying
  * @property {boolean} isFirst
@@ -274,7 +276,7 @@ export function stage(element) {
     toggleBlackout(false);
     setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
-    document.body.classList.remove(PRESENTING, "beside-bars");
+    document.body.classList.remove(PRESENTING, "beside-bars", "with-prompt");
     enlargeFigure("");
     delete document.body.dataset.page;
     window.dispatchEvent(new Event("resize")); // figures return to their normal size
@@ -416,8 +418,8 @@ export function stage(element) {
   document.addEventListener("keydown", onKey, { capture: true });
   document.addEventListener("pointerdown", () => { focusMovedByTab = false; showKeyHint(); }, { capture: true });
   document.addEventListener("focusin", showKeyHint);
-  document.addEventListener("pointermove", ({ clientX, clientY, pointerType }) => {
-    pointer.hidden = !deck || pointerType !== "mouse";
+  document.addEventListener("pointermove", ({ clientX, clientY, pointerType, target }) => {
+    pointer.hidden = !deck || pointerType !== "mouse" || find(box, "nav").contains(/** @type {Node} */ (target)); // whose labels it would cover
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
   window.addEventListener("resize", () => updateLayout());

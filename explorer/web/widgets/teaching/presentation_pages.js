@@ -145,8 +145,14 @@ export function pageAfterAnswer(page, before, after) {
   return page;
 }
 
-/** Return the figure to show for a step's target: for generation settings the next token, for other controls none. @param {string} target */
-export const figureOfTarget = (target) => (target === "generation" ? NEXT_TOKEN : CONTROL_IDS.test(target) ? "" : target);
+/** Return the figure to show for a step's target: for a text to write what it changes, for generation settings the next token, for other controls none. @param {Record<string, any>} step */
+export function figureOfStep({ target, task, view }) {
+  if (writesPrompt({ target, task })) return view === "tokens" ? "strip" : NEXT_TOKEN;
+  return target === "generation" ? NEXT_TOKEN : CONTROL_IDS.test(target) ? "" : target;
+}
+
+/** Return whether a step's task is to write a text: its box then stands above the figure. @param {Record<string, any>} step */
+const writesPrompt = ({ target, task }) => target === "prompt" && Boolean(task);
 
 const CONTROL_IDS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
 
@@ -218,7 +224,7 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
       const pages = stepPages(current);
       return {
         isFirst: step === 1 && page === pages[0], isLast: step === steps && page === pages[pages.length - 1],
-        isHeld: isAnswerHeld, heading: heading ?? "", at: `${step}${pageLetter()} / ${steps}`, page, figure: isTargetVisible(current) ? figureOfTarget(current.target) : "",
+        isHeld: isAnswerHeld, heading: heading ?? "", at: `${step}${pageLetter()} / ${steps}`, page, figure: isTargetVisible(current) ? figureOfStep(current) : "", hasPrompt: writesPrompt(current),
         notes: [...renderBlocks(before ?? []), ...(question ? [make("p", {}, make("strong", {}, question.words))] : [])],
         next: next ? [make("p", {}, make("strong", {}, next.heading)), ...renderBlocks(next.before)] : [make("p", {}, _("“{title}” ends here.", { title }))],
       };

@@ -3,7 +3,7 @@
 import { callServer, RefusedError } from "../../static/server_connection.js";
 import { makeMove } from "../../static/page_actions.js";
 import { unfoldFigure } from "../../static/widget_contents.js";
-import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme } from "../../static/dom.js";
+import { button, find, make, makeSvg, interpolatePalette, set, span, toggleTheme, visibleText } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { standaloneFigure, bitmapUrlPrefix, plotlyConfig, plotly, loadPlotly } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
@@ -57,7 +57,7 @@ const renderBlank = (question) => BLANK_RENDERERS[question.kind](question);
 /** @type {Record<string, (question: Data, truth: Data) => Node[]>} */
 const ANSWER_RENDERERS = {
   choice: ({ options }, { right, shown }) => [optionList(options, (i) => right.includes(i + 1), shown.map((value) => value?.[1]))],
-  token: (_question, { bars, right }) => [optionList(bars.map(({ token }) => `“${token}”`), (i) => i === right, bars.map(({ number }) => number))],
+  token: (_question, { bars, right }) => [optionList(bars.map(({ token }) => `“${visibleText(token)}”`), (i) => i === right, bars.map(({ number }) => number))],
   cell: () => [],
   number: (_question, { written }) => [make("p", {}, make("strong", {}, written))],
   curve: ({ labels }, { written }) => [table([labels.map((label) => make("th", {}, label)), labels.map((_label, i) => cell(written[i]))])],
@@ -219,7 +219,7 @@ async function renderStep(step) {
   if (problem || missing) section.append(make("p", {}, problem ?? missing.words));
   if (!step.is_hidden) await appendFigure(section, step.figure);
   if (question) section.append(make("div", { className: "asks" }, make("p", {}, question.words), ...renderBlank(question)));
-  if (task) section.append(make("p", { className: "task" }, "☐ ", _("Try it on the page, and write down what you found:"), " ", span("blank")));
+  if (task) section.append(make("p", { className: "task" }, "☐ ", _("Try it on the page, and write down what you found:"), " ", blankLine(), blankLine()));
   const isAfterPublic = !task && (!question || question.is_example); // the text after a question would reveal the answer
   if (isAfterPublic) section.append(...renderBlocks(after ?? []));
   return section;

@@ -457,12 +457,12 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     if is_exact and values["rank"] == 1:
         return _("Right: {token} is the model’s first choice, too: {percent}.", **values)
     if is_exact and best_share == 0:
-        verdict = _("Your {token} is number {rank:,} on its list: your settings leave it out.", **values)
+        verdict = _("Your {token} is number {rank:,} on its list: the settings leave it out.", **values)
     elif is_exact:
         verdict = _("Your {token} is number {rank:,} on its list ({percent}).", **values)
     elif best_share == 0:
         verdict = _(
-            "{guess} is more than one token. It could begin with {token}, which your settings leave out.", **values
+            "{guess} is more than one token. It could begin with {token}, which the settings leave out.", **values
         )
     else:
         verdict = _(

@@ -5,6 +5,7 @@ import { isWriting, makeMove, nextStepButton, select, runExample, changeSettings
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { isLed, onRoom } from "../../static/room_client.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -346,12 +347,11 @@ export function guess(element) {
   }
 
   function updateCard() {
-    form.hidden = !isHidden;
-    result.hidden = isHidden;
-    updateAnswerCover();
+    const asks = isHidden && !(isLed() && state.view !== STORY_TABS[0]); // a teacher's later step tells the answer
+    form.hidden = !asks;
+    result.hidden = asks;
+    document.body.classList.toggle("guessing", asks && (state.depth ?? initialView().depth) === "story");
   }
-
-  function updateAnswerCover() { document.body.classList.toggle("guessing", isHidden && (state.depth ?? initialView().depth) === "story"); }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -401,8 +401,9 @@ export function guess(element) {
   updateNextButton();
   updateCard(); // before the first paint
   listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
+  onRoom(updateCard);
   onState(element, () => {
-    updateAnswerCover();
+    updateCard();
     updateNextButton();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
     const newPlace = placeKey(state);

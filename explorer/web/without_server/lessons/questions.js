@@ -104,7 +104,7 @@ export const QUESTIONS = {
   FillInBlanksQuestion: {
     async ask({ worked_example: name, blanks, change }, context) {
       const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks);
-      return { kind: "blanks", rows: rows.map(({ text, shown }, i) => ({ says: text, value: empty.includes(i) ? null : shown })), is_example: blanks === "none" };
+      return { kind: "blanks", rows: rows.map(({ text, blankText, shown }, i) => ({ says: (blanks === "all" && blankText) || text, value: empty.includes(i) ? null : shown })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
       const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks), formatted = empty.map((i) => rows[i].shown);
@@ -140,6 +140,9 @@ function cells({ rows, columns, row_values: ofRows, column_values: ofColumns }, 
 /** Return the quantity and the number that a condition compares, as lessons/tasks.py; null for other conditions. @param {Condition} condition */
 const parseBound = ({ name, arguments: [quantity, bound] = [] }) => (["more", "less"].includes(name) && bound.name === "number" ? { quantity, bound: bound.arguments.value } : null);
 
+/** Return whether a quantity is the likeliest token's probability. @param {Quantity} quantity */
+const isOfLikeliest = ({ name, arguments: { rank } }) => name === "probability" && rank === 1;
+
 /** Describe whether the text meets a condition, and what is wanted. @param {Condition} condition @param {Condition[]} others @param {Context} context */
 async function describeCondition(condition, others, context) {
   const bounds = parseBound(condition);
@@ -149,7 +152,7 @@ async function describeCondition(condition, others, context) {
   const isMet = (await Promise.all(sameQuantity.map((other) => isConditionMet(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
   if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; {wanted} are wanted.", { value: value.toLocaleString("en"), wanted: formatCountRange(sameQuantity) });
   if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; more than {bound} are wanted.", values);
-  if (quantity.name === "probability" && quantity.arguments.rank === 1 && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
+  if (isOfLikeliest(quantity) && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
   return "";
 }
 
@@ -172,8 +175,10 @@ export const TASKS = {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };
     const conditions = when.name === "all" ? when.arguments : [when];
     if (await isConditionMet(now, when)) {
-      const surprisal = conditions.map(parseBound).find((/** @type {any} */ bounds) => bounds?.quantity.name === "mean_surprisal")?.quantity;
-      return { is_done: true, words: surprisal ? _("Well done: your text has a surprisal of {value} bits a token.", { value: formatNumber(await evaluate(now, surprisal)) }) : _("Well done: it holds for your text.") };
+      const praised = conditions.map(parseBound).find((/** @type {any} */ bounds) => bounds && (bounds.quantity.name === "mean_surprisal" || isOfLikeliest(bounds.quantity)))?.quantity;
+      if (!praised) return { is_done: true, words: _("Well done: it holds for your text.") };
+      const value = formatNumber(await evaluate(now, praised));
+      return { is_done: true, words: isOfLikeliest(praised) ? _("Well done: after your text the likeliest token has probability {value}.", { value }) : _("Well done: your text has a surprisal of {value} bits a token.", { value }) };
     }
     const texts = new Set(await Promise.all(conditions.map((/** @type {Condition} */ condition) => describeCondition(condition, conditions, now))));
     return { is_done: false, words: [...texts].filter(Boolean).join(" ") || _("It does not hold for this text yet.") };

@@ -7,14 +7,14 @@ import { headRows, queryKeyVectors } from "../views/attention.js";
 import { formatAnswer } from "./quantities.js";
 
 /** @typedef {import("./quantities.js").Context} Context @typedef {(values: number[]) => number} Formula */
-/** Number with its name or formula; a computed one has its function of the values above, and the template of its calculation. @typedef {{ text: string, value: number, shown: string, compute?: Formula, calculation?: string }} Row */
+/** Number with its name or formula; a computed one has its function of the values above, and the template of its calculation. @typedef {{ text: string, value: number, shown: string, compute?: Formula, calculation?: string, blankText?: string }} Row */
 
 /** @param {string} text @param {number} value @returns {Row} */
 const givenRow = (text, value, shown = formatAnswer(value)) => ({ text, value, shown });
-/** Append a row that is computed from those above. @param {Row[]} rows @param {string} text @param {string} calculation @param {Formula} compute */
-function addComputedRow(rows, text, calculation, compute) {
+/** Append a row that is computed from those above. @param {Row[]} rows @param {string} text @param {string} calculation @param {Formula} compute @param {string} [blankText] formula while other numbers are blank */
+function addComputedRow(rows, text, calculation, compute, blankText = "") {
   const value = compute(rows.map((row) => row.value));
-  rows.push({ text, value, shown: formatAnswer(value), compute, calculation });
+  rows.push({ text, value, shown: formatAnswer(value), compute, calculation, blankText });
 }
 /** Return a row's formula with the numbers shown. @param {Row[]} rows @param {Row} row */
 export const describeCalculation = (rows, { text, calculation, shown }) => `${[text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown))].filter(Boolean).join(" = ")} ≈ ${shown}`;
@@ -37,10 +37,10 @@ export function roundingErrors(rows) {
 /** Return a value's row at the selected token. @param {Context} context @param {string} name @returns {Promise<Float32Array>} */
 async function rowAt({ value, position }, name) { const { data, shape } = await value(name); return rowsOf(data, shape[1])[position]; }
 
-/** Append the softmax of the last rows: powers of e of each less the largest, their sum, and the shares. @param {Row[]} rows @param {string[]} names */
-function addSoftmaxRows(rows, names) {
+/** Append the softmax of the last rows: powers of e of each less the largest, their sum, and the shares. @param {Row[]} rows @param {string[]} names @param {string[]} [formulas] of the numbers, if these are computed */
+function addSoftmaxRows(rows, names, formulas = []) {
   const start = rows.length - names.length, end = rows.length, total = end + names.length, values = rows.slice(start).map(({ value }) => value), max = bracketNegative(formatNumber(largest(values)));
-  values.forEach((value, i) => addComputedRow(rows, `e^(${formatNumber(value)} − ${max})`, "", (v) => Math.exp(v[start + i] - largest(v.slice(start, end)))));
+  values.forEach((value, i) => addComputedRow(rows, `e^(${formatNumber(value)} − ${max})`, "", (v) => Math.exp(v[start + i] - largest(v.slice(start, end))), formulas.length ? `e^(${formulas[i]} − ${formulas[values.indexOf(largest(values))]})` : ""));
   addComputedRow(rows, _("their sum"), names.map((_name, i) => `{${end + i}}`).join(" + "), (v) => sum(v.slice(end, total)));
   names.forEach((token, i) => addComputedRow(rows, _("share of {token}", { token }), `{${end + i}} / {${total}}`, (v) => v[end + i] / v[total]));
 }
@@ -87,8 +87,9 @@ export const WORKED_EXAMPLES = {
   async temperature_top_k({ prediction, vocabulary, now, state: { temperature, top_k: k } }) {
     const ids = now.slice(0, k), names = ids.map((id) => escapeToken(vocabulary[id])), logits = ids.map((id) => prediction.logits[id]);
     const rows = [...names.map((token, i) => givenRow(_("logit of {token}", { token }), logits[i])), givenRow(_("temperature T"), temperature)];
-    logits.forEach((logit, i) => addComputedRow(rows, `${formatNumber(logit)} / T`, `{${i}} / {${k}}`, (v) => v[i] / v[k]));
-    addSoftmaxRows(rows, names);
+    const formulas = logits.map((logit) => `${formatNumber(logit)} / T`);
+    formulas.forEach((formula, i) => addComputedRow(rows, formula, `{${i}} / {${k}}`, (v) => v[i] / v[k]));
+    addSoftmaxRows(rows, names, formulas);
     return rows;
   },
 };

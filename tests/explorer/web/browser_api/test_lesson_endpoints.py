@@ -41,9 +41,11 @@ def test_every_step_can_be_printed_with_its_answer(endpoints, name):
             assert step.target.startswith(step.state["view"]) and sheet["figure"]["content"]
 
 
-def test_sheet_uses_available_model(endpoints):
+def test_sheet_uses_available_model_and_has_task_of_own_text(endpoints):
     first = endpoints.lesson_sheet(STATE, "norms", 3)
     assert first["model"] == "llama-fables" and "missing" not in first
+    task = endpoints.lesson_sheet(STATE, "choosing-the-next-word", 10)
+    assert "problem" not in task and not task["task"]["is_done"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { isKeyForFocus } from "../../../../explorer/web/static/dom.js";
-import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfTarget } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
+import { isTargetVisible, stageCommand, pageAfterAnswer, stepPages, figureOfStep } from "../../../../explorer/web/widgets/teaching/presentation_pages.js";
 import { figureArea, lessonTextArea } from "../../../../explorer/web/widgets/teaching/presentation.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
@@ -33,9 +33,10 @@ test("the figure that would reveal the answer is not shown", () => {
 });
 
 test("targets that are controls of other figures have no figure, and settings that of the next token", () => {
-  for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(figureOfTarget(controls), "");
-  assert.equal(figureOfTarget("generation"), "next-token");
-  for (const figure of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(figureOfTarget(figure), figure);
+  for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(figureOfStep({ target: controls }), "");
+  assert.equal(figureOfStep({ target: "generation" }), "next-token");
+  for (const [view, figure] of [["prediction", "next-token"], ["tokens", "strip"]]) assert.equal(figureOfStep({ target: "prompt", task: {}, view }), figure);
+  for (const figure of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(figureOfStep({ target: figure }), figure);
 });
 
 test("the keys of a presenter's remote work like the arrow keys", () => {

@@ -12,6 +12,17 @@ test("the key is never after the query", () => {
   assert.equal(state.key, 1);
 });
 
+test("a guess belongs to its text and position, and to no lesson", () => {
+  setState({ query: 1, lesson: "", guess: "fox" });
+  setState({ lesson: "" });
+  assert.equal(state.guess, "fox");
+  for (const change of [{ lesson: "norms" }, { query: 2 }]) {
+    setState({ lesson: "", query: 1, guess: "fox" });
+    setState(change);
+    assert.equal(state.guess, "");
+  }
+});
+
 test("a training step belongs to its model", () => {
   assert.deepEqual(["fables/step-000004", "fables", "me/my-model", undefined].map(modelName), ["fables", "fables", "me/my-model", ""]);
 });

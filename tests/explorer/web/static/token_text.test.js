@@ -1,4 +1,4 @@
-import { isPartOfCharacter, splitToken } from "../../../../explorer/web/static/dom.js";
+import { isPartOfCharacter, splitToken, visibleText } from "../../../../explorer/web/static/dom.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 
@@ -17,6 +17,7 @@ test("an invisible character has a mark beside its text", () => {
   assert.deepEqual(splitToken(" fox"), [{ text: " ", mark: "·" }, { text: "fox" }]);
   assert.deepEqual(splitToken("a\nb"), [{ text: "a" }, { text: "\n", mark: "↵" }, { text: "b" }]);
   assert.deepEqual(marks("\t\u0000\u001b"), ["→", "␀", "␛"]);
+  assert.equal(visibleText(" a\n"), "·a↵");
   assert.deepEqual(marks("\u00a0\u200b\u202e"), ["⟨00A0⟩", "⟨200B⟩", "⟨202E⟩"]);
 });
 

@@ -187,7 +187,7 @@ def test_guess_of_most_probable_word_is_right(trace):
 def test_guess_cut_by_settings_has_rank_only(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     verdict = words.partition(". ")[2]
-    assert "your settings leave it out" in verdict and "number" in verdict and "%" not in verdict
+    assert "the settings leave it out" in verdict and "number" in verdict and "%" not in verdict
 
 
 def test_longer_word_is_explained_by_its_first_token(trace, prediction):
