@@ -201,7 +201,7 @@ function describeGuess(prediction, vocabulary, guess) {
   const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length;
   const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[matchId]), percent: formatPercent(sampled[matchId]), rank: formatCount(rank) };
   if (isExact && rank === 1) return _("Right: {token} is the model’s first choice, too: {percent}.", values);
-  const verdict = isExact ? (sampled[matchId] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: your settings leave it out.", values))
-    : sampled[matchId] ? _("{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("{guess} is more than one token. It could begin with {token}, which your settings leave out.", values);
+  const verdict = isExact ? (sampled[matchId] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: the settings leave it out.", values))
+    : sampled[matchId] ? _("{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("{guess} is more than one token. It could begin with {token}, which the settings leave out.", values);
   return rank === 1 ? verdict : `${likelier} ${verdict}`;
 }
