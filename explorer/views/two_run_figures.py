@@ -244,7 +244,8 @@ def difference_label(title: Mapping[str, Any] | None) -> str:
 
 def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], alt: str) -> dict[str, Any]:
     """Return the layout for differences, without settings that only hold for values, such as marks at some of them."""
-    new = {**layout, "meta": {**layout["meta"], "alt": alt}, "annotations": []}
+    meta = {name: value for name, value in layout["meta"].items() if name != "numbers"}  # those are A's
+    new = {**layout, "meta": {**meta, "alt": alt}, "annotations": []}
     for axis in {axis_name(plot_trace, value_key(plot_trace)) for plot_trace in traces if value_key(plot_trace) != "z"}:
         settings = {name: value for name, value in layout.get(axis, {}).items() if name not in VALUE_SETTINGS}
         new[axis] = {**settings, "title": {"text": difference_label(layout.get(axis, {}).get("title"))}}
