@@ -387,7 +387,8 @@ export function figureRows({ _fullData, _fullLayout }) {
   };
   const column = (trace, i, count) => (trace.x?.length > count ? cleanText(axisOf(trace, "x").ticktext?.[i]) : coordinate(trace, "x", i)); // more edges than columns
   const cell = (number) => (Number.isNaN(number) ? "" : typeof number === "string" ? cleanText(number) : number ?? "");
-  const title = (letter) => traces.map((trace) => cleanText(axisOf(trace, letter).title?.text).split(";")[0]).find(Boolean) ?? letter; // without its note
+  const titleOf = ({ title }, letter) => (title?.text === _fullLayout._dfltTitle?.[letter] ? "" : cleanText(title?.text).split(";")[0]); // without its note
+  const title = (letter) => traces.map((trace) => titleOf(axisOf(trace, letter), letter)).find(Boolean) ?? letter;
   const cells = (trace) => Array.from(numbersOf(trace) ?? trace.z, (row, r) => Array.from(row, (number, c) => [column(trace, c, row.length), coordinate(trace, "y", r), cell(number)])).flat();
   const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [coordinate(trace, "x", i), numbersOf(trace)?.[i] ?? coordinate(trace, "y", i)]);
   const rows = traces.flatMap((trace, n) => (trace.z ? cells(trace) : points(trace)).map((row) => (isNamed ? [cleanText(trace.name) || n, ...row] : row)));
