@@ -194,7 +194,7 @@ function cellBitmap(cells, numbers, { zmin, zmax }) {
 /** Return the first position on an axis with numeric labels, or 0. */
 export const firstPosition = (labels) => (typeof labels?.[0] === "number" ? labels[0] : 0);
 
-const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // as in the template for heatmaps
+const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 }, ticksuffix: "\u2002" }; // as in the template for heatmaps
 
 /**
  * Return the image of a heatmap with `cells`, in the theme's colours.
@@ -413,7 +413,7 @@ function headingLines(figure, description, width) {
   return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
 }
 
-const REPEATED_TITLE = /^A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
+const REPEATED_TITLE = /^[^:：]*A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
 
 /** Return the run's text; of two runs both, by their letters. */
 function promptLines() {
