@@ -34,7 +34,7 @@ test("a saved figure has its heading, description, prompt and model", async () =
   setState({ "b.checkpoint": "gpt" }, false);
   await download.click(plotOf([], {}));
   assert.match(saved.at(-1)[0].layout.title.text, /<br>A: Once &amp; for all\.<br>B: Never\.<br>3 queries .*llama-fables\/step-4, gpt$/);
-  await download.click(plotOf([], {}, "A − B of: Who looks at whom. The largest difference is 0.160."));
+  await download.click(plotOf([], {}, "Difference A − B: who looks at whom. The largest difference is 0.160."));
   assert.match(saved.at(-1)[0].layout.title.text, /Never\.<br>The largest difference is 0\.160\.<br>/); // the heading says the rest
 });
 
