@@ -76,6 +76,7 @@ class LogitAttribution:
         logit: the captured logit or logit difference.
         changes: constants that interventions add to the stream.
         head_directions: (L, H, d), whose product with a head's z is its contribution.
+        feed_forward_directions: (L, D), whose product with a feed-forward's output is its contribution.
     """
 
     token: float
@@ -87,6 +88,7 @@ class LogitAttribution:
     logit: float
     changes: float
     head_directions: np.ndarray
+    feed_forward_directions: np.ndarray
 
     @property
     def total(self) -> float:
@@ -151,6 +153,7 @@ def direct_logit_attribution(
     head_directions = np.zeros((config.num_layers, config.num_heads, config.d_head))
     heads = np.zeros(head_directions.shape[:2])
     biases, feed_forward = np.zeros((2, config.num_layers))
+    feed_forward_directions = np.zeros((config.num_layers, config.d_model))
 
     def add_attention(layer: int, direction: np.ndarray) -> None:
         block = f"blocks.{layer}.attn"
@@ -163,6 +166,7 @@ def direct_logit_attribution(
         biases[layer] = bias @ out
 
     def add_feed_forward(layer: int, direction: np.ndarray) -> None:
+        feed_forward_directions[layer] = direction
         feed_forward[layer] = value(f"blocks.{layer}.ffn.out") @ direction
 
     add_sublayer = {"attn": add_attention, "ffn": add_feed_forward}
@@ -190,7 +194,8 @@ def direct_logit_attribution(
     direction = pull_back("embed", direction, lambda: row + position_row)
     positions = float(position_row @ direction)
     token = float(at_embed) - positions - (changes - earlier_changes)
-    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes, head_directions)
+    directions = head_directions, feed_forward_directions
+    return LogitAttribution(token, positions, heads, biases, feed_forward, shift, logit, changes, *directions)
 
 
 def attribution_by_kind(trace: Trace, logit_attribution: LogitAttribution) -> dict[str, float]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
     THROUGH_NORMS,
+    direct_logit_attribution,
     formula_with_softcap,
+    logit_contribution,
     propagate_along_path,
     unembedding_direction,
 )
@@ -18,11 +20,12 @@ from explorer.architecture.residual_stream import norm_inputs, path_to_unembeddi
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
-from explorer.explain.captured.interventions import apply_intervention_linear_part
+from explorer.explain.captured.interventions import added_constant, apply_intervention_linear_part
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
 from explorer.explain.notation import format_six_digits, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
+from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import _, ngettext, translate
 
@@ -204,6 +207,65 @@ def neuron_logit_effect(trace: Trace, layer: int, neuron: int, query: int, token
         ),
         SourceLine(FILE, "return unembed_component(trace, direction, query)"),
     )
+
+
+@cache_per_trace
+def neuron_contributions(trace: Trace, query: int, token_id: int, contrast_id: int | None = None) -> np.ndarray:
+    """Return what every neuron adds to a token's logit after `query`, or to its difference to a contrast token, (L, F).
+
+    As in direct logit attribution, with the scales of norms from this run. A layer's neurons, the bias of W_down and
+    what interventions add to the output sum to the feed-forward's contribution.
+    """
+    config = trace.config
+    contributions = np.zeros((config.num_layers, config.d_ff))
+    for layer, direction in enumerate(output_directions(trace, query, token_id, contrast_id)):
+        table = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:]  # (D, F), a layer at a time
+        contributions[layer] = np.einsum("d,df->f", direction, table) * trace[f"blocks.{layer}.ffn.hidden"][query]
+    return contributions
+
+
+def output_directions(trace: Trace, query: int, token_id: int, contrast_id: int | None) -> list[np.ndarray]:
+    """Return each layer's direction (D,) whose product with an output of W_down is its contribution to the logit."""
+    directions = direct_logit_attribution(trace, query, token_id, contrast_id).feed_forward_directions
+    return [
+        apply_intervention_linear_part(trace, f"blocks.{layer}.ffn.out", direction, query, backwards=True)
+        for layer, direction in enumerate(directions)
+    ]
+
+
+def check_neuron_sum(trace: Trace, query: int, token_id: int, contrast_id: int | None) -> RecomputationCheck:
+    """Check each layer's sum over neurons, with its constants, against the feed-forward's contribution."""
+    expected = direct_logit_attribution(trace, query, token_id, contrast_id)
+    directions = output_directions(trace, query, token_id, contrast_id)
+    sums = neuron_contributions(trace, query, token_id, contrast_id).sum(-1)
+    sizes = np.zeros(len(sums))
+    for layer, direction in enumerate(directions):
+        block = f"blocks.{layer}.ffn"
+        table, hidden = trace.weights[f"{block}.down_proj.weight"][:], trace[f"{block}.hidden"][query]
+        bias = trace.weights.get(f"{block}.down_proj.bias", np.zeros(trace.config.d_model))
+        output = np.einsum("df,f->d", table, hidden.astype(np.float64)) + bias
+        constant = added_constant(trace, f"{block}.out", output, query)
+        sums[layer] += bias @ direction + np.sum(constant * expected.feed_forward_directions[layer])
+        sizes[layer] = np.linalg.norm(direction) * (
+            np.abs(hidden) @ np.linalg.norm(table, axis=0) + np.linalg.norm(bias)
+        ) + abs(expected.feed_forward[layer])
+    return RecomputationCheck.from_arrays(trace.dtype, sums, expected.feed_forward, sizes)
+
+
+def neuron_contribution(
+    trace: Trace, query: int, token_id: int, contrast_id: int | None, layer: int, neuron: int
+) -> Derivation:
+    """Derive what a neuron adds to a token's logit or logit difference."""
+    displayed_value = get_element(neuron_contributions(trace, query, token_id, contrast_id), layer, neuron)
+    hidden, from_hidden = read_input(trace, f"blocks.{layer}.ffn.hidden", query, neuron)
+    column, from_column = read_input(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
+    vector = propagate_along_path(
+        trace, (hidden * column, [from_hidden, from_column]), path_to_unembedding(trace.config, layer, "ffn"), query
+    )
+    name = _("what neuron {neuron} of layer {layer} adds", neuron=neuron, layer=layer)
+    formula = translate(THROUGH_NORMS[contrast_id is not None], x=_("hidden · column of W_down"))
+    source = SourceLine(FILE, "contributions[layer] = np.einsum(")
+    return logit_contribution(trace, query, token_id, contrast_id, name, displayed_value, formula, vector, source)
 
 
 def share_near_zero(trace: Trace, layer: int, inactive: bool) -> Derivation:

@@ -254,6 +254,8 @@ class Selection:
         query = clamp(self.query, len(trace))
         tap = self.tap if self.tap in trace.values else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
         tap = tap if tap in trace.values else next(iter(trace.values))
+        target = max(1, clamp(self.target, trace.config.vocab_size + 1))
+        rival = clamp(self.rival, trace.config.vocab_size + 1)
         return self.replace(
             layer=clamp(self.layer, trace.config.num_layers),
             head=clamp(self.head, trace.config.num_heads),
@@ -264,8 +266,8 @@ class Selection:
             dim=clamp(self.dim, trace.shape(tap)[-1]),
             neuron=clamp(self.neuron, trace.config.d_ff),
             residual_depth=clamp(self.residual_depth, trace.config.num_layers + 1),
-            target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
-            rival=clamp(self.rival, trace.config.vocab_size + 1),
+            target=target,
+            rival=0 if rival == target else rival,  # a logit less itself is 0
             find=self.find[:MAX_SEARCH_CHARS],
             guess=self.guess[:MAX_SEARCH_CHARS],
             lesson=self.lesson[:MAX_LESSON_CHARS],

@@ -28,6 +28,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.intervention_controls import GATE, HIDDEN, NEURON, NEURON_OFF
+from explorer.views.neuron_contributions import PANEL as NEURONS_OF_ALL_LAYERS
 from explorer.views.style import (
     FEED_FORWARD,
     MONO,
@@ -608,7 +609,7 @@ VIEW = View(
     formula=describe_neuron,
     required_taps=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     unavailable_message=lambda config: _("This model has no feed-forward."),
-    controls=("layer", "neuron", "query"),
+    controls=("layer", "neuron", "query", "target", "rival"),
     intervention_controls=(NEURON_OFF, NEURON, GATE, HIDDEN),
     code=("blocks.{layer}.ffn", "blocks.{layer}.ffn_norm"),
     code_lines=("self.hidden(",),
@@ -651,6 +652,7 @@ VIEW = View(
             height=460,
             width="half",
         ),
+        NEURONS_OF_ALL_LAYERS,
         Panel(
             name="tokens",
             template=TOKENS_FIGURE,

@@ -70,7 +70,10 @@ class Figure:
         return self.plotly._repr_mimebundle_(*args, **kwargs)
 
     def set_meta(self, **meta: Any) -> "Figure":
-        """Add settings for the page's script to the figure's meta, besides its text alternative."""
+        """Add settings for the page's script to the figure's meta, besides its text alternative.
+
+        For example `numbers`, the name of a trace's array with its numbers where those drawn are a transform of them.
+        """
         self._layout["meta"] = {**self._layout["meta"], **meta}
         return self
 

@@ -89,6 +89,13 @@ class InterventionControl:
     amount_here: float = 0.0
 
     @property
+    def group(self) -> str:
+        """Heading of the controls of its kind of component."""
+        parts = (("norm", N_("norms")), (".attn.", N_("heads")), (".ffn.", N_("neurons")))
+        positions = "" if self.tap.startswith("blocks") or "norm" in self.tap else N_("positions")
+        return translate(positions or next((title for part, title in parts if part in self.tap), N_("stream")))
+
+    @property
     def is_switch(self) -> bool:
         return self.kind.min_amount == self.kind.max_amount or issubclass(self.kind, AttentionEdgeIntervention)
 

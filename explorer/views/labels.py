@@ -156,6 +156,13 @@ def format_heading(template: str, trace: Trace, selection: Selection) -> str:
     return translate(template, **names)
 
 
+def difference_title(title: str) -> str:
+    """Return the title of a difference of two runs, from that of a panel, which goes on in lower case."""
+    first_word = title.split(" ")[0]
+    is_name = first_word[1:] != first_word[1:].lower()  # as in “RoPE”
+    return _("Difference A − B: {title}", title=title if is_name else title[:1].lower() + title[1:])
+
+
 def contribution_sum_text(trace: Trace, contributions: LogitAttribution) -> str:
     """Format a logit as a sum over kinds of components, as in "embedding 0.21 + attention 1.5"."""
     shifts = logit_bias_terms_short_label(trace.config) if has_logit_bias_terms(trace.config) else ""

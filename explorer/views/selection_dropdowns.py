@@ -124,7 +124,10 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "target": next_token_options,
     "window": window_options,
     "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
-    "rival": lambda trace, selection: [(0, _("nothing")), *next_token_options(trace, selection)],
+    "rival": lambda trace, selection: [
+        (0, _("nothing")),
+        *(option for option in next_token_options(trace, selection) if option[0] != selection.target),
+    ],
 }
 
 

@@ -99,6 +99,10 @@ def css_colours() -> str:
     return rule(":root", LIGHT) + rule(".dark", DARK)
 
 
+# The space after its numbers keeps the title beside them from touching them.
+COLORBAR = {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}, "ticksuffix": "\u2002"}
+
+
 @cache
 def plotly_template(theme: Theme) -> dict[str, Any]:
     """Return the theme as a Plotly template: a sequential scale for values ≥ 0, a diverging one for signed values."""
@@ -137,7 +141,7 @@ def plotly_template(theme: Theme) -> dict[str, Any]:
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.subdued, "activecolor": theme.text},
             "dragmode": False,
         },
-        "data": {"heatmap": [{"colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}}]},
+        "data": {"heatmap": [{"colorbar": COLORBAR}]},
     }
 
 

@@ -16,7 +16,7 @@ from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
-from explorer.views.labels import target_and_contrast
+from explorer.views.labels import difference_title, target_and_contrast
 from explorer.views.style import TOKEN_AXIS_KEY
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
@@ -138,9 +138,9 @@ def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison
     if not finite.size:
         raise NoDifferenceError(_("A and B have nothing in common here. View them one at a time."))
     largest = float(finite.max())
-    alt = _("A − B of: {title}. The largest difference is {most}.", title=title, most=format_number(largest))
+    alt = _("{title}. The largest difference is {most}.", title=difference_title(title), most=format_number(largest))
     if not largest:
-        alt = _("A − B of: {title}. There is no difference.", title=title)
+        alt = _("{title}. There is no difference.", title=difference_title(title))
     figure = first.with_traces_and_layout(
         [_use_signed_scale(plot_trace, largest) for plot_trace in differences],
         _difference_layout(differences, layout, alt),
@@ -244,7 +244,8 @@ def difference_label(title: Mapping[str, Any] | None) -> str:
 
 def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], alt: str) -> dict[str, Any]:
     """Return the layout for differences, without settings that only hold for values, such as marks at some of them."""
-    new = {**layout, "meta": {**layout["meta"], "alt": alt}, "annotations": []}
+    meta = {name: value for name, value in layout["meta"].items() if name != "numbers"}  # those are A's
+    new = {**layout, "meta": {**meta, "alt": alt}, "annotations": []}
     for axis in {axis_name(plot_trace, value_key(plot_trace)) for plot_trace in traces if value_key(plot_trace) != "z"}:
         settings = {name: value for name, value in layout.get(axis, {}).items() if name not in VALUE_SETTINGS}
         new[axis] = {**settings, "title": {"text": difference_label(layout.get(axis, {}).get("title"))}}
@@ -279,7 +280,7 @@ def small_multiples_difference(
 
     values = LazyLayerStack(len(first.values), layer_difference, first.values.shape[1:])
     largest = max(np.abs(layer).max() for layer in values)
-    alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=largest)
+    alt = _("{title}. The largest difference is {most:.2f}.", title=difference_title(title), most=largest)
     return HeadHeatmaps(values, alt, signed=True)
 
 
@@ -306,7 +307,7 @@ def head_table_difference(first: HeadTable, second: HeadTable, comparison: Compa
         values = a.values - b.values
         limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
         columns.append(replace(a, values=values, limit=limit, signed=True))
-    alt = _("A − B of: {title}. Each column has a scale of its own.", title=title)
+    alt = _("{title}. Each column has a scale of its own.", title=difference_title(title))
     return HeadTable(tuple(columns), alt)
 
 

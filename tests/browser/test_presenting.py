@@ -180,7 +180,7 @@ def test_slides_of_two_runs_name_both_prompts(open_page):
     person = open_page(view="prediction", shown="difference", **{"b.text": "One day"})
     page = person.page
     page.keyboard.press("p")
-    expect(page.locator("#stage h2")).to_contain_text("A − B of: ")
+    expect(page.locator("#stage h2")).to_contain_text("Difference A − B: ")
     expect(page.locator("#stage .text")).to_have_text(f"A: {person.prompt.input_value()}\nB: One day")
     assert page.locator("#stage h2").evaluate("(title) => title.offsetHeight") < 40
     page.keyboard.press("Escape")

@@ -57,15 +57,20 @@ def measured_queries_text(trace: Trace) -> str:
     """Return over how many queries of the prompt the scores are means, in a sentence."""
     counts = {name: count_scored_queries(trace, name) for name in HEAD_SCORES}
     most = max(counts.values())
-    fewer = [
-        _("{score} over {count}", score=translate(HEAD_SCORES[name].label), count=count)
-        for name, count in counts.items()
-        if count < most
-    ]
-    if not fewer:
-        return _("Each score is an average over {count} tokens of this prompt.", count=most)
-    others = join_names(fewer)
-    return _("Each score is an average over {count} tokens of this prompt; {others}.", count=most, others=others)
+    fewer, too_few = [], []
+    for name, count in counts.items():
+        if count < most:
+            named = too_few if count < MIN_SCORED_QUERIES else fewer
+            named.append(_("{score} over {count}", score=translate(HEAD_SCORES[name].label), count=count))
+    text = _("Each score is an average over {count} tokens of this prompt.", count=most)
+    if fewer:
+        others = join_names(fewer)
+        text = _("Each score is an average over {count} tokens of this prompt; {others}.", count=most, others=others)
+    unreliable = _("Too few to be reliable: {scores}.", scores=join_names(too_few))
+    return f"{text} {unreliable}" if too_few else text
+
+
+MIN_SCORED_QUERIES = 5  # of which a mean says something
 
 
 SCORE_DESCRIPTIONS = {  # whether the first token is hidden -> description of a score

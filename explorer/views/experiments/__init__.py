@@ -232,9 +232,9 @@ VIEW = View(
     unavailable_message=lambda config: _("Too little was captured of this model to change it."),
     controls=("layer", "head", "neuron", "target", "query", "key"),
     intervention_controls=(
-        *(HEAD_OFF, HEAD, HEADS, FEED_FORWARD, NEURON, MEAN),
-        *(PATCH_HEAD, PATCH_MEAN, PATCH_HEADS, PATCH_FEED_FORWARD, PATCH_NEURON, PATCH_STREAM),
-        *(MASK, DROP, GATE, HIDDEN, STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION),
+        *(HEAD_OFF, HEAD, HEADS, MEAN, PATCH_HEAD, PATCH_MEAN, PATCH_HEADS, MASK, DROP),
+        *(FEED_FORWARD, NEURON, GATE, HIDDEN, PATCH_FEED_FORWARD, PATCH_NEURON),
+        *(STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, PATCH_STREAM),
         *(*NORMS, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
     ),
     panels=(

@@ -14,6 +14,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.diagnosis_report import DiagnosisReport
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from explorer.views.labels import difference_title
 from explorer.views.overview.map_layout import (
     LANDSCAPE_ATTENTION_ADDS,
     LANDSCAPE_ATTENTION_WRITES,
@@ -347,7 +348,7 @@ def map_difference(first: ModelMap, second: ModelMap, comparison: Comparison, ti
     differences = [_subtract(part_a, part_b) for part_a, part_b in zip(parts_a, parts_b, strict=True)]
     differences += [replace(map_part, value=None) for map_part in first.parts if map_part.kind == NEXT_TOKEN]
     largest = max((abs(map_part.value) for map_part in differences if map_part.value is not None), default=0.0)
-    alt = _("A − B of: {title}. The largest difference is {most}.", title=title, most=format_signed(largest))
+    alt = _("{title}. The largest difference is {most}.", title=difference_title(title), most=format_signed(largest))
     sheets = (
         replace(sheet, labels=[word for word in sheet.labels if word.kind not in SINGLE_RUN_LABELS])
         for sheet in first.sheets

@@ -96,7 +96,7 @@ def lens_map(trace: Trace, query: int, token_id: int, kind: str = "probability")
         tokens=numbered_axis(trace.tokens, title, page),
         range=[page.start - 0.5, page.stop - 0.5],
         frame=column_frame(query, len(names)),
-    )
+    ).set_meta(numbers="customdata")
 
 
 LENS_FIGURE = FigureTemplate(
@@ -122,6 +122,7 @@ LENS_FIGURE = FigureTemplate(
             "textfont": {"family": MONO, "size": 10.5, "weight": 600},
             "hovertext": value("hover"),
             "hovertemplate": "%{hovertext}<extra></extra>",
+            "customdata": value("numbers"),
             "xgap": 1,
             "ygap": 1,
         }
@@ -201,17 +202,19 @@ def _have_same_likeliest_tokens(comparison: Comparison, runs: tuple[tuple[Trace,
 def lens_heatmap_colours(
     trace: Trace, kind: str, summaries, target_probs: np.ndarray, target_ranks: np.ndarray
 ) -> dict:
-    """Return the heatmap's values and colour bar: more probable is more intense; for entropy, more uncertain."""
+    """Return the heatmap's numbers, shades and colour bar: more probable is darker; for entropy, more uncertain."""
     size = trace.config.vocab_size
     bar = {"title": {"text": translate(LENSES[kind]), "side": "right"}}
     if kind == "rank":  # its logarithm, from the last to the first
         tick_ranks = [10**power for power in range(len(str(size)))]
         ticks = {"tickvals": np.log(size / np.array(tick_ranks)), "ticktext": [f"{rank:,}" for rank in tick_ranks]}
-        return {"shades": np.log(size / target_ranks), "most": np.log(size), "colorbar": bar | ticks}
+        shades = np.log(size / target_ranks)
+        return {"numbers": target_ranks, "shades": shades, "most": np.log(size), "colorbar": bar | ticks}
     if kind == "entropy":
-        return {"shades": summaries.entropy, "most": np.log2(size), "colorbar": bar}
-    shades = target_probs if kind == "target" else summaries.probabilities[..., 0]
-    return {"shades": shades, "most": 1, "colorbar": bar}
+        numbers, most = summaries.entropy, np.log2(size)
+    else:
+        numbers, most = target_probs if kind == "target" else summaries.probabilities[..., 0], 1
+    return {"numbers": numbers, "shades": numbers, "most": most, "colorbar": bar}
 
 
 def format_tokens(trace: Trace, ids: np.ndarray, max_chars: int) -> list[list[str]]:
@@ -312,7 +315,15 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
         ]
         heights = np.maximum(token_probs[i], MIN_DRAWN_PROBABILITY)
         name = f"“{label(trace.vocabulary[i])}”"
-        lines.append({"drawn": heights, "line": {"color": color, "dash": dash}, "name": name, "hover": hover})
+        lines.append(
+            {
+                "drawn": heights,
+                "numbers": token_probs[i],
+                "line": {"color": color, "dash": dash},
+                "name": name,
+                "hover": hover,
+            }
+        )
     size = trace.config.vocab_size
     is_clipped = min(chance.min() for chance in token_probs.values()) < MIN_DRAWN_PROBABILITY
     return PATH_FIGURE.draw(
@@ -327,7 +338,7 @@ def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int |
         query=quote_token(trace.tokens[query]),
         first=format_number(token_probs[token_id][0]),
         last=format_number(token_probs[token_id][-1]),
-    )
+    ).set_meta(numbers="customdata")
 
 
 PATH_FIGURE = FigureTemplate(
@@ -342,6 +353,7 @@ PATH_FIGURE = FigureTemplate(
                 "type": "scatter",
                 "x": value("depths"),
                 "y": value("drawn"),
+                "customdata": value("numbers"),
                 "mode": "lines+markers",
                 "line": value("line"),
                 "name": value("name"),
@@ -355,6 +367,7 @@ PATH_FIGURE = FigureTemplate(
             "type": "scatter",
             "x": value("ends"),
             "y": value("uniform"),
+            "customdata": value("uniform"),
             "name": text(N_("all {size:,} tokens alike"), "size"),
             "mode": "lines",
             "line": {"color": RESIDUAL, "width": 1, "dash": "dot"},

@@ -92,7 +92,7 @@ def draw_token_table(trace: Trace, query: int, num_columns: int = len(WIDTHS)) -
         column_range=[0, edges[num_columns]],
         row_range=[rows[0] + max(len(rows), 8) - 0.4, rows[0] - 0.6],
         band=row_band(query, 2),
-    )
+    ).set_meta(numbers="text")
 
 
 TABLE_FIGURE = FigureTemplate(

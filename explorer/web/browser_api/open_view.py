@@ -22,7 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.intervention_controls import InterventionControl, available_controls
-from explorer.views.labels import format_heading
+from explorer.views.labels import difference_title, format_heading
 from explorer.views.selection_dropdowns import SelectionDropdown, make_selection_dropdowns
 from explorer.views.two_run_figures import (
     FigurePlaceholder,
@@ -260,7 +260,7 @@ class OpenView:
             make_heading = partial(format_heading, panel.heading) if isinstance(panel.heading, str) else panel.heading
             title = or_default_if_unloaded(lambda: make_heading(*self.visible_runs[0]), title)
         is_difference = self.visible_run == "difference" and not panel.compared_run
-        return _("A − B of: {title}", title=title) if is_difference else title
+        return difference_title(title) if is_difference else title
 
     def draw(self, panel: Panel) -> Any:
         """Draw the panel's figure, or a placeholder until it is available; None if it does not apply."""

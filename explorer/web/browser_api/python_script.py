@@ -188,13 +188,20 @@ def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
 
 def numbers_line(figure: Any) -> str:
     """Return the line that takes a figure's numbers as arrays; "" if it has none."""
-    traces = figure.traces_and_layout[0] if isinstance(figure, go.Figure) else []
-    keys = {value_key(plot_trace) for plot_trace in traces}
+    traces, layout = figure.traces_and_layout if isinstance(figure, go.Figure) else ([], {})
+    keys = {number_key(plot_trace, layout) for plot_trace in traces}
     if len(keys) != 1:
         return ""
     (key,) = keys
     array = f"figure.data[0].{key}" if len(traces) == 1 else f"[trace.{key} for trace in figure.data]"
-    return f"numbers = {array}  " + python_comment(_("what the figure draws"))
+    quantity = traces[0].get("colorbar", {}).get("title", {}).get("text", "").replace("<br>", " ")
+    return f"numbers = {array}  " + python_comment(quantity or _("what the figure draws"))
+
+
+def number_key(plot_trace: go.Trace, layout: Mapping[str, Any]) -> str:
+    """Return the name of the array with a trace's numbers, which is not always the drawn one."""
+    key = layout["meta"].get("numbers", "")
+    return key if plot_trace.get(key) is not None else value_key(plot_trace)
 
 
 def keyword_arguments(fields: Mapping[str, Any]) -> str:

@@ -328,7 +328,8 @@ function setBusy(value) { document.querySelector("#view")?.setAttribute("aria-bu
 export function select(change) {
   if (!state.checkpoint) return; // the first run brings a selection
   const previousView = state.view, mode = depthOfView(previousView), view = change.view ?? previousView;
-  setState(change);
+  const { target, rival } = { ...state, ...change };
+  setState(rival === target ? { ...change, rival: 0 } : change); // a token's contrast is another
   if (view === previousView && depthOfView(view) === mode) return requestUpdate("pick");
   goToTop();
   requestView(mode);

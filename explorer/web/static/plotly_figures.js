@@ -194,7 +194,7 @@ function cellBitmap(cells, numbers, { zmin, zmax }) {
 /** Return the first position on an axis with numeric labels, or 0. */
 export const firstPosition = (labels) => (typeof labels?.[0] === "number" ? labels[0] : 0);
 
-const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // as in the template for heatmaps
+const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 }, ticksuffix: "\u2002" }; // as in the template for heatmaps
 
 /**
  * Return the image of a heatmap with `cells`, in the theme's colours.
@@ -378,15 +378,19 @@ const toCsv = (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(`${ce
 /** Return the names of a figure's axes, then a row per number with its coordinates. @param {any} plot @returns {any[][]} */
 export function figureRows({ _fullData, _fullLayout }) {
   const traces = _fullData.filter(({ visible }) => visible === true), isNamed = traces.length > 1;
-  const cleanText = (text) => `${text ?? ""}`.replaceAll("<br>", " ").replace(/[\u2066-\u2069]/g, "");
+  const numbersOf = (trace) => trace[_fullLayout.meta?.numbers]; // of a trace whose drawn numbers are a transform of them
+  const cleanText = (text) => decodeEntities(`${text ?? ""}`.replaceAll("<br>", " ")).replace(/[\u2066-\u2069\u2007]/g, "");
   const axisOf = (trace, letter) => _fullLayout[`${letter}axis${(trace[`${letter}axis`] ?? letter).slice(1)}`] ?? {};
   const coordinate = (trace, letter, i) => {
     const value = trace[letter]?.[i] ?? i, { tickvals, ticktext } = axisOf(trace, letter), label = ticktext?.[tickvals?.indexOf(value)];
     return typeof value === "string" ? cleanText(value) : label === undefined || label === `${value}` ? value : `${value} ${cleanText(label)}`;
   };
-  const title = (letter) => traces.map((trace) => cleanText(axisOf(trace, letter).title?.text).split(";")[0]).find(Boolean) ?? letter; // without its note
-  const cells = (trace) => Array.from(trace.z, (row, r) => Array.from(row, (number, c) => [coordinate(trace, "x", c), coordinate(trace, "y", r), Number.isNaN(number) ? "" : number ?? ""])).flat();
-  const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [coordinate(trace, "x", i), coordinate(trace, "y", i)]);
+  const column = (trace, i, count) => (trace.x?.length > count ? cleanText(axisOf(trace, "x").ticktext?.[i]) : coordinate(trace, "x", i)); // more edges than columns
+  const cell = (number) => (Number.isNaN(number) ? "" : typeof number === "string" ? cleanText(number) : number ?? "");
+  const titleOf = ({ title }, letter) => (title?.text === _fullLayout._dfltTitle?.[letter] ? "" : cleanText(title?.text).split(";")[0]); // without its note
+  const title = (letter) => traces.map((trace) => titleOf(axisOf(trace, letter), letter)).find(Boolean) ?? letter;
+  const cells = (trace) => Array.from(numbersOf(trace) ?? trace.z, (row, r) => Array.from(row, (number, c) => [column(trace, c, row.length), coordinate(trace, "y", r), cell(number)])).flat();
+  const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [coordinate(trace, "x", i), numbersOf(trace)?.[i] ?? coordinate(trace, "y", i)]);
   const rows = traces.flatMap((trace, n) => (trace.z ? cells(trace) : points(trace)).map((row) => (isNamed ? [cleanText(trace.name) || n, ...row] : row)));
   const scale = traces.find(({ z }) => z), valueColumn = scale ? [cleanText(scale.colorbar?.title?.text) || _("value")] : [];
   return [[...(isNamed ? [_("line")] : []), title("x"), title("y"), ...valueColumn], ...rows];
@@ -409,7 +413,7 @@ function headingLines(figure, description, width) {
   return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
 }
 
-const REPEATED_TITLE = /^A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
+const REPEATED_TITLE = /^[^:：]*A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
 
 /** Return the run's text; of two runs both, by their letters. */
 function promptLines() {

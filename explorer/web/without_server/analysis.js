@@ -22,8 +22,8 @@ export function logitLens(trace, positions, taps = lensTaps(trace.lm.config)) {
  * Direct logit attribution (analysis/direct_logit_attribution.py): a logit, or the difference of two, as the sum of the
  * components' contributions through the final norm at this run's scale.
  * @param {Trace} trace @param {number} position @param {number} tokenId @param {number | null} [contrastId]
- * @returns {{ token: number, positions: number, heads: Float64Array, biases: Float64Array, feed_forward: Float64Array, shift: number, logit: number, directions: Float64Array }}
- *   heads (L, H), biases and feed_forward (L,); directions (L, H, d), whose product with a head's z is its contribution
+ * @returns {{ token: number, positions: number, heads: Float64Array, biases: Float64Array, feed_forward: Float64Array, shift: number, logit: number, directions: Float64Array, direction: Float64Array }}
+ *   heads (L, H), biases and feed_forward (L,); directions (L, H, d), whose product with a head's z is its contribution; direction (D,), likewise of what is added to the stream
  */
 export function directLogitAttribution(trace, position, tokenId, contrastId = null) {
   const { config, weights, dHead } = trace.lm, { d_model: D, num_layers: L, num_heads: H, vocab_size: V } = config;
@@ -50,13 +50,13 @@ export function directLogitAttribution(trace, position, tokenId, contrastId = nu
   const positions = config.position === "sinusoidal" ? project(trace.row("position_embed", position)) : 0;
   const shift = beta ? beta.reduce((sum, value, i) => sum + value * unembedding[i], 0) : 0;
   const logits = trace.get("logits").data, logit = logits[position * V + tokenId] - (contrastId === null ? 0 : logits[position * V + contrastId]);
-  return { token: project(trace.row("embed", position)) - positions, positions, heads, biases, feed_forward: feedForward, shift, logit, directions };
+  return { token: project(trace.row("embed", position)) - positions, positions, heads, biases, feed_forward: feedForward, shift, logit, directions, direction };
 }
 
 /**
  * Split the heads' attribution at a position by key position: effects on the logit and ‖weight · W_O v‖₂, each (L, H, T).
  * Heads that an intervention changes have no sources; `changed` (L, H) is their contribution.
- * @param {Trace} trace @param {number} position @param {ReturnType<typeof directLogitAttribution>} attribution
+ * @param {Trace} trace @param {number} position @param {Pick<ReturnType<typeof directLogitAttribution>, "heads" | "directions">} attribution
  */
 export function headSources(trace, position, attribution) {
   const { config, weights, dHead } = trace.lm, { num_layers: L, num_heads: H, d_model: D } = config, T = trace.tokenIds.length;

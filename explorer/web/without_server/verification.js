@@ -9,6 +9,7 @@ import { MARK } from "../static/shared_constants.js";
 import { readValue } from "./derivations/calculations.js";
 import { modelFormulas } from "./derivations/captured.js";
 import { compareValues } from "./recompute.js";
+import { neuronContributions } from "./views/feed_forward.js";
 import { attribution } from "./views/prediction.js";
 import { wholeModelNumbers } from "./whole_model.js";
 
@@ -85,6 +86,10 @@ async function checkComponentSum(context) {
 /** Message that names a comparison -> its check. @type {Record<string, (context: ViewContext) => Promise<Check>>} */
 const COMPARISONS = {
   "the sum of all parts against the captured logit": checkComponentSum,
+  async "the sum of the neurons against what each feed-forward adds"(context) {
+    const { added, biases, sizes } = await neuronContributions(context), { feed_forward } = await attribution(context), F = context.config.d_ff;
+    return compareValues(feed_forward, Array.from(biases, (bias, layer) => sum(added.subarray(layer * F, (layer + 1) * F)) + bias), Array.from(sizes, (size, layer) => size + Math.abs(feed_forward[layer])), TOLERANCE);
+  },
   async "the sum of all curves and other parts against the captured logit"(context) {
     const { total, logit, size, own, heads } = await sumComponents(context), { sources } = await wholeModelNumbers(context), T = context.tokens.length;
     const effects = (i) => sources.effects.subarray(i * T, (i + 1) * T), headCheck = compareValues(Array.from(heads, (_none, i) => sum(effects(i)) + sources.changed[i]), heads, Array.from(heads, (head, i) => sum(effects(i).map(Math.abs)) + Math.abs(head) + own), TOLERANCE);

@@ -16,8 +16,29 @@ const columnOf = (weight, column, dIn) => Float64Array.from({ length: weight.len
 /** @type {Record<string, (trace: Trace, given: any) => any>} */
 export const viewNumbers = {
   attribution(trace, { position, tokenId, contrastId }) {
-    const { directions, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId);
+    const { directions, direction, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId);
     return attribution;
+  },
+
+  /** Return what every neuron adds to the logit and its hidden value, each (L, F), and what the biases of W_down add, (L,). */
+  neuronContributions(trace, { position, tokenId, contrastId }) {
+    const { config: { num_layers: L, d_ff: F }, weights } = trace.lm, { direction } = directLogitAttribution(trace, position, tokenId, contrastId);
+    const added = new Float64Array(L * F), hidden = new Float64Array(L * F), sizes = new Float64Array(L), biases = new Float64Array(L), length = vectorNorm(direction);
+    for (let layer = 0; layer < L; layer++) {
+      const down = weights[`blocks.${layer}.ffn.down_proj.weight`], bias = weights[`blocks.${layer}.ffn.down_proj.bias`] ?? [], row = trace.row(`blocks.${layer}.ffn.hidden`, position), squares = new Float64Array(F);
+      for (let i = 0; i < down.length; i++) {
+        added[layer * F + (i % F)] += direction[Math.floor(i / F)] * down[i];
+        squares[i % F] += down[i] ** 2;
+      }
+      for (let neuron = 0; neuron < F; neuron++) {
+        hidden[layer * F + neuron] = row[neuron];
+        added[layer * F + neuron] *= row[neuron];
+        sizes[layer] += length * Math.abs(row[neuron]) * Math.sqrt(squares[neuron]);
+      }
+      bias.forEach((value, i) => { biases[layer] += value * direction[i]; });
+      sizes[layer] += length * vectorNorm(bias);
+    }
+    return { added, hidden, biases, sizes };
   },
 
   /** Return a norm's mean and divisor at a position and, if the norm is named, the largest error of its recomputation. */

@@ -13,7 +13,7 @@ import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
 import { HEADING, MARK } from "../static/shared_constants.js";
 import { packMarks } from "./verification.js";
-import { logitLabel, nextTokenOptions } from "./whole_model.js";
+import { logitLabel, contrastOptions, nextTokenOptions } from "./whole_model.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
@@ -83,7 +83,7 @@ const OPTIONS = {
   query: ({ tokens }) => tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]),
   key: ({ tokens, position }) => tokens.slice(0, position + 1).map((token, i) => [i, `${i}  ${escapeToken(token)}`]),
   target: (context) => nextTokenOptions(context),
-  rival: (context) => [[0, _("nothing")], ...nextTokenOptions(context)],
+  rival: (context) => contrastOptions(context),
   residual_depth: ({ config }) => [[0, _("0  embedding")], ...numberOptions(config.num_layers).map(([block]) => [+block + 1, _("{depth}  after block {block}", { depth: +block + 1, block })])],
   window: ({ tokens: { length } }) => [[0, _("all {count} tokens", { count: length })], ...WINDOW_SIZES.filter((count) => count < length).map((count) => [count, _("{count} around the chosen", { count })])],
   first_token: () => [["shown", _("counts")], ["hidden", _("left out")]],

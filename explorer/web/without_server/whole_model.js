@@ -14,7 +14,7 @@ const finite = (value) => (Number.isFinite(value) ? Math.round(value * 1e6) / 1e
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Return the ids of the target and the contrast token; the latter may be null. @param {number[]} order @param {any} state */
-export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order[target - 1], contrastId: rival ? order[rival - 1] : null });
+export const targetAndContrast = (order, { target, rival }) => ({ tokenId: order[target - 1], contrastId: rival && rival !== target ? order[rival - 1] : null });
 
 /** Return the numbers of all components from the worker. @param {import("./views.js").ViewContext} context */
 export const wholeModelNumbers = ({ once, ask, position, tokenId, contrastId }) => once("overview", () => ask("overview", { position, tokenId, contrastId }));
@@ -36,8 +36,11 @@ export async function packWholeModel(input) {
 /** Return the view's dropdowns. @param {Shown} input */
 export function packChoosers(input) {
   const queries = input.tokens.map((token, i) => [i, `${i}  ${escapeToken(token)}`]), listed = nextTokenOptions(input);
-  return { choices: [{ field: "query", title: _("query"), options: queries }, { field: "target", title: _("explain"), options: listed }, { field: "rival", title: _("against"), options: [[0, _("nothing")], ...listed] }], all: true };
+  return { choices: [{ field: "query", title: _("query"), options: queries }, { field: "target", title: _("explain"), options: listed }, { field: "rival", title: _("against"), options: contrastOptions(input) }], all: true };
 }
+
+/** Return the options of the contrast token. @param {Parameters<typeof nextTokenOptions>[0]} shown */
+export const contrastOptions = (shown) => [[0, _("nothing")], ...nextTokenOptions(shown).filter(([rank]) => rank !== shown.state.target)];
 
 /** @param {string[]} vocabulary @param {{ tokenId: number, contrastId: number | null }} ids */
 export function logitLabel(vocabulary, { tokenId, contrastId }, format = quoteToken) {

@@ -101,7 +101,7 @@ const workerFunctions = {
   /** Return the numbers of the whole model at a position, for the logit of a token or its difference from another's. */
   async overview({ run, position, tokenId, contrastId }) {
     const trace = await loadTrace(run), { config, dHead } = trace.lm, { num_layers: L, num_heads: H, vocab_size: V } = config, T = run.ids.length;
-    const { directions, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId), sources = headSources(trace, position, { ...attribution, directions });
+    const { directions, direction, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId), sources = headSources(trace, position, { ...attribution, directions });
     const taps = lensTaps(config).filter((name) => name.endsWith("resid_post")), lens = logitLens(trace, [position], taps);
     const guesses = taps.map((_name, layer) => {
       const logits = lens.subarray(layer * V, (layer + 1) * V), id = logits.reduce((best, logit, i) => (logit > logits[best] ? i : best), 0);

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from explorer.explain.notation import format_number
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.capture import capture
 from explorer.views.shared_plots import share_axis
@@ -55,6 +56,23 @@ def neuron_logit_bars(case: Case) -> ExpectedPoints:
     order = np.argsort(-np.copysign(1, hidden) * unit_effects, kind="stable")  # a dead neuron counts as positive
     chosen = (*order[:10], *order[-10:])
     return [[ExpectedPoint(hidden * unit_effects[i], label(case.trace.vocabulary[i])) for i in chosen]]
+
+
+def neurons_of_all_layers(case: Case) -> ExpectedPoints:
+    bars = []
+    for layer in (0, 1):
+        block, hidden = f"blocks.{layer}.ffn", case.trace[f"blocks.{layer}.ffn.hidden"][9].astype(float)
+        added = hidden * case.logit_contributions(case.weight(f"{block}.down_proj.weight").T)  # (F,)
+        bias = case.weight(f"{block}.down_proj.bias") if case.trace.config.bias else np.zeros(case.trace.config.d_model)
+        whole = case.logit_contributions(case.trace[f"{block}.out"][9])
+        assert added.sum() + case.logit_contributions(bias) == pytest.approx(whole, abs=1e-4)
+        bars += [
+            ExpectedPoint(
+                adds, f"layer {layer} neuron {n}\nhidden {format_number(value)}", {"layer": layer, "neuron": n}
+            )
+            for n, (adds, value) in enumerate(zip(added, hidden, strict=True))
+        ]
+    return [sorted(bars, key=lambda bar: -abs(bar.value))[:20]]
 
 
 def path(case: Case) -> ExpectedPoints:
@@ -146,6 +164,7 @@ PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
     ("feed_forward", "strongest"): strongest_neurons,
     ("feed_forward", "tokens"): across_tokens,
     ("feed_forward", "promoted"): neuron_logit_bars,
+    ("feed_forward", "all_layers"): neurons_of_all_layers,
     ("prediction", "path"): path,
     ("prediction", "rollout"): rollout,
     ("prediction", "parts"): logit_parts,

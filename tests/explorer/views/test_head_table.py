@@ -56,8 +56,9 @@ def test_note_counts_queries(trace):
     """The text of 12 tokens repeats some: fewer queries have an earlier occurrence than have a token before."""
     again = sum(token_id in trace.token_ids[:i] for i, token_id in enumerate(trace.token_ids))
     note = all_heads_table(trace, Selection().clamp_to_trace(trace)).note
-    assert note.startswith(f"Each score is an average over {len(trace) - 1} tokens of this prompt; ")
+    assert note.startswith(f"Each score is an average over {len(trace) - 1} tokens of this prompt")
     assert f"duplicate token over {again}" in note
+    assert ("; duplicate" in note, "Too few to be reliable: duplicate" in note) == (again >= 5, again < 5)
 
 
 def test_unloaded_model_has_only_scores(trace):

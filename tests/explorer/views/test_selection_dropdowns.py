@@ -50,8 +50,10 @@ def test_every_option_is_a_valid_selection(trace):
             assert chosen.as_dict()[choice.field] == value
 
 
-def test_next_token_ranks_include_actual_token(rope_trace):
-    (target,) = make_selection_dropdowns(["target"], rope_trace, Selection(query=3, target=1))
+def test_next_token_ranks_include_actual_token_and_no_contrast_with_itself(rope_trace):
+    target, contrast = make_selection_dropdowns(["target", "rival"], rope_trace, Selection(query=3, target=1))
+    assert [rank for rank, _ in contrast.options] == [0, *(rank for rank, _ in target.options if rank != 1)]
+    assert Selection(query=3, target=2, rival=2).clamp_to_trace(rope_trace).rival == 0
     order = (-rope_trace["logits"][3]).argsort(kind="stable")
     ranks = [rank for rank, _ in target.options]
     assert ranks[:20] == list(range(1, 21))

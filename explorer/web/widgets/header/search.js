@@ -198,7 +198,7 @@ const tokenItem = (id, text) => ({ kind: _("token"), name: text, words: [], go: 
  */
 function bestMatches(typed, items, otherMatches) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a leading · stands for the space of a token
-  const scoreItem = ({ words, kind }) => Math.max(...words.map((word, i) => {
+  const scoreItem = ({ words, kind, detail = "" }) => Math.max(hasAllWords([...words, normalize(detail)].join(" "), query) ? ALL_WORDS : 0, ...words.map((word, i) => {
     const itemScore = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : matchScore(word, query); // the first word of an action is enough
     return itemScore && itemScore - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && itemScore === EXACT));
   }));
@@ -385,7 +385,7 @@ export const normalize = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "")
 export const EXACT = 100;
 export const WHOLE_TOKEN = 90, PART_OF_TOKEN = 25; // named items rank above a token of the same text
 const BEGINNING_OF_TOKEN = 45;
-const PREFIX = 80, WORDS = 60, PART = 40, FUZZY = 20;
+const PREFIX = 80, WORDS = 60, PART = 40, ALL_WORDS = 30, FUZZY = 20; // ALL_WORDS: of a query, somewhere in an entry's names
 
 /**
  * Return how well a query matches a name: the whole, its prefix, prefixes of its words, a part, or its letters in their
@@ -397,11 +397,13 @@ export function matchScore(name, query) {
   if (name === query) return EXACT;
   const lengthPenalty = Math.min(9, (name.length - query.length) / 10);
   if (name.startsWith(query)) return PREFIX - lengthPenalty;
-  const padded = ` ${name}`;
-  if (query.split(" ").every((word) => padded.includes(` ${word}`))) return WORDS - lengthPenalty;
+  if (hasAllWords(name, query)) return WORDS - lengthPenalty;
   if (query.length > 1 && name.includes(query)) return PART - lengthPenalty;
   return query.length > 3 && isAbbreviated(name, query) ? FUZZY - lengthPenalty : 0;
 }
+
+/** Return whether each word of a query begins a word of a text. Both are normalized. @param {string} text @param {string} query */
+export const hasAllWords = (text, query) => query.split(" ").every((word) => ` ${text}`.includes(` ${word}`));
 
 /** Return whether a query's letters are in a name in order, from the beginning of a word on, with few others between. */
 function isAbbreviated(name, query) {

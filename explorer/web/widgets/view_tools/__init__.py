@@ -81,6 +81,7 @@ class InterventionControls(HtmlWidget):
             {
                 "title": control.title,
                 "edit": control.texts()[0],
+                "group": control.group,
                 "everywhere": [*control.texts()],
                 "here": [*control.texts(here=True)] if control.here else None,
                 "switch": control.is_switch,

@@ -112,6 +112,7 @@ export function whatIfs(element) {
     toggleFold(moreButton);
     writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
+  const groupHeadings = new Map(); // group of offers -> its heading
   let controls = new Map(); // JSON of an offer without its amounts -> its control
   let shownOffers = [];
 
@@ -129,12 +130,19 @@ export function whatIfs(element) {
     if (!isMoved) show(appliesHere(offer) ? amountHere : amount);
   });
 
+  /** Return the heading of a group of offers, the same each time. @param {string} group */
+  function groupHeading(group) {
+    if (!groupHeadings.has(group)) groupHeadings.set(group, make("strong", { className: "group" }, group));
+    return groupHeadings.get(group);
+  }
+
   // Unchanged controls stay, so that no slider is replaced while it is being dragged.
   onContent(element, (offers) => {
     const oldControls = controls;
     controls = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
       .map(([kind, offer]) => [kind, oldControls.get(kind) || (offer.scopes.length ? scopeList(offer) : makeControl(offer, appliesHere))]));
-    const labels = [...controls.values()].map(({ label }) => label);
+    const hasGroups = offers.length > MAX_SHOWN_CONTROLS && new Set(offers.map(({ group }) => group)).size > 1;
+    const labels = [...controls.values()].flatMap(({ label }, i) => (hasGroups && i && (i === 1 || offers[i].group !== offers[i - 1].group) ? [groupHeading(offers[i].group), label] : [label]));
     if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_SHOWN_CONTROLS ? 1 : labels.length, 0, onlyHereLabel);
     if (offers.length > MAX_SHOWN_CONTROLS) labels.splice(labels.indexOf(onlyHereLabel) === 1 ? 2 : 1, 0, moreButton);
     setText(moreButton, _("{count} more changes", { count: offers.length - 1 }));

@@ -6,7 +6,7 @@ import { argmax, median, range } from "../figures.js";
 import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES, VIEWS } from "../page_data.js";
 import attention, { displayedPattern } from "../views/attention.js";
-import feed_forward, { affectedTokens, NEAR_ZERO_RATIO } from "../views/feed_forward.js";
+import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "../views/feed_forward.js";
 import positions, { sampleDimensions } from "../views/positions.js";
 import { attribution, depthNames, lensNumbers, sourceTotals } from "../views/prediction.js";
 import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "../views/residual.js";
@@ -213,6 +213,15 @@ async function logitEffect(context, { item }) {
     name: _("what neuron {neuron} of layer {layer} adds", { neuron, layer }), location: _("after {place}, to the logit of {token}", { place: formatTokenAt(context, position), token: formatTokenId(context, tokenId) }), value: hidden.data[0] * unitEffects[tokenId],
     working: calculateDotProduct(_("norms({x}) · row of the unembedding; each norm keeps the divisor of this run", { x: _("hidden · column of W_down") }), data, row.data, [...inputs, row.input]),
   };
+}
+
+/** @type {Inspector} */
+async function neuronContribution(context, { item }) {
+  const { config: { d_ff: F }, position } = context, { added } = await neuronContributions(context), index = topNeurons(added)[item];
+  if (index === undefined) return null;
+  const layer = Math.floor(index / F), neuron = index % F, [hidden, column] = await Promise.all([readValue(context, `blocks.${layer}.ffn.hidden`, position, neuron), readValue(context, `blocks.${layer}.ffn.down_proj.weight`, ALL, neuron)]);
+  const final = await throughFinalNorm(context, column.data.map((x) => hidden.data[0] * x), [hidden.input, column.input]);
+  return logitContribution(context, _("what neuron {neuron} of layer {layer} adds", { neuron, layer }), added[index], _("hidden · column of W_down"), final);
 }
 
 /** @type {Inspector} */
@@ -453,7 +462,7 @@ const INSPECTORS = {
   "positions-clocks": clockHand, "positions-pairs": pairContribution, "positions-distances": scoreAtDistance, "positions-wavelengths": wavelength, "positions-alike": positionCosine, "positions-by_distance": meanCosine, "positions-shares": positionNorm,
   "positions-curves": (context, { curve, item }) => (curve % 2 ? deriveElement(context, "position_embed", item, sampleDimensions(context)[curve >> 1]) : Promise.resolve(null)), // only the dots belong to the run
   "positions-angles": (context, { x, y }) => deriveElement(context, "rope.angles", y, x),
-  "feed_forward-strongest": neuronBar, "feed_forward-curve": neuronDot, "feed_forward-promoted": logitEffect, "feed_forward-layers": shareNearZero,
+  "feed_forward-strongest": neuronBar, "feed_forward-curve": neuronDot, "feed_forward-promoted": logitEffect, "feed_forward-all_layers": neuronContribution, "feed_forward-layers": shareNearZero,
   "residual-lengths": streamNorm, "residual-norms": normOfLine, "residual-directions": updateCosine, "residual-similarity": stageCosine, "residual-scales": divisorOrMean, "residual-normalised": normalisedElement, "residual-outliers": outlierRatio,
   "prediction-lens": (context, { x, y }) => lensCell(context, y, x, context.state.lens), "prediction-path": (context, { curve, item }) => (curve < (context.contrastId === null ? 1 : 2) ? lensCell(context, item, context.position, "target", curve) : Promise.resolve(null)),
   "prediction-rollout": rolloutWeight, "prediction-parts": component, "prediction-heads": headContribution, "prediction-by_source": source, "prediction-actual": actualToken,

@@ -3,6 +3,7 @@
 import { _ } from "../../static/translations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
 import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
+import { logitLabel } from "../whole_model.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
 
@@ -110,6 +111,23 @@ async function promoted(context) {
   };
 }
 
+/** Return what every neuron of all layers adds to the logit (analysis/feed_forward.py). @param {ViewContext} context */
+export const neuronContributions = ({ once, ask, position, tokenId, contrastId }) => once("neuron contributions", () => ask("neuronContributions", { position, tokenId, contrastId }));
+
+/** Return the indices (layer · F + neuron) of the neurons that add or take most. @param {ArrayLike<number>} added */
+export const topNeurons = (added) => range(added.length).sort((a, b) => Math.abs(added[b]) - Math.abs(added[a]) || a - b).slice(0, MAX_NEURON_BARS);
+
+/** Draw the neurons of all layers that add most (views/neuron_contributions.py). @param {ViewContext} context */
+async function allLayers(context) {
+  const { config: { d_ff: F }, tokens: all, vocabulary, position, layer, neuron } = context, { added, hidden } = await neuronContributions(context), top = topNeurons(added);
+  const neurons = top.map((index) => [Math.floor(index / F), index % F]), values = top.map((index) => added[index]), names = neurons.map((pair) => pair.join(".")), chosen = names.indexOf(`${layer}.${neuron}`);
+  return {
+    offsets: range(top.length), names, values, neurons, hover: neurons.map(([own, id], i) => _("layer {layer} neuron {neuron}<br>hidden {value}", { layer: own, neuron: id, value: formatNumber(hidden[top[i]]) })),
+    count: added.length, logit: logitLabel(vocabulary, context), label: logitLabel(vocabulary, context, tokenLabel), token: quoteToken(all[position]), most: names[0], added: formatContribution(values[0]), shown: top.length,
+    sum_shown: formatContribution(values.reduce((a, b) => a + b, 0)), total: formatContribution(added.reduce((a, b) => a + b, 0)), frames: chosen < 0 ? [] : [columnBand(chosen, 2)],
+  };
+}
+
 /** @param {ViewContext} context */
 async function tokens(context) {
   const { config, value, layer, neuron, position } = context, all = context.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
@@ -134,4 +152,4 @@ async function layers(context) {
   };
 }
 
-export default { formula, sentence, panels: { strongest, curve, promoted, tokens, layers } };
+export default { formula, sentence, panels: { strongest, curve, promoted, all_layers: allLayers, tokens, layers } };

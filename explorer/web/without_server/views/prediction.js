@@ -68,13 +68,13 @@ async function lens(context) {
   ].join("<br>");
   const bar = { title: { text: colour, side: "right" } }, powersOfTen = range(String(V).length).map((power) => 10 ** power);
   const colours = {
-    rank: () => ({ shades: rank.map((row) => row.map((index) => Math.log(V / index))), most: Math.log(V), colorbar: { ...bar, tickvals: powersOfTen.map((index) => Math.log(V / index)), ticktext: powersOfTen.map((index) => index.toLocaleString("en")) } }),
+    rank: () => ({ numbers: rank, shades: rank.map((row) => row.map((index) => Math.log(V / index))), most: Math.log(V), colorbar: { ...bar, tickvals: powersOfTen.map((index) => Math.log(V / index)), ticktext: powersOfTen.map((index) => index.toLocaleString("en")) } }),
     entropy: () => ({ shades: entropy, most: Math.log2(V), colorbar: bar }),
     target: () => ({ shades: target, most: 1, colorbar: bar }),
     probability: () => ({ shades: topProbabilities.map((row) => row.map(([first]) => first)), most: 1, colorbar: bar }),
   }[state.lens]();
   return {
-    ...colours, page, names, likeliest: top.map((row) => row.map(([id]) => tokenLabel(vocabulary[id], Math.floor(MAX_ROW_CHARS / page.length)))), hover: names.map((_name, depth) => page.map((_at, column) => hover(depth, column))),
+    numbers: colours.shades, ...colours, meta: { numbers: "customdata" }, page, names, likeliest: top.map((row) => row.map(([id]) => tokenLabel(vocabulary[id], Math.floor(MAX_ROW_CHARS / page.length)))), hover: names.map((_name, depth) => page.map((_at, column) => hover(depth, column))),
     depths: names.length, positions: page.length, colour, token: quoteToken(tokens[position]), last: quoteToken(vocabulary[lastGuess]),
     tokens: numberedAxis(tokens, title, page), range: [page[0] - 0.5, page.at(-1) + 0.5], frame: columnFrame(position, names.length),
   };
@@ -94,9 +94,9 @@ async function path(context) {
   const { config, tokens, vocabulary, position } = context, { page, ids, probabilities, ranks } = await lensNumbers(context), names = depthNames(config), labels = depthLabels(config), column = position - page[0], V = config.vocab_size;
   const chances = ids.map((_id, i) => probabilities[i].map((row) => row[column])), isClipped = Math.min(...chances.flat()) < MIN_DRAWN_PROBABILITY;
   return {
-    depths: range(names.length), names, ends: [0, names.length - 1], uniform: [1 / V, 1 / V], size: V,
+    meta: { numbers: "customdata" }, depths: range(names.length), names, ends: [0, names.length - 1], uniform: [1 / V, 1 / V], size: V,
     lines: ids.map((id, i) => ({
-      drawn: chances[i].map((chance) => Math.max(chance, MIN_DRAWN_PROBABILITY)), line: i ? { color: RESIDUAL, dash: "dash" } : { color: SELECTED, dash: "solid" }, name: `“${tokenLabel(vocabulary[id])}”`,
+      drawn: chances[i].map((chance) => Math.max(chance, MIN_DRAWN_PROBABILITY)), numbers: chances[i], line: i ? { color: RESIDUAL, dash: "dash" } : { color: SELECTED, dash: "solid" }, name: `“${tokenLabel(vocabulary[id])}”`,
       hover: labels.map((depth, index) => _("{depth}<br>probability {probability}, rank {rank:,}", { depth, probability: formatNumber(chances[i][index]), rank: ranks[i][index][column] })),
     })),
     title: isClipped ? _("probability<br>(what is less is drawn at 10⁻⁹)") : _("probability"), token: quoteToken(vocabulary[ids[0]]), query: quoteToken(tokens[position]), first: formatNumber(chances[0][0]), last: formatNumber(chances[0].at(-1)),

@@ -51,7 +51,7 @@ async function table(context) {
   const cells = columns.map((column, i) => ([1, 3].includes(i) ? column : column.map((text) => text.padStart(Math.max(...column.map(({ length }) => length)), FIGURE_SPACE))));
   const surprisalText = Number.isNaN(surprisal[position]) ? _("the first") : _("surprisal {bits} bits, rank {rank:.0f}", { bits: formatNumber(surprisal[position]), rank: rank[position] });
   return {
-    edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((index) => [0, 0, 0, 0, surprisal[index] || 0, entropy[index] || 0, Math.log2(rank[index]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
+    meta: { numbers: "text" }, edges: EDGES, rows, most: 2 * Math.log2(config.vocab_size), shades: rows.map((index) => [0, 0, 0, 0, surprisal[index] || 0, entropy[index] || 0, Math.log2(rank[index]) || 0]), cells: rows.map((_at, i) => cells.map((column) => column[i])),
     hover: rows.map((index, i) => COLUMN_WIDTHS.map(() => formatRow(context, index, bytes[i]))), positions: rows.map((index) => COLUMN_WIDTHS.map(() => index)), first: rows[0], last: rows.at(-1), total: T, token: quoteToken(tokens[position]), fact: surprisalText,
     middles: COLUMN_WIDTHS.map((_width, i) => (EDGES[i] + EDGES[i + 1]) / 2), titles: [_("position"), _("token"), _("id"), _("bytes"), _("surprisal (bits)"), _("entropy (bits)"), _("rank")],
     column_range: [0, EDGES.at(state.lesson ? 3 : -1)], row_range: [rows[0] + Math.max(rows.length, 8) - 0.4, rows[0] - 0.6], band: rowBand(position, 2),

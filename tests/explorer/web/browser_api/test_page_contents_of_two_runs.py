@@ -134,12 +134,13 @@ def test_difference_table_has_percentage_points_by_size(endpoints, state, traces
 
 
 def test_headings_name_what_is_subtracted(endpoints, state):
-    for run_shown, heading in (("a", "{title}"), ("b", "{title}"), ("difference", "A − B of: {title}")):
+    for run_shown, heading in (("a", "{title}"), ("b", "{title}"), ("difference", "Difference A − B: {title}")):
         contents = endpoints.answer("show", state | {"shown": run_shown})["contents"]
         for name, title in {
             "heads": next(panel.title for panel in VIEW_BY_NAME["attention"].panels if panel.name == "heads"),
             "pattern": f"Layer {state['layer']} head {state['head']}: who looks at whom",
         }.items():
+            title = title[0].lower() + title[1:] if run_shown == "difference" else title
             assert contents[f"attention-{name}-heading"] == heading.format(title=title)
     layout = json.loads(contents["attention-pattern"][1])
     data = json.loads(contents["attention-pattern"][0])

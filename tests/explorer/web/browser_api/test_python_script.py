@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 import pytest
 
+from explorer.analysis.logit_lens import single_token_ranks
 from explorer.interventions import parse_interventions
 from explorer.python_api import ModelPage, load, shared_library
 from explorer.state.page_state import PageState
@@ -15,6 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.views.default_selection import complete_selection
+from explorer.views.labels import target_token
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
@@ -99,8 +101,14 @@ def test_script_ends_with_array_of_numbers(runs, monkeypatch):
     page_state = make_state(runs, "attention", {"layer": 2, "head": 1})
     names = {}
     exec(python_script(runs, page_state, "attention-pattern").replace("figure.show()", ""), names)
-    pattern = runs.trace(page_state.run)["blocks.2.attn.pattern"][1]
-    np.testing.assert_allclose(np.tril(np.nan_to_num(names["numbers"])), pattern, atol=1e-6)
+    trace = runs.trace(page_state.run)
+    np.testing.assert_allclose(np.tril(np.nan_to_num(names["numbers"])), trace["blocks.2.attn.pattern"][1], atol=1e-6)
+    page_state = make_state(runs, "prediction", {"lens": "rank"})  # coloured by the logarithm
+    script = python_script(runs, page_state, "prediction-lens")
+    assert script.endswith("numbers = figure.data[0].customdata  # rank (explained)\n")
+    exec(script.replace("figure.show()", ""), names)
+    likeliest = target_token(trace, page_state.selection)
+    np.testing.assert_array_equal(names["numbers"], single_token_ranks(trace, range(len(trace)), likeliest))
 
 
 @pytest.mark.parametrize(
@@ -117,12 +125,20 @@ def test_script_of_custom_figure_opens_page(runs, execute, view, panel, fields):
     assert opened.selection == replace(page_state.selection, unfolded=unfolded, depth=opened.selection.depth)
 
 
-@pytest.mark.parametrize(
-    "text", ["It's", 'say "no"', 'It\'s "both"', "a\nb\r\tc", "\\n {x} ${y}", '"""', "é 狐 🦊", "\u202e\u2028\x00", " "]
-)
-def test_text_is_escaped_as_literal(text):
-    literal = python_text_literal(text)
-    assert eval(literal) == text and literal.isprintable()
+def test_text_is_escaped_as_literal():
+    for text in (
+        "It's",
+        'say "no"',
+        'It\'s "both"',
+        "a\nb\r\tc",
+        "\\n {x} ${y}",
+        '"""',
+        "é 狐 🦊",
+        "\u202e\u2028\x00",
+        " ",
+    ):
+        literal = python_text_literal(text)
+        assert eval(literal) == text and literal.isprintable(), text
 
 
 def test_prompt_is_text_if_it_encodes_to_same_tokens(runs, execute):

@@ -8,7 +8,7 @@ document.head = new StandIn();
 document.querySelector = (selector) => ({ textContent: selector.startsWith("#strip-b") ? "Never." : "Once & for all." });
 const saved = [];
 globalThis.ExplorerPlotly = { Icons: {}, newPlot: async (paper) => { Object.assign(paper, { querySelectorAll: () => [], remove: () => {}, _fullLayout: { font: {} } }); }, purge: () => {}, downloadImage: async (...figure) => { saved.push(figure); } };
-const { plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
+const { figureRows, plotlyConfig } = await import("../../../../explorer/web/static/plotly_figures.js");
 const { setState } = await import("../../../../explorer/web/static/page_state.js");
 const [[download, downloadSvg]] = plotlyConfig().modeBarButtons;
 
@@ -34,7 +34,7 @@ test("a saved figure has its heading, description, prompt and model", async () =
   setState({ "b.checkpoint": "gpt" }, false);
   await download.click(plotOf([], {}));
   assert.match(saved.at(-1)[0].layout.title.text, /<br>A: Once &amp; for all\.<br>B: Never\.<br>3 queries .*llama-fables\/step-4, gpt$/);
-  await download.click(plotOf([], {}, "A − B of: Who looks at whom. The largest difference is 0.160."));
+  await download.click(plotOf([], {}, "Difference A − B: who looks at whom. The largest difference is 0.160."));
   assert.match(saved.at(-1)[0].layout.title.text, /Never\.<br>The largest difference is 0\.160\.<br>/); // the heading says the rest
 });
 
@@ -49,3 +49,13 @@ test("a figure that cannot be saved is reported", async (t) => {
 });
 
 test("Plotly's configuration is the same object for every drawing", () => assert.equal(plotlyConfig(), plotlyConfig()));
+
+test("the numbers of a figure are those that it says, not what it draws for them", () => {
+  const lens = { visible: true, x: [0, 1], y: ["0"], z: [[0, 3]], customdata: [[40, 2]], colorbar: { title: { text: "rank" } } }, axes = { xaxis: {}, yaxis: {} };
+  assert.deepEqual(figureRows({ _fullData: [lens], _fullLayout: { ...axes, meta: { numbers: "customdata" } } }), [["x", "y", "rank"], [0, "0", 40], [1, "0", 2]]);
+  assert.deepEqual(figureRows({ _fullData: [lens], _fullLayout: axes })[2], [1, "0", 3]);
+  const line = { visible: true, x: ["embed"], y: [1e-9], customdata: [2e-12] };
+  assert.deepEqual(figureRows({ _fullData: [line], _fullLayout: { ...axes, meta: { numbers: "customdata" } } })[1], ["embed", 2e-12]);
+  const table = { visible: true, x: [0, 2, 6], y: [5], z: [[0, 3]], text: [["\u20078", "&lt;"]] }, xaxis = { tickvals: [1, 4], ticktext: ["id", "token"] };
+  assert.deepEqual(figureRows({ _fullData: [table], _fullLayout: { ...axes, xaxis, meta: { numbers: "text" } } }).slice(1), [["id", 5, "8"], ["token", 5, "<"]]);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalize, rankTokens, readHook, readNumbers, matchScore } from "../../../../explorer/web/widgets/header/search.js";
+import { hasAllWords, normalize, rankTokens, readHook, readNumbers, matchScore } from "../../../../explorer/web/widgets/header/search.js";
 
 const ranked = (names, query) => names.map((name) => [matchScore(normalize(name), normalize(query)), name])
   .filter(([fits]) => fits).sort(([a], [b]) => b - a).map(([, name]) => name);
@@ -11,6 +11,8 @@ test("results are ordered: exact name, prefix, word, part, letters in order", ()
   assert.deepEqual(ranked(["attention", "retention", "loss"], "atention"), ["attention"]);
   assert.deepEqual(ranked(["logit lens", "lens"], "LOGIT-lens"), ["logit lens"]);
   assert.deepEqual(ranked(["loss"], "zzz"), []);
+  for (const query of ["neurons logit", "logit feed forward", "ffn attr"]) assert(hasAllWords(normalize("Direct logit attribution: neurons of all layers FFN Feed-forward"), normalize(query)), query);
+  for (const query of ["neurons loss", "eurons"]) assert(!hasAllWords("neurons of all layers", query), query);
 });
 
 test("among equal matches the shortest name comes first", () => {
