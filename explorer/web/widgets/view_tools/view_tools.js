@@ -112,9 +112,8 @@ export function whatIfs(element) {
     toggleFold(moreButton);
     writeStorage("explorer-more-changes", String(moreButton.ariaExpanded));
   }, { className: "more-changes" });
-  const groupHeadings = new Map(); // group of offers -> its heading
-  let controls = new Map(); // JSON of an offer without its amounts -> its control
-  let shownOffers = [];
+  const groupHeadings = new Map(), groupHeading = (group) => groupHeadings.get(group) ?? groupHeadings.set(group, make("strong", { className: "group" }, group)).get(group);
+  let controls = new Map(), shownOffers = []; // controls: JSON of an offer without its amounts -> its control
 
   // The box restricts the controls to the chosen token. It starts checked if the run has such an edit.
   const onlyHereBox = make("input", { type: "checkbox" });
@@ -129,12 +128,6 @@ export function whatIfs(element) {
     const isMoved = label.contains(document.activeElement) && state.edits === lastEdits; // a moved slider is ahead of the response
     if (!isMoved) show(appliesHere(offer) ? amountHere : amount);
   });
-
-  /** Return the heading of a group of offers, the same each time. @param {string} group */
-  function groupHeading(group) {
-    if (!groupHeadings.has(group)) groupHeadings.set(group, make("strong", { className: "group" }, group));
-    return groupHeadings.get(group);
-  }
 
   // Unchanged controls stay, so that no slider is replaced while it is being dragged.
   onContent(element, (offers) => {
