@@ -505,7 +505,7 @@ class FillInBlanksQuestion:
         lines = [
             {
                 "says": (row.blank_text if self.blanks == "all" else "") or row.text,
-                "value": None if i in blanks else row.shown,
+                "value": None if i in blanks else row.display,
             }
             for i, row in enumerate(rows)
         ]
@@ -514,7 +514,7 @@ class FillInBlanksQuestion:
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:
         rows = self._rows(context)
         blanks = self._blank_indices(rows)
-        truth = {"truth": [rows[i].shown for i in blanks]}
+        truth = {"truth": [rows[i].display for i in blanks]}
         if reply is None:
             return ReplyGrade(None, "", truth)
         if not blanks or (numbers := parse_reply_numbers(reply, len(blanks))) is None:

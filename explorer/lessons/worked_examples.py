@@ -24,7 +24,7 @@ class WorkedExampleRow:
     Attributes:
         text: its name, or the formula that computes it.
         value: the number.
-        shown: the number as the page shows it.
+        display: the number as the page shows it.
         compute: computes it from the values of the rows above; None for a given number.
         calculation: template of that, with `{i}` for the number of row i; empty if the text is it.
         blank_text: the formula while the numbers that it is computed from are blank; "" if `text` has none of these.
@@ -32,29 +32,29 @@ class WorkedExampleRow:
 
     text: str
     value: float
-    shown: str
+    display: str
     compute: Callable[[Sequence[float]], float] | None = None
     calculation: str = ""
     blank_text: str = ""
 
     @property
     def is_given(self) -> bool:
-        """Whether it needs no computation."""
+        """True for a number that needs no computation."""
         return self.compute is None
 
     @property
     def max_rounding(self) -> float:
         """Half a unit of the last digit shown; 0 for a whole number."""
-        mantissa, _e, exponent = self.shown.partition("e")
+        mantissa, _e, exponent = self.display.partition("e")
         decimals = len(mantissa.partition(".")[2])
         return (
             0.0 if float(self.value).is_integer() else 0.5 * 10.0 ** (int(exponent.replace("−", "-") or 0) - decimals)
         )
 
 
-def given_row(text: str, value: float, shown: str = "") -> WorkedExampleRow:
+def given_row(text: str, value: float, display: str = "") -> WorkedExampleRow:
     """Return the row of a given number."""
-    return WorkedExampleRow(text, float(value), shown or format_answer_number(value))
+    return WorkedExampleRow(text, float(value), display or format_answer_number(value))
 
 
 def add_computed_row(
@@ -71,8 +71,8 @@ def add_computed_row(
 
 def describe_calculation(rows: Sequence[WorkedExampleRow], row: WorkedExampleRow) -> str:
     """Return a row's formula with the numbers shown, as in "score = q·k / √d = 2.31 / 5.66 ≈ 0.408"."""
-    calculation = row.calculation.format(*(bracket_negative(above.shown) for above in rows))
-    return f"{' = '.join(filter(None, (row.text, calculation)))} ≈ {row.shown}"
+    calculation = row.calculation.format(*(bracket_negative(above.display) for above in rows))
+    return f"{' = '.join(filter(None, (row.text, calculation)))} ≈ {row.display}"
 
 
 def rounding_errors(rows: Sequence[WorkedExampleRow]) -> list[float]:
@@ -145,8 +145,8 @@ def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str], formula
         )
     power_places = [f"{{{i}}}" for i in range(powers.start, powers.stop)]
     add_computed_row(rows, _("their sum"), " + ".join(power_places), lambda v: sum(v[powers]))
-    for i, (name, place) in enumerate(zip(names, power_places, strict=True)):
-        text, calculation = _("share of {token}", token=name), f"{place} / {{{total}}}"
+    for i, (name, power) in enumerate(zip(names, power_places, strict=True)):
+        text, calculation = _("share of {token}", token=name), f"{power} / {{{total}}}"
         add_computed_row(rows, text, calculation, lambda v, i=i: v[powers][i] / v[total])
 
 

@@ -65,9 +65,11 @@ def test_depth_is_in_url_and_remembered(open_new_page):
     assert again.page.evaluate(DEPTH) == "formula"
 
 
-@pytest.mark.parametrize("place", first_in_core(["training overview", "feed_forward guesses", "overview overview"]))
-def test_story_opens_at_step_about_current_view(open_page, place):
-    view, step = place.split()
+@pytest.mark.parametrize(
+    "view_and_step", first_in_core(["training overview", "feed_forward guesses", "overview overview"])
+)
+def test_story_opens_at_step_about_current_view(open_page, view_and_step):
+    view, step = view_and_step.split()
     person = open_page(view)
     choose_depth(person, "story")
     person.expect_selected(view=step, depth="story")

@@ -346,6 +346,7 @@ export function placeRoomLine() {
     line.hidden = !isStudent && !endReason;
     line.classList.toggle("over", !isStudent);
     document.body.classList.toggle("in-room", isStudent);
+    document.body.classList.toggle("is-led", isLed());
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));

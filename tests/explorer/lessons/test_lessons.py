@@ -81,7 +81,7 @@ def test_questions_hide_figures_with_answer():
 
 
 def test_first_outlined_cell_of_attention_is_where_the_last_token_looks_most(get_context):
-    """As its text says; the second outlines an emptier one, and tells its share."""
+    """The lesson's text says so; its second step outlines an emptier cell, and tells its share."""
     lesson = LESSONS["who-looks-at-whom"]
     context = get_context(lesson, 1)
     selection = context.selection

@@ -1,6 +1,7 @@
 """Grading of replies, and the truth given with it."""
 
 import json
+import re
 from itertools import product
 
 import numpy as np
@@ -181,7 +182,8 @@ def test_workings_match_run(plain_context, of, state, blanks):
     if blanks == "one":
         assert len(hidden) == 1 and rows[-1]["value"] is None
     given = [row["value"] for row in rows if row["value"] is not None]
-    assert not any(answer in row["says"] for row in rows for answer in {*judged.truth["truth"]} - {*given, "1.00"})
+    numbers_in_texts = {number for row in rows for number in re.findall(r"\d[\d.]*", row["says"])}
+    assert not numbers_in_texts & {*judged.truth["truth"]} - {*given, "1"}  # e^0 is not hidden
     trace, (last,) = plain_context.trace, judged.truth["truth"][-1:] or [rows[-1]["value"]]
     run = {
         "score": lambda: trace["blocks.0.attn.scores"][0, 8, 7],

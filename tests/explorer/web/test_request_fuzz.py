@@ -53,7 +53,16 @@ EXAMPLES = {  # argument name -> example; other arguments get one by type
     "top_p": 0.9,
     "repetition_penalty": 1.5,
 }
-ACTION = {"token": 3, "path": [3, 4], "with": "unchanged", "a": 1, "b": 1, "words": {"text": "the fox"}, "pair": 1}
+ACTION = {
+    "count": 2,
+    "token": 3,
+    "path": [3, 4],
+    "with": "unchanged",
+    "a": 1,
+    "b": 1,
+    "words": {"text": "the fox"},
+    "pair": 1,
+}
 ACTION |= {"checkpoint": "rope", "text": "the fox", "lesson": "tokens-and-merges", "step": 4, "reply": "4:x"}
 ACTION |= {"query": {"text": "the fox", "layer": "1"}, "own": {"generated": [3], "branches": ""}}
 ACTION |= {"messages": [{"role": "user", "content": "hi"}]}

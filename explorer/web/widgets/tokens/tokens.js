@@ -5,7 +5,6 @@ import { isWriting, makeMove, nextStepButton, select, runExample, changeSettings
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
-import { isLed, onRoom } from "../../static/room_client.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -347,7 +346,7 @@ export function guess(element) {
   }
 
   function updateCard() {
-    const asks = isHidden && !(isLed() && state.view !== STORY_TABS[0]); // a teacher's later step tells the answer
+    const asks = isHidden && !(document.body.classList.contains("is-led") && state.view !== STORY_TABS[0]); // a teacher's later step tells the answer
     form.hidden = !asks;
     result.hidden = asks;
     document.body.classList.toggle("guessing", asks && (state.depth ?? initialView().depth) === "story");
@@ -401,7 +400,6 @@ export function guess(element) {
   updateNextButton();
   updateCard(); // before the first paint
   listenWhileConnected(element, document, "focusout", scrollPromptToEnd);
-  onRoom(updateCard);
   onState(element, () => {
     updateCard();
     updateNextButton();

@@ -1,5 +1,5 @@
 // @ts-check
-// The feed-forward view, as in explorer/views/feed_forward.py.
+// The feed-forward view, as in explorer/views/feed_forward/__init__.py.
 import { _ } from "../../static/translations.js";
 import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
 import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
@@ -117,7 +117,7 @@ export const neuronContributions = ({ once, ask, position, tokenId, contrastId }
 /** Return the indices (layer · F + neuron) of the neurons that add or take most. @param {ArrayLike<number>} added */
 export const topNeurons = (added) => range(added.length).sort((a, b) => Math.abs(added[b]) - Math.abs(added[a]) || a - b).slice(0, MAX_NEURON_BARS);
 
-/** Draw the neurons of all layers that add most (views/neuron_contributions.py). @param {ViewContext} context */
+/** Draw the neurons of all layers that add most (views/feed_forward/neuron_contributions.py). @param {ViewContext} context */
 async function allLayers(context) {
   const { config: { d_ff: F }, tokens: all, vocabulary, position, layer, neuron } = context, { added, hidden } = await neuronContributions(context), top = topNeurons(added);
   const neurons = top.map((index) => [Math.floor(index / F), index % F]), values = top.map((index) => added[index]), names = neurons.map((pair) => pair.join(".")), chosen = names.indexOf(`${layer}.${neuron}`);

@@ -54,7 +54,16 @@ def test_open_view_and_prediction_are_drawn(endpoints, all_contents, state, view
     texts |= {f"{view.name}-code"} if view.code else set()
     texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= set() if about == "pick" else {"view"}
-    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "changes-effect"}
+    texts |= {
+        "next-token",
+        "next-token-words",
+        "brief",
+        "guess",
+        "problem",
+        "changes",
+        "changes-effect",
+        "why-token-question",
+    }
     texts |= {"why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
         | {"chat", "facts", "vocabulary"}
@@ -129,7 +138,11 @@ def test_full_answer_has_model_facts(endpoints, all_contents, state):
 
 def test_sampling_slider_changes_prediction_only(all_contents, state):
     cold, hot = (all_contents("tune", state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess", "changes-effect"}
+    assert (
+        set(cold)
+        == set(hot)
+        == {"next-token", "next-token-words", "problem", "brief", "guess", "changes-effect", "why-token-question"}
+    )
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
@@ -161,6 +174,7 @@ def test_new_token_updates_text_and_prediction(all_contents, state):
         "next-token",
         "next-token-words",
         "problem",
+        "why-token-question",
         "brief",
         "changes-effect",
         "guess",

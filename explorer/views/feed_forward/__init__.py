@@ -26,9 +26,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
+from explorer.views.feed_forward.neuron_contributions import PANEL as NEURONS_OF_ALL_LAYERS
 from explorer.views.figure_template import FigureTemplate, each, extend, text, value
 from explorer.views.intervention_controls import GATE, HIDDEN, NEURON, NEURON_OFF
-from explorer.views.neuron_contributions import PANEL as NEURONS_OF_ALL_LAYERS
 from explorer.views.style import (
     FEED_FORWARD,
     MONO,
