@@ -154,8 +154,9 @@ def early_predictions(case: Case) -> ExpectedPoints:
         f"{stage}\n{label(case.trace.vocabulary[row.argmax()])}" for stage, row in zip(stages, chances, strict=True)
     ]
     bars = [ExpectedPoint(row.max(), text) for row, text in zip(chances, texts, strict=True)]
-    final = [bar for bar, row in zip(bars, chances, strict=True) if row.argmax() == chances[-1].argmax()]
-    return [bars, final]
+    is_final = chances.argmax(-1) == chances[-1].argmax()
+    groups = [[bar for bar, final in zip(bars, is_final, strict=True) if final == chosen] for chosen in (False, True)]
+    return [group for group in groups if group]
 
 
 PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
