@@ -359,12 +359,15 @@ export function showRuns(runs) {
   requestUpdate("view");
 }
 
+let isZeroTyped = false; // whether top-k was last set to 0
+
 /** Change settings of the next token's distribution. An empty box, as while a number is typed, keeps the old value. Whole
  * numbers are truncated. @param {import("./page_state.js").State} change */
 export function changeSettings(change) {
   const filled = Object.entries(change).filter(([_name, value]) => value !== null);
   const values = filled.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
-  const isCutZero = state.top_k === 0 && change.top_k === 1; // Gradio makes 1 of a typed 0 when its box is left
+  const isCutZero = isZeroTyped && change.top_k === 1; // Gradio makes 1 of a typed 0 when its box is left
+  if ("top_k" in change) isZeroTyped = change.top_k === 0;
   const changed = isCutZero ? [] : values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
   if (!changed.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens the number left in the box
   const hadAllTokens = state.top_k === 0;
