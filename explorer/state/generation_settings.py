@@ -8,6 +8,7 @@ from typing import Any
 from explorer.errors import UserError
 from explorer.translations import _
 
+MAX_SLIDER_TOP_K = 100  # end of the page's slider; larger numbers can be typed (static/page_actions.js)
 RANGES = {
     "temperature": (0, 2),
     "top_k": (0, 1_000_000),

@@ -19,6 +19,7 @@ from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_percent, quote_word, quote_word_in_text
+from explorer.state.generation_settings import MAX_SLIDER_TOP_K
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
@@ -411,7 +412,6 @@ PREDICTION_STEP = View(
 
 
 NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
-MAX_TOP_K = 100  # of the page's slider; with more tokens kept, the lines are those of all
 TEMPERATURES = np.linspace(0, 2, 41)
 LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
@@ -458,7 +458,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
         setting_line={"setting": "temperature", "color": SELECTED},
         top_k={  # so that the lines follow the slider
             "temperatures": TEMPERATURES.tolist(),
-            "scores": [float(score) for score in np.sort(logits)[::-1][:MAX_TOP_K]],
+            "scores": [float(score) for score in np.sort(logits)[::-1][:MAX_SLIDER_TOP_K]],
         },
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import gradio as gr
 
 from explorer.lessons.example_prompts import EXAMPLES, PROMPT_PAIRS
-from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
+from explorer.state.generation_settings import MAX_SLIDER_TOP_K, MAX_STOP_CHARS, RANGES, GenerationSettings
 from explorer.tracing.model_catalog import ModelCatalog
 from explorer.translations import N_, _, translate
 from explorer.views import STORY_STEPS, numbers_views
@@ -72,7 +72,6 @@ from explorer.web.widgets.view_tools import (
 
 TITLE = "TransformerLM Explorer"
 DEFAULTS = GenerationSettings()
-MAX_SLIDER_TOP_K = 100  # larger numbers can be typed (static/page_actions.js)
 NO_FILTERS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
     N_("always the likeliest"): NO_FILTERS | {"temperature": 0.0},

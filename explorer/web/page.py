@@ -99,12 +99,11 @@ def wire_events(
     for trigger in (layout.prompt.submit, layout.run.click):
         trigger(None, layout.prompt, None, js=event_script("void page.runPrompt(prompt)", "prompt"))
     for name, setting in layout.settings.items():
-        triggers = [setting.input]
-        if isinstance(setting, gr.Slider):
-            triggers.append(setting.release)  # its reset makes no input
-        if setting is layout.stop_strings:
-            triggers.append(setting.blur)  # text pasted into the fresh box makes no input either
-        gr.on(triggers, None, setting, None, js=event_script(f"page.changeSettings({{ {name} }})", name))
+        setting.input(None, setting, None, js=event_script(f"page.changeSettings({{ {name} }})", name))
+        if isinstance(setting, gr.Slider):  # its reset makes no input
+            setting.release(None, setting, None, js=event_script(f"page.changeSettings({{ {name} }}, true)", name))
+        if setting is layout.stop_strings:  # text pasted into the fresh box makes no input either
+            setting.blur(None, setting, None, js=event_script(f"page.changeSettings({{ {name} }})", name))
     all_script = event_script("page.changeSettings({ top_k: all ? 0 : top_k })", "all, top_k")
     layout.all_tokens.input(None, [layout.all_tokens, layout.top_k], None, js=all_script)
     controls = [*settings, layout.all_tokens]

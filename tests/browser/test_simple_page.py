@@ -62,7 +62,18 @@ def test_first_time_user_guesses_before_seeing_prediction(open_new_page):
     )
     assert read_percentages(person) == sorted(read_percentages(person), reverse=True)
     expect_bars_to_scale(person)
+    expect_own_chances_marked_once_changed(person)
     follow_all_steps(person)
+
+
+def expect_own_chances_marked_once_changed(person):
+    """Expect no marks of the model's own chances, as a story begins with these, until a slider is moved."""
+    marks = person.page.locator("#answer .tick, #next-token .bars i").locator("visible=true")
+    expect(marks).to_have_count(0)
+    person.set("temperature", 0.3)
+    expect(marks).to_have_count(11)  # of ten bars, and the heading's
+    person.set("temperature", 1)
+    expect(marks).to_have_count(0)
 
 
 def expect_bars_to_scale(person):

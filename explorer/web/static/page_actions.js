@@ -69,16 +69,17 @@ export function syncControls(text) {
 export function controlValues(names) {
   const text = pendingPrompt ?? undefined;
   pendingPrompt = null;
-  return [text, ...names.map((name) => (name === "top_k" ? topKShown() : state[name])), state.top_k === 0];
+  return [text, ...names.map((name) => (name === "top_k" ? topKSliderValue() : state[name])), state.top_k === 0];
 }
 
 // Top-k slider. 0, which keeps all tokens, has a checkbox of its own. For a typed number above its range the slider stands
 // at its end.
 
-const MAX_TOP_K = 100; // end of the slider (layout.py)
+const MAX_TOP_K = 100; // end of the slider (state/generation_settings.py)
 let sliderTopK = ADDRESS_DEFAULTS.top_k; // value of the slider while all tokens are kept
 
-function topKShown() {
+/** Return the number at which top-k's slider stands. */
+function topKSliderValue() {
   sliderTopK = state.top_k || sliderTopK;
   return sliderTopK;
 }
@@ -359,16 +360,13 @@ export function showRuns(runs) {
   requestUpdate("view");
 }
 
-let isZeroTyped = false; // whether top-k was last set to 0
-
 /** Change settings of the next token's distribution. An empty box, as while a number is typed, keeps the old value. Whole
- * numbers are truncated. @param {import("./page_state.js").State} change */
-export function changeSettings(change) {
+ * numbers are truncated. @param {import("./page_state.js").State} change @param {boolean} [isReleased] whether a slider or its box was left */
+export function changeSettings(change, isReleased = false) {
   const filled = Object.entries(change).filter(([_name, value]) => value !== null);
   const values = filled.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
-  const isCutZero = isZeroTyped && change.top_k === 1; // Gradio makes 1 of a typed 0 when its box is left
-  if ("top_k" in change) isZeroTyped = change.top_k === 0;
-  const changed = isCutZero ? [] : values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
+  if (isReleased && "top_k" in change && !state.top_k) return syncControls(); // of a typed 0, which keeps all, Gradio makes 1
+  const changed = values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
   if (!changed.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens the number left in the box
   const hadAllTokens = state.top_k === 0;
   setState(Object.fromEntries(changed));
