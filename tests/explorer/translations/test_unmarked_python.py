@@ -86,7 +86,7 @@ EXCEPTIONS = {
         "TransformerLM Explorer": "a name",
         "{}({ props, watch, emit: { {} } })": "script",
     },
-    "web/page.py": {BAR_CSS: "style"},
+    "web/page.py": {BAR_CSS: "style", "page.changeSettings({ {} }, true)": "script"},
     "web/key_value_stores.py": {
         "this process": "for who looks after the server",
         PUT_SCRIPT: "a script of Redis",
