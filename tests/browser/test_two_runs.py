@@ -39,7 +39,8 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
     show_run(person, "A")
-    expect(person.prediction.locator("thead")).to_contain_text("B:")
+    expect(person.prediction.locator("thead .other")).to_have_text("B")
+    expect(person.prediction.locator("thead .other")).to_be_visible()
     expect(person.draw.locator(".falls")).to_contain_text("KL(A‖B) = ")
     expect_both_runs_drawn(person)
     open_more(person)
@@ -111,10 +112,16 @@ def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     person = open_new_page().open("compare")
     facts = person.page.locator("#compare-facts .plot")
     expect(facts).to_contain_text("loss of the text")
-    texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (7, 2)).sum(axis=-1)
+    texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (14, 3)).sum(axis=-1)[:6, :2]
     assert texts["0, 0"] == texts["1, 0"] == "tiny"
     for row, (a, b) in enumerate(painted):
         assert a == b and (a < painted.max()) == (texts[f"0, {row}"] != texts[f"1, {row}"])
+    likeliest = [texts[f"{column}, 6"].replace("−", "-") for column in range(3)]
+    a, b, difference = map(float, likeliest)
+    assert difference == pytest.approx(a - b, rel=0.02)
+    for run in ("B", "A"):  # the table of the next token beside it
+        person.page.get_by_role("button", name=f"show {run}").click()
+        expect(person.page.locator("#answer .of-run")).to_contain_text(f"· {run}")
 
 
 def test_element_ids_are_unique_with_both_runs_drawn(open_new_page):

@@ -348,7 +348,7 @@ def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
 
     return SamplingStageColumn(
         "other",
-        _("B:\nmodel"),
+        "B",
         _("What the other run’s model gives the token, before temperature and filters."),
         cell=lambda row: "–" if np.isnan(plain[row.token_id]) else format_number(plain[row.token_id]),
         arithmetic=explain,
