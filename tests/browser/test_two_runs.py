@@ -19,6 +19,12 @@ IS_WITHIN_FIGURE = """(frame) => {
 }"""
 
 
+ALIGNED_CHIPS = """[...document.querySelectorAll("#strip .chip")].every((chip, i) => {
+  const partner = document.querySelectorAll("#strip-b .chip")[window.modules.page_state.partnerInB(i)];
+  return !partner || Math.abs(partner.offsetLeft - chip.offsetLeft) <= 1;
+})"""
+
+
 @pytest.fixture
 def ways(person):
     return person.page.locator("#runs .ways")
@@ -35,6 +41,7 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER_PROMPT)
     expect(person.strip).to_have_text(FIRST_PROMPT)
     assert person.page.locator("#strip-b").bounding_box()["height"] <= 24  # the first figure is close
+    person.wait_until(ALIGNED_CHIPS)
     expect(person.prediction.locator("thead")).to_contain_text("A − B in")
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
@@ -84,6 +91,9 @@ def expect_both_runs_drawn(person):
         expect(frame).to_be_visible()
         assert frame.evaluate(IS_WITHIN_FIGURE)
         assert person.page.locator(f"#prediction-lens{suffix} .ytick text").first.evaluate(IS_WITHIN_FIGURE)
+    lenses = [person.page.locator(f"#prediction-lens{suffix} .plot").bounding_box() for suffix in ("", "-b")]
+    assert lenses[0]["height"] == lenses[1]["height"]
+    assert lenses[1]["y"] + lenses[1]["height"] - lenses[0]["y"] < person.page.viewport_size["height"]
     person.page.evaluate("window.explorer.select({ view: 'attention' })")
     person.wait_until_idle()
 
