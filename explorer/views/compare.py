@@ -99,7 +99,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             customdata=click_layers(stage_list, len(trace)),
             hovertemplate=_("token %{x}, stream at %{y}<br>distance ÷ B’s length: %{z:.3g}<extra></extra>"),
             hoverongaps=False,
-            colorbar={"title": {"text": _("distance ÷ B’s length (at most 1 drawn)"), "side": "right"}},
+            colorbar={"title": {"text": _("distance ÷ B’s length (≤ 1)"), "side": "right"}},
         ),
         alt=_(
             "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
