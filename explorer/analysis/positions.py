@@ -117,6 +117,21 @@ def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> 
     return (pair_products(trace, layer, head, query, key) * np.exp(1j * angle_differences)).real
 
 
+MIN_VISIBLE_ROTATION = np.pi / 4  # radians
+
+
+def visibly_rotated_pairs(trace: Trace, layer: int, query: int) -> np.ndarray:
+    """Return whether each pair of the query is rotated by an eighth of a turn or more, (F,)."""
+    return np.abs(rotation_angles(trace, layer)[query]) >= MIN_VISIBLE_ROTATION
+
+
+def main_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> int:
+    """Return the pair that adds most to the score or takes most, of those that rotate the query visibly, if any do."""
+    rotates_visibly = visibly_rotated_pairs(trace, layer, query)
+    sizes = np.abs(score_by_pair(trace, layer, head, query, key))
+    return int((sizes * rotates_visibly if rotates_visibly.any() else sizes).argmax())
+
+
 def score_by_distance(trace: Trace, layer: int, head: int, query: int, key: int, distances: np.ndarray) -> np.ndarray:
     """Return the score of the same q and k, before rotation, at other distances in positions, (n,)."""
     angle_differences = np.outer(

@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.analysis.attention import query_attention_stages, select_keys
 from explorer.analysis.logit_lens import TOP, lens_summaries
-from explorer.analysis.positions import pair_scales, rotated_pairs, rotation_angles, score_by_pair
+from explorer.analysis.positions import main_pair, pair_scales, rotated_pairs, rotation_angles, score_by_pair
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
 from explorer.architecture import mask_and_rotation as architecture
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
@@ -224,9 +224,7 @@ MAX_FRAMES = 24  # positions shown, evenly spaced
 
 
 def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
-    """Return the walkthrough for the pair with the longest hands that turn visibly, a quarter to half a turn.
-
-    Without such a pair: for that with the largest contribution to the selected score.
+    """Return the walkthrough for the pair that the view names (`main_pair`).
 
     The query's pair is rotated position by position, then the key's, then both are shown with their angle.
 
@@ -240,9 +238,7 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         rotated_pairs(trace, name, selection.layer, selection.head, at)
         for name, at in (("q", selection.query), ("k", selection.key))
     )
-    hand_lengths = np.linalg.norm(q.before, axis=-1) * np.linalg.norm(k.before, axis=-1)
-    turns_visibly = (np.abs(q.angles) >= np.pi / 2) & (np.abs(q.angles) <= np.pi)
-    pair = int((hand_lengths * turns_visibly if turns_visibly.any() else np.abs(adds)).argmax())
+    pair = main_pair(trace, selection.layer, selection.head, selection.query, selection.key)
     angles = rotation_angles(trace, selection.layer)[:, pair].astype(np.float64)
     scale = float(np.broadcast_to(pair_scales(trace, selection.layer), trace.config.d_head // 2)[pair])
     first, changed = first_token_position(trace), _rotation_changes(trace, selection.layer)

@@ -12,7 +12,6 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.analysis.next_token import (
     kl_divergence,
     mean_text_loss,
-    next_token_distribution,
     text_loss,
     token_probability,
 )
@@ -28,7 +27,6 @@ from explorer.analysis.run_difference import (
     surprisal_gap,
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
-from explorer.architecture.formulas import layers_and_heads
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
@@ -36,7 +34,6 @@ from explorer.explain.notation import (
     format_contribution,
     format_factor,
     format_number,
-    format_percent,
     format_six_digits,
     join_names,
     quote_token,
@@ -102,7 +99,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             customdata=click_layers(stage_list, len(trace)),
             hovertemplate=_("token %{x}, stream at %{y}<br>distance ÷ B’s length: %{z:.3g}<extra></extra>"),
             hoverongaps=False,
-            colorbar={"title": {"text": _("distance ÷ B’s length (at most 1 drawn)"), "side": "right"}},
+            colorbar={"title": {"text": _("distance ÷ B’s length (≤ 1)"), "side": "right"}},
         ),
         alt=_(
             "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
@@ -188,20 +185,19 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
 
 
 DIFFERENCE_SHADE = 0.12  # of the full colour, on which words are read
-PROBABILITY_ROW, LOSS_ROW = 5, 6  # of the facts, those that are computed
+COLUMNS = ("A", "B", "A − B")
+LOSS_ROW, NUM_FACTS, NUM_TOKENS = 5, 6, 8  # of the table: the only computed fact; facts and tokens
 
 
-def run_facts(trace: Trace, query: int) -> dict[str, str]:
-    """Return facts of a run by their names: its model, tokens, changes, prediction and loss."""
-    probabilities = next_token_distribution(trace, query).plain
+def run_facts(trace: Trace) -> dict[str, str]:
+    """Return facts of a run by their names: its model, tokens, changes and loss."""
     loss = mean_text_loss(trace)
     return {
         _("model"): trained_model_name(trace),
-        _("size"): layers_and_heads(trace.config),
+        _("layers"): str(trace.config.num_layers),
+        _("heads"): str(trace.config.num_heads),
         _("tokens"): f"{len(trace):,}",
         _("changes"): str(len(trace.edits)),
-        _("next token"): label(trace.vocabulary[probabilities.argmax()]),
-        _("its probability"): format_percent(float(probabilities.max())),
         _("loss of the text"): "–" if np.isnan(loss) else format_number(loss),
     }
 
@@ -216,46 +212,86 @@ def trained_model_name(trace: Trace) -> str:
 
 
 def facts_table(comparison: Comparison, query: int) -> go.Figure:
-    """Draw facts of A and of B in two columns; those that differ are coloured."""
-    positions = query, comparison.alignment.nearest_aligned(query)
-    facts_a, facts_b = (run_facts(run, position) for run, position in zip(comparison.runs, positions, strict=True))
-    names = list(facts_a)
-    texts = [[facts_a[name], facts_b[name]] for name in names]
-    differing = [name for name in names if facts_a[name] != facts_b[name]]
+    """Draw facts of A and of B in two columns, and the probabilities of next tokens with their difference.
+
+    Facts that differ are coloured, probabilities by their size.
+    """
+    facts_a, facts_b = (run_facts(run) for run in comparison.runs)
+    probs_a, probs_b = probabilities(comparison, query)
+    token_ids = likeliest_ids(probs_a, probs_b)[:NUM_TOKENS]
+    loss = mean_text_loss(comparison.trace) - mean_text_loss(comparison.other)
+    rows = [(facts_a[name], facts_b[name], "") for name in facts_a]
+    rows[LOSS_ROW] = (*rows[LOSS_ROW][:2], "" if np.isnan(loss) else _format_signed(loss))
+    rows += [_probability_cells(float(probs_a[i]), float(probs_b[i])) for i in token_ids]
+    token_names = [quote_token(comparison.trace.vocabulary[i]) for i in token_ids]
+    differing = [name for name in facts_a if facts_a[name] != facts_b[name]]
+    fact_shades = [[float(name in differing) * DIFFERENCE_SHADE] * 2 + [0.0] for name in facts_a]
+    token_shades = [[probs_a[i] / 2, np.nan_to_num(probs_b[i]) / 2, 0.0] for i in token_ids]
+    names = [*facts_a, *(label(comparison.trace.vocabulary[i]) for i in token_ids)]
     return figure(
         go.Heatmap(
-            x=["A", "B"],
-            y=names,
-            z=np.array([[float(name in differing) * DIFFERENCE_SHADE] * 2 for name in names]),
+            x=COLUMNS,
+            z=np.array(fact_shades + token_shades),
             zmin=0,
             zmax=1,
             autocolorscale=True,
             showscale=False,
-            text=texts,
+            text=rows,
             texttemplate="%{text}",
-            hovertemplate=_("%{y} of %{x}: %{text}<extra></extra>"),
+            hovertext=[[name] * 3 for name in names],
+            hovertemplate=_("%{hovertext} of %{x}: %{text}<extra></extra>"),
             xgap=1,
             ygap=1,
         ),
-        alt=_("{count} facts of A and B. What differs: {names}.", count=len(names), names=join_names(differing) or "–"),
+        alt=_(
+            "{count} facts of A and B; what differs: {names}. Then the next tokens {tokens} with their probabilities.",
+            count=len(facts_a),
+            names=join_names(differing) or "–",
+            tokens=join_names(token_names),
+        ),
         xaxis={"side": "top", "showgrid": False},
-        yaxis={"autorange": "reversed", "showgrid": False},
+        yaxis={
+            "autorange": "reversed",
+            "showgrid": False,
+            "zeroline": False,
+            "tickvals": np.arange(len(names)),
+            "ticktext": names,
+            "tickfont": {"size": 12},
+        },
+        shapes=[
+            {
+                "type": "line",
+                **{"x0": 0, "x1": 1, "xref": "paper", "y0": NUM_FACTS - 0.5, "y1": NUM_FACTS - 0.5},
+                "line": {"color": RESIDUAL, "width": 1},
+            }
+        ],
     )
 
 
-def inspect_fact(comparison: Comparison, query: int, point: ClickedPoint) -> Derivation | None:
-    """Derive the clicked probability or loss; None for what is not computed."""
-    positions = query, comparison.alignment.nearest_aligned(query)
-    run, position = get_item(tuple(zip(comparison.runs, positions, strict=True)), point.column)
-    get_item(tuple(run_facts(run, position)), point.row)
-    if point.row == LOSS_ROW:
-        return text_loss(run)
-    if point.row != PROBABILITY_ROW:
+def _probability_cells(a: float, b: float) -> tuple[str, str, str]:
+    if np.isnan(b):
+        return format_number(a), "–", ""
+    return format_number(a), format_number(b), _format_signed(a - b)
+
+
+def _format_signed(value: float) -> str:
+    return f"{'+' * (value > 0)}{format_number(value)}"
+
+
+def inspect_fact(
+    comparison: Comparison, query: int, point: ClickedPoint
+) -> Derivation | tuple[Derivation | None, ...] | None:
+    """Derive the clicked loss or probability, of a difference both; None for what is not computed."""
+    token_ids = likeliest_ids(*probabilities(comparison, query))[:NUM_TOKENS]
+    row = get_item((*[None] * NUM_FACTS, *token_ids), point.row)
+    get_item(COLUMNS, point.column)
+    if row is None and point.row != LOSS_ROW:
         return None
-    probabilities = next_token_distribution(run, position).plain
-    token_id = int(probabilities.argmax())
-    source = SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution(")
-    return token_probability(run, position, token_id, float(probabilities[token_id]), source)
+    derivations = [
+        text_loss(run) if row is None else derive_next_token_probability(comparison, query, int(row), run)
+        for run in comparison.runs
+    ]
+    return get_item((*derivations, tuple(filter(None, derivations)) or None), point.column)
 
 
 def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
@@ -370,6 +406,11 @@ def _bar_hover(name: str, a: float, b: float) -> str:
     return _("{part}: {a} in A, {b} in B", part=name, a=format_contribution(a), b=format_contribution(b))
 
 
+def likeliest_ids(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the token ids by their larger probability of two, in descending order; NaN counts as none."""
+    return np.argsort(-np.fmax(a, b), kind="stable")
+
+
 def top_tokens_of_either_run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the ids of the most probable tokens in either run, in descending order.
 
@@ -378,7 +419,7 @@ def top_tokens_of_either_run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if np.isnan(b).all():
         raise NoDifferenceError(_("The models of A and B have no token in common."))
-    return np.argsort(-np.fmax(a, b), kind="stable")[:BARS]
+    return likeliest_ids(a, b)[:BARS]
 
 
 def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
@@ -424,20 +465,22 @@ def inspect_next_token_probability(
     token_ids = top_tokens_of_either_run(probs_a, probs_b)
     if point.row >= len(token_ids):
         raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
-    token_id, source = (
-        int(token_ids[point.row]),
-        SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution("),
-    )
-    if point.coordinate("curve") == 1:
-        return token_probability(comparison.trace, selection.query, token_id, float(probs_a[token_id]), source)
-    run_b, other_query = comparison.other, comparison.alignment.nearest_aligned(selection.query)
+    run = comparison.trace if point.coordinate("curve") == 1 else comparison.other
+    return derive_next_token_probability(comparison, selection.query, int(token_ids[point.row]), run)
+
+
+def derive_next_token_probability(comparison: Comparison, query: int, token_id: int, run: Trace) -> Derivation | None:
+    """Derive the probability in a run of a token of A's vocabulary; None for one that B's model does not have."""
+    source = SourceLine("explorer/analysis/next_token.py", "plain=sampling_distribution(")
+    probs_a, probs_b = probabilities(comparison, query)
+    if run is comparison.trace:
+        return token_probability(run, query, token_id, float(probs_a[token_id]), source)
     if np.isnan(probs_b[token_id]):
         return None
-    value, text = float(probs_b[token_id]), comparison.trace.vocabulary[token_id]
-    same_vocabulary = run_b.vocabulary == comparison.trace.vocabulary
-    return token_probability(
-        run_b, other_query, token_id if same_vocabulary else list(run_b.vocabulary).index(text), value, source
-    )
+    vocabulary = comparison.trace.vocabulary
+    own_id = token_id if run.vocabulary == vocabulary else list(run.vocabulary).index(vocabulary[token_id])
+    position = comparison.alignment.nearest_aligned(query)
+    return token_probability(run, position, own_id, float(probs_b[token_id]), source)
 
 
 def describe_differences(comparison: Comparison, selection: Selection) -> str:
@@ -530,7 +573,7 @@ VIEW = View(
         ),
         Panel(
             name="facts",
-            title=N_("Facts of A and B: what differs is coloured"),
+            title=N_("A beside B: facts and next tokens"),
             draw=lambda runs, s: facts_table(runs, s.query),
             compared_run="other",
             verify=verify_comparison("logits"),

@@ -176,6 +176,7 @@ def score_term_values(terms: np.ndarray) -> dict[str, Any]:
         "added": terms,
         "parts": len(terms),
         "total": format_number(terms.sum()),
+        "frames": [],
     }
 
 
@@ -197,6 +198,7 @@ def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
             "yaxis": {"title": {"text": text(N_("part of the score"))}},
             "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), "total", count="parts")),
             "bargap": 0.2,
+            "shapes": value("frames"),
         },
     )
 

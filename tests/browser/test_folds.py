@@ -148,6 +148,7 @@ def test_folded_figure_is_computed_once_unfolded(open_new_page):
     assert posts == ["/explorer/answer"]
     person.expect_selected(unfolded=name)
     expect(title).to_be_focused()
+    expect(figure.locator(".plot")).to_be_in_viewport(ratio=0.95)  # though it opens below the other titles
     expect(others).to_have_count(num_others)
     person.page.reload()
     expect(figure.locator(".main-svg").first).to_be_visible()

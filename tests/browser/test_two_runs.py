@@ -19,6 +19,12 @@ IS_WITHIN_FIGURE = """(frame) => {
 }"""
 
 
+ALIGNED_CHIPS = """[...document.querySelectorAll("#strip .chip")].every((chip, i) => {
+  const partner = document.querySelectorAll("#strip-b .chip")[window.modules.page_state.partnerInB(i)];
+  return !partner || Math.abs(partner.offsetLeft - chip.offsetLeft) <= 1;
+})"""
+
+
 @pytest.fixture
 def ways(person):
     return person.page.locator("#runs .ways")
@@ -35,11 +41,13 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER_PROMPT)
     expect(person.strip).to_have_text(FIRST_PROMPT)
     assert person.page.locator("#strip-b").bounding_box()["height"] <= 24  # the first figure is close
+    person.wait_until(ALIGNED_CHIPS)
     expect(person.prediction.locator("thead")).to_contain_text("A − B in")
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
     show_run(person, "A")
-    expect(person.prediction.locator("thead")).to_contain_text("B:")
+    expect(person.prediction.locator("thead .other")).to_have_text("B")
+    expect(person.prediction.locator("thead .other")).to_be_visible()
     expect(person.draw.locator(".falls")).to_contain_text("KL(A‖B) = ")
     expect_both_runs_drawn(person)
     open_more(person)
@@ -83,6 +91,9 @@ def expect_both_runs_drawn(person):
         expect(frame).to_be_visible()
         assert frame.evaluate(IS_WITHIN_FIGURE)
         assert person.page.locator(f"#prediction-lens{suffix} .ytick text").first.evaluate(IS_WITHIN_FIGURE)
+    lenses = [person.page.locator(f"#prediction-lens{suffix} .plot").bounding_box() for suffix in ("", "-b")]
+    assert lenses[0]["height"] == lenses[1]["height"]
+    assert lenses[1]["y"] + lenses[1]["height"] - lenses[0]["y"] < person.page.viewport_size["height"]
     person.page.evaluate("window.explorer.select({ view: 'attention' })")
     person.wait_until_idle()
 
@@ -111,10 +122,16 @@ def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     person = open_new_page().open("compare")
     facts = person.page.locator("#compare-facts .plot")
     expect(facts).to_contain_text("loss of the text")
-    texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (7, 2)).sum(axis=-1)
+    texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (14, 3)).sum(axis=-1)[:6, :2]
     assert texts["0, 0"] == texts["1, 0"] == "tiny"
     for row, (a, b) in enumerate(painted):
         assert a == b and (a < painted.max()) == (texts[f"0, {row}"] != texts[f"1, {row}"])
+    likeliest = [texts[f"{column}, 6"].replace("−", "-") for column in range(3)]
+    a, b, difference = map(float, likeliest)
+    assert difference == pytest.approx(a - b, rel=0.02)
+    for run in ("B", "A"):  # the table of the next token beside it
+        person.page.get_by_role("button", name=f"show {run}").click()
+        expect(person.page.locator("#answer .of-run")).to_contain_text(f"· {run}")
 
 
 def test_element_ids_are_unique_with_both_runs_drawn(open_new_page):

@@ -1,7 +1,14 @@
 """Positions view: how the model encodes positions."""
 
+import numpy as np
+
 from explorer.analysis.intervention_effects import weight_change
-from explorer.analysis.positions import position_cosines, rotation_angles
+from explorer.analysis.positions import (
+    main_pair,
+    position_cosines,
+    rotation_angles,
+    visibly_rotated_pairs,
+)
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -30,16 +37,15 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     query, key = selection.query, selection.key
     names = {"query": quote_token(trace.tokens[query]), "key": quote_token(trace.tokens[key])}
     if trace.config.position == "rope":
-        angle, key_angle = (format_number(rotation_angles(trace, selection.layer)[at, 0]) for at in (query, key))
+        pair = main_pair(trace, selection.layer, selection.head, query, key)
+        angles = rotation_angles(trace, selection.layer)[:, pair]
+        names |= {"pair": pair, "angle": format_angle(angles[query]), "key_angle": format_angle(angles[key])}
         if query == key:
-            rotated = _("RoPE rotates pair 0 of {query} by {angle} rad.", angle=angle, **names)
+            rotated = _("RoPE rotates pair {pair} of {query} by {angle}.", **names)
         else:
-            rotated = _(
-                "RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.",
-                angle=angle,
-                key_angle=key_angle,
-                **names,
-            )
+            rotated = _("RoPE rotates pair {pair} of {query} by {angle}, of {key} by {key_angle}.", **names)
+        has_visible = visibly_rotated_pairs(trace, selection.layer, query).any()
+        return f"{rotated} {translate(MAIN_OF_VISIBLE if has_visible else MAIN_OF_ALL)}"
     elif query == key:
         rotated = _("Each position adds a vector: {query} has that of position {position}.", position=query, **names)
     else:
@@ -54,6 +60,14 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
+def format_angle(radians: float) -> str:
+    """Format an angle in radians and in turns."""
+    turns = format_number(abs(radians) / (2 * np.pi))
+    return _("{radians} rad ({turns} turns)", radians=format_number(radians), turns=turns)
+
+
+MAIN_OF_VISIBLE = N_("It counts most of the visibly rotated pairs.")
+MAIN_OF_ALL = N_("It counts most in the score.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

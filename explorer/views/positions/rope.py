@@ -8,6 +8,7 @@ from explorer.analysis.positions import (
     check_pair_sum,
     dims_of_pair,
     frequencies_from_angles,
+    main_pair,
     pair_contribution,
     rotated_pairs,
     score_at_distance,
@@ -37,6 +38,7 @@ from explorer.views.style import (
     QUERY,
     RESIDUAL,
     SELECTED,
+    column_band,
     label,
     position_labels,
     row_band,
@@ -57,7 +59,8 @@ AFTER = N_("{vector}, pair {pair} after rotation<br>({first}, {second}), rotated
 def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """Draw each pair of the query's q and the key's k as an arrow in its own circle, before and after rotation.
 
-    Each vector's arrows are scaled by its own longest pair, so that norms compare within one vector.
+    Each vector's arrows are scaled by its own longest pair, so that norms compare within one vector. The main pair's
+    circle is highlighted.
     """
     vectors = {
         _("q of {token}", token=label(trace.tokens[query])): (rotated_pairs(trace, "q", layer, head, query), QUERY),
@@ -103,9 +106,16 @@ def rotation_clocks(trace: Trace, layer: int, head: int, query: int, key: int) -
             )
     rows = -(-num_pairs // columns)
     circles_across, circles_up = join_strokes([c + circle for c in centres])
+    main = main_pair(trace, layer, head, query, key)
+    highlight_across, highlight_up = join_strokes(
+        [c + circle * (1 if i == main else np.nan) for i, c in enumerate(centres)]
+    )
     return CLOCKS_FIGURE.draw(
         circles_across=circles_across,
         circles_up=circles_up,
+        highlight_across=highlight_across,
+        highlight_up=highlight_up,
+        main=main,
         hands=hands,
         num_pairs=num_pairs,
         layer=layer,
@@ -133,8 +143,11 @@ def join_strokes(strokes: list[np.ndarray]) -> np.ndarray:
 
 CLOCKS_FIGURE = FigureTemplate(
     alt=text(
-        N_("{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation."),
-        *("layer", "head"),
+        N_(
+            "{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation; pair "
+            "{main} is framed."
+        ),
+        *("layer", "head", "main"),
         pairs="num_pairs",
     ),
     traces=[
@@ -176,6 +189,15 @@ CLOCKS_FIGURE = FigureTemplate(
                 "opacity": value("opacity"),
             },
         ),
+        {
+            "type": "scatter",
+            "x": value("highlight_across"),
+            "y": value("highlight_up"),
+            "mode": "lines",
+            "line": {"color": SELECTED, "width": 2, "simplify": False},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        },
     ],
     layout={
         "xaxis": {"visible": False, "range": value("columns")},
@@ -202,7 +224,7 @@ def score_by_pair_bars(trace: Trace, layer: int, head: int, query: int, key: int
     terms = score_by_pair(trace, layer, head, query, key)
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     return PAIRS_FIGURE.draw(
-        **score_term_values(terms),
+        **score_term_values(terms) | {"frames": [column_band(main_pair(trace, layer, head, query, key))]},
         pairs=len(terms),
         score=format_number(score),
         key=quote_token(trace.tokens[key]),
@@ -507,6 +529,7 @@ PANELS = (
             *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
         ),
         height=400,
+        width="half",
     ),
     Panel(
         name="pairs",

@@ -155,6 +155,9 @@ function nearestPartner(positions, position) {
   return 0;
 }
 
+/** Return the position in B of a token's partner; null for a gap, or without a second run. @param {number} position */
+export const partnerInB = (position) => alignment?.partners[position] ?? null;
+
 /** Return the position in B aligned with one in A. @param {number} position @returns {number} */
 export const positionInB = (position) => (alignment ? nearestPartner(alignment.partners, position) : position);
 

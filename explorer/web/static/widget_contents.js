@@ -461,8 +461,10 @@ function makeFoldable(element) {
 function toggleFigure(id) {
   const previousIds = state.unfolded ? state.unfolded.split("~") : [];
   const unfoldedIds = previousIds[0] === "all" ? findAll(document, "#view .unfold[aria-expanded=true]").map((unfoldButton) => widgetBlock(unfoldButton).id) : previousIds;
-  setState({ unfolded: (unfoldedIds.includes(id) ? unfoldedIds.filter((unfoldedId) => unfoldedId !== id) : [...unfoldedIds, id]).join("~") });
+  const wasUnfolded = unfoldedIds.includes(id);
+  setState({ unfolded: (wasUnfolded ? unfoldedIds.filter((unfoldedId) => unfoldedId !== id) : [...unfoldedIds, id]).join("~") });
   requestUpdate("view");
+  if (!wasUnfolded) requestAnimationFrame(() => whenFresh(() => scrollIntoNearestView(id))); // it opens over the whole width, below the other titles
 }
 
 /** Unfold a figure that is folded and not requested yet. @param {string} id of its element */

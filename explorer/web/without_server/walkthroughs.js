@@ -1,11 +1,11 @@
 // @ts-check
 // Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { argmax, largest, vectorNorm, range, rowsOf } from "./figures.js";
+import { largest, vectorNorm, range, rowsOf } from "./figures.js";
 import { UserError } from "./worker_client.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
-import { rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
+import { mainPair, rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
 import { residualStream, updates } from "./views/residual.js";
 
@@ -64,13 +64,12 @@ async function layers(context) {
   return { title: _("{token} on its way up the layers", { token }), segments };
 }
 
-/** Walk through the rotation of the pair with the longest hands that turn visibly (rotation_walkthrough): the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
+/** Walk through the rotation of the pair that the view names (rotation_walkthrough): the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
 async function rotation(context) {
   const { config, tokens, position: query, key } = context;
   if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
   const contributions = await scoreByPair(context), angles = await rotationAngles(context), positionOf = { q: query, k: key };
-  const [q, k] = [await rotatedPairs(context, "q", query), await rotatedPairs(context, "k", key)], turnsVisibly = Array.from(q.angles, (angle) => Math.abs(angle) >= Math.PI / 2 && Math.abs(angle) <= Math.PI);
-  const pair = argmax(turnsVisibly.includes(true) ? q.before.map((point, i) => Number(turnsVisibly[i]) * vectorNorm(point) * vectorNorm(k.before[i])) : contributions, Math.abs);
+  const [q, k] = [await rotatedPairs(context, "q", query), await rotatedPairs(context, "k", key)], pair = await mainPair(context);
   const hands = Object.fromEntries(Object.entries({ q, k }).map(([name, { before, after }]) => [name, { before: before[pair], after: after[pair] }]));
   const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((index) => quoteToken(tokens[index]));
   const hand = (name, [a, b]) => ({ name, x: a / maxLength, y: b / maxLength, text: `(${formatNumber(a)}, ${formatNumber(b)})` });

@@ -94,21 +94,15 @@ def test_rotation_walk_ends_at_captured_vectors(rotating_trace):
     assert len(before.frames) == 1
 
 
-def test_rotation_walk_shows_long_visibly_rotated_pair(rotating_trace):
+def test_rotation_walk_shows_main_pair_of_visible_rotation(rotating_trace):
     trace = rotating_trace
     layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))
     selection = replace(SELECTION, layer=layer).clamp_to_trace(trace)
-    q, k = (
-        rotated_pairs(trace, name, layer, selection.head, at)
-        for name, at in (("q", selection.query), ("k", selection.key))
-    )
-    visible = [i for i, angle in enumerate(q.angles) if np.pi / 2 <= abs(angle) <= np.pi]
+    sizes = np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key))
+    angles = rotated_pairs(trace, "q", layer, selection.head, selection.query).angles
+    visible = [i for i, angle in enumerate(angles) if abs(angle) >= np.pi / 4]
     walk = get_walkthrough("rotation", trace, selection)
-    pair = int(re.search(r"pair (\d+)", walk.title)[1])
-    if visible:
-        assert pair == max(visible, key=lambda i: np.hypot(*q.before[i]) * np.hypot(*k.before[i]))
-    else:
-        assert pair == np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key)).argmax()
+    assert int(re.search(r"pair (\d+)", walk.title)[1]) == max(visible or range(len(sizes)), key=lambda i: sizes[i])
 
 
 def test_rotation_walk_uses_shifted_positions(lms, capture_trace):

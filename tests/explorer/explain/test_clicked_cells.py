@@ -13,13 +13,13 @@ from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.notation import format_number, format_percent, format_six_digits, format_two_digits
+from explorer.explain.notation import format_number, format_six_digits, format_two_digits
 from explorer.explain.source_code import ROOT
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
-from explorer.views.compare import PROBABILITY_ROW
+from explorer.views.compare import LOSS_ROW
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, shows, subject
@@ -111,11 +111,16 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
         derivation = PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point)
         if derivation is None:
             has_no_number = name == "tokens-table" and (point.x < 7.2 or text.strip() == "–")  # columns of text
-            has_no_number |= name == "compare-facts" and point.row < PROBABILITY_ROW
+            has_no_number |= name == "compare-facts" and point.row < LOSS_ROW
             assert np.isnan(z) or has_no_number, (selection, point)
             continue
         if name == "compare-facts":  # its colour shows whether the runs differ
-            assert text in (format_percent(derivation.value), format_number(derivation.value))
+            values = [item.value for item in derivation] if isinstance(derivation, tuple) else [derivation.value]
+            assert text == (
+                format_number(*values)
+                if len(values) == 1
+                else "+" * (values[0] > values[1]) + format_number(np.subtract(*values))
+            )
             continue
         scale = max(1.0, abs(derivation.value))
         assert np.isfinite(derivation.value)

@@ -5,9 +5,12 @@ from numpy.testing import assert_allclose
 from explorer.analysis.positions import (
     context_position_embeddings,
     cosines_by_distance,
+    main_pair,
     position_cosines,
+    rotation_angles,
     token_and_position_norms,
 )
+from explorer.analysis.walkthroughs import get_walkthrough
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection, resolve_tab
 from explorer.views import VIEW_BY_NAME
@@ -113,8 +116,12 @@ def test_sentence_has_angles_or_cosine(capture_trace, added_position_trace):
     rope = capture_trace("rope")
     first, second = (quote_token(rope.tokens[i]) for i in (9, 4))
     words = VIEW.sentence(rope, Selection(query=9, key=4))
-    assert f"pair 0 of {first} by 9.00 rad, of {second} by 4.00 rad." in words
-    assert f"pair 0 of {first} by 9.00 rad. " in VIEW.sentence(rope, Selection(query=9, key=9))
+    pair = main_pair(rope, Selection.layer, Selection.head, 9, 4)
+    angles = rotation_angles(rope, Selection.layer)[[9, 4], pair]
+    query, key = (f"{format_number(a)} rad ({format_number(a / (2 * np.pi))} turns)" for a in angles)
+    assert f"pair {pair} of {first} by {query}, of {second} by {key}. It counts most of the visibly" in words
+    assert f"pair {pair} of" in get_walkthrough("rotation", rope, Selection(query=9, key=4)).segments[0].says.lower()
+    assert "by 0 rad (0 turns). It counts most in" in VIEW.sentence(rope, Selection(query=0, key=0))
     assert f"{first} has that of position 9." in VIEW.sentence(added_position_trace, Selection(query=9, key=9))
     first, second = added_position_trace["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))

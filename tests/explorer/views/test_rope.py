@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.positions import pair_contribution, rotated_pairs, score_at_distance, wrap_angles
+from explorer.analysis.positions import main_pair, pair_contribution, rotated_pairs, score_at_distance, wrap_angles
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
@@ -69,6 +69,9 @@ def test_arrows_stay_inside_their_circles(rotating_trace, clocks):
     assert circles.line.simplify is False  # round
     assert sum(trace.showlegend for trace in clocks.data) == 3  # one row
     assert len(middles) == rotating_trace["rope.angles"].shape[1]
+    highlight, main = clocks.data[-1], main_pair(rotating_trace, 1, 2, QUERY, KEY)
+    assert len(highlight.x) == len(circles.x)  # as the page rearranges circles by their order
+    assert_allclose((np.nanmin(highlight.x) + np.nanmax(highlight.x)) / 2, middles[main][0], atol=1e-2)
 
 
 def test_hover_text_has_numbers(rotating_trace, clocks):
@@ -80,7 +83,7 @@ def test_hover_text_has_numbers(rotating_trace, clocks):
 
 
 def test_circles_do_not_overlap(clocks):
-    begins, _, _ = arrow_points(clocks, clocks.data[-1].legendgroup)
+    begins, _, _ = arrow_points(clocks, clocks.data[-2].legendgroup)
     distances = np.linalg.norm(begins[:, None] - begins, axis=-1) + 9 * np.eye(len(begins))
     assert (distances > 2).all()
 

@@ -1,7 +1,7 @@
 // @ts-check
 // The next token: its distribution after each stage of sampling, the random number, presets of the settings, and an
 // explanation of the prediction.
-import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
+import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
@@ -167,6 +167,16 @@ export function distribution(element) {
     countDraw(box);
   }
 
+  /** Name the run beside the title, with a button for the other of two. @param {"" | "a" | "b" | "difference"} run */
+  function showRun(run) {
+    const place = find(document, "#answer .of-run");
+    if (place.dataset.run === run) return;
+    place.dataset.run = run;
+    const other = { a: "b", b: "a" }[run];
+    const switchButton = other && button(_("show {run}", { run: other.toUpperCase() }), () => showRuns(other), { className: "plain other-run" });
+    place.replaceChildren(...(run ? [`${RUN_SUFFIXES[run]} `] : []), ...(switchButton ? [switchButton] : []));
+  }
+
   // Rows and cells are rebuilt only if the columns change, so that the focus stays.
   function buildHeader(columns) {
     for (const [mark, column] of [["two-runs", "other"], ["by-stage", "cumulative"], ["changed", "before"]])
@@ -179,7 +189,7 @@ export function distribution(element) {
     const [first, ...titles] = head.rows[0].cells;
     setText(first, _("token"));
     setText(find(document, "#answer header h2"), _("Next token after {token}", { token: shownContent.after }));
-    setText(find(document, "#answer .of-run"), RUN_SUFFIXES[shownContent.run] ?? "");
+    showRun(shownContent.run);
     find(box, ".table").dataset.run = shownContent.run;
     const isOwn = shownContent.rows.every(({ probability, plain }) => Math.abs(probability - plain) < MAX_OWN_DIFFERENCE);
     find(document, "#answer").classList.toggle("own", isOwn); // the settings change nothing: the marks of the model's own would only repeat the bars

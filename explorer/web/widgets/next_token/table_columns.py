@@ -296,7 +296,7 @@ def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndar
     probabilities = sampling_distribution(unchanged)
     before = SamplingStageColumn(
         "before",
-        _("unchanged"),
+        _("p\nbefore"),
         _("What the model gives the token without the changes, before temperature and filters."),
         cell=lambda row: format_number(probabilities[row.token_id]),
         arithmetic=lambda row: _(
@@ -328,7 +328,7 @@ def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndar
             ),
         ),
     ]
-    return [*logits, before, replace(model, title=_("changed")), *rest]
+    return [*logits, before, replace(model, title=_("p\nnow")), *rest]
 
 
 def format_logit_change(row: SamplingRow, unchanged: np.ndarray) -> str:
@@ -348,7 +348,7 @@ def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
 
     return SamplingStageColumn(
         "other",
-        _("B:\nmodel"),
+        "B",
         _("What the other run’s model gives the token, before temperature and filters."),
         cell=lambda row: "–" if np.isnan(plain[row.token_id]) else format_number(plain[row.token_id]),
         arithmetic=explain,

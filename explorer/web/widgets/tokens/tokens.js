@@ -7,7 +7,28 @@ import { onContent } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
-import { positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
+import { partnerInB, positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
+
+const CHIP_GAP = 2; // pixels, as in the style sheet
+let alignedTexts = ""; // tokens and partners that the chips' margins are for
+
+/** Let aligned tokens of two runs stand below each other, by a margin before the left one of them. */
+function alignChips() {
+  const rows = ["#strip", "#strip-b"].map((id) => findAll(document, `${id} .chip`).filter(({ offsetWidth }) => offsetWidth)), partners = rows[0].map((_chip, i) => partnerInB(i));
+  const texts = JSON.stringify([rows.map((chips) => chips.map(({ textContent }) => textContent)), partners]);
+  if (texts === alignedTexts) return;
+  alignedTexts = texts;
+  for (const chip of rows.flat()) chip.style.marginLeft = "";
+  const ends = [0, 0], placed = [0, 0], widths = rows.map((chips) => chips.map((chip) => chip.getBoundingClientRect().width + CHIP_GAP));
+  const placeBefore = (row, position) => { for (; placed[row] < position; placed[row]++) ends[row] += widths[row][placed[row]]; };
+  partners.forEach((partner, i) => {
+    if (partner === null || !rows[1][partner]) return;
+    [i, partner].forEach((position, row) => placeBefore(row, position));
+    const shift = ends[1] - ends[0], row = shift > 0 ? 0 : 1;
+    if (shift) rows[row][row ? partner : i].style.marginLeft = `${Math.abs(shift)}px`;
+    ends[row] += Math.abs(shift);
+  });
+}
 
 /** The strip of a text's tokens. @param {HTMLElement} element */
 export function tokenStrip(element) {
@@ -99,7 +120,10 @@ export function tokenStrip(element) {
       chip.classList.toggle("key", position === key);
     });
     setTabStop(allChips, selected);
-    if (selected) requestAnimationFrame(() => scrollToChip(selected));
+    requestAnimationFrame(() => {
+      alignChips();
+      if (selected) scrollToChip(selected);
+    });
   }
 
   // Scroll the strip, and only the strip, until the chip is visible.

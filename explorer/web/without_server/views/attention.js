@@ -158,7 +158,7 @@ function keyAxisTitle(weights, keys) {
 }
 
 /** Return the terms of a score, and their sum (score_term_values). @param {number[]} terms */
-export const scoreTermValues = (terms) => ({ terms: range(terms.length), added: terms, parts: terms.length, total: formatNumber(sum(terms)) });
+export const scoreTermValues = (terms) => ({ terms: range(terms.length), added: terms, parts: terms.length, total: formatNumber(sum(terms)), frames: [] });
 
 /** @param {ViewContext} context */
 async function dimensions(context) {

@@ -54,7 +54,8 @@ async function clocks(context) {
   const { tokens, position: query, key, layer, head, dHead } = context, numPairs = dHead / 2, columns = fullRowColumns(numPairs), rows = numPairs / columns;
   const centres = range(numPairs).map((i) => /** @type {[number, number]} */ ([SPACING * (i % columns), -SPACING * Math.floor(i / columns)]));
   const circlePoints = ([x, y]) => range(49).map((i) => /** @type {[number, number]} */ ([x + Math.cos((2 * Math.PI * i) / 48), y + Math.sin((2 * Math.PI * i) / 48)]));
-  const [circlesAcross, circlesUp] = joinStrokes(centres.map(circlePoints));
+  const [circlesAcross, circlesUp] = joinStrokes(centres.map(circlePoints)), main = await mainPair(context);
+  const [highlightAcross, highlightUp] = joinStrokes(centres.map((centre, i) => (i === main ? circlePoints(centre) : circlePoints(centre).map(() => /** @type {[number, number]} */ ([null, null])))));
   const vectors = /** @type {[string, Pairs, string][]} */ ([[_("q of {token}", { token: tokenLabel(tokens[query]) }), await rotatedPairs(context, "q", query), QUERY], [_("k of {token}", { token: tokenLabel(tokens[key]) }), await rotatedPairs(context, "k", key), KEY]]);
   const hands = vectors.flatMap(([name, { before, after, angles }, color]) => {
     const maxLength = Math.max(1e-12, ...[...before, ...after].map(([a, b]) => Math.hypot(a, b))), texts = (pairs, index) => pairs.map(([a, b], pair) => {
@@ -68,7 +69,7 @@ async function clocks(context) {
     });
   });
   return {
-    circles_across: circlesAcross, circles_up: circlesUp, hands, num_pairs: numPairs, layer, head, columns: [-1.3, SPACING * (columns - 1) + 1.3], rows: [-SPACING * (rows - 1) - 1.4, 1.6],
+    circles_across: circlesAcross, circles_up: circlesUp, highlight_across: highlightAcross, highlight_up: highlightUp, main, hands, num_pairs: numPairs, layer, head, columns: [-1.3, SPACING * (columns - 1) + 1.3], rows: [-SPACING * (rows - 1) - 1.4, 1.6],
     pairs: centres.map(([x, y], pair) => ({ pair, x, y: y + 1.2 })), meta: { grid: { count: numPairs, columns, spacing: SPACING } },
   };
 }
@@ -85,10 +86,20 @@ export async function scoreByPair(context) {
   return (await pairProducts(context)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
 }
 
+const MIN_VISIBLE_ROTATION = Math.PI / 4;
+/** @param {ViewContext} context */
+const visiblyRotatedPairs = async (context) => Array.from((await rotationAngles(context))[context.position], (angle) => Math.abs(angle) >= MIN_VISIBLE_ROTATION);
+
+/** Return the pair that adds most to the score or takes most, of those that rotate the query visibly, if any do. @param {ViewContext} context */
+export async function mainPair(context) {
+  const sizes = (await scoreByPair(context)).map(Math.abs), rotatesVisibly = await visiblyRotatedPairs(context);
+  return argmax(rotatesVisibly.includes(true) ? sizes.map((size, i) => size * Number(rotatesVisibly[i])) : sizes);
+}
+
 /** @param {ViewContext} context */
 async function pairs(context) {
   const { tokens, position: query, key } = context, terms = await scoreByPair(context), score = (await headRows(context, "scores"))[query][key];
-  return { ...scoreTermValues(terms), pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
+  return { ...scoreTermValues(terms), frames: [columnBand(await mainPair(context))], pairs: terms.length, score: formatNumber(score), key: quoteToken(tokens[key]) };
 }
 
 /** Return the radians per position of each pair; NaN for a single token. @param {Float32Array[]} angles (T, F) */
@@ -186,15 +197,21 @@ async function by_distance(context) {
 const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengths }, sinusoidal: { vectors, curves, alike, by_distance, shares } };
 
 /** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
-async function sentence(context) { return `${await describePositions(context)} ${_("Choose two tokens.")}`; }
+async function sentence(context) {
+  const [mainOfVisible, mainOfAll] = [_("It counts most of the visibly rotated pairs."), _("It counts most in the score.")], isRope = context.config.position === "rope";
+  return `${await describePositions(context)} ${!isRope ? _("Choose two tokens.") : (await visiblyRotatedPairs(context)).includes(true) ? mainOfVisible : mainOfAll}`;
+}
+
+/** Format an angle in radians and in turns. @param {number} angle */
+const formatAngle = (angle) => _("{radians} rad ({turns} turns)", { radians: formatNumber(angle), turns: formatNumber(Math.abs(angle) / (2 * Math.PI)) });
 
 /** @param {ViewContext} context */
 async function describePositions(context) {
   const { config, tokens, position, key } = context, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
-    const angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatNumber(angles[index][0]));
-    if (key === position) return _("RoPE rotates pair 0 of {query} by {angle} rad.", { ...values, angle });
-    return _("RoPE rotates pair 0 of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, angle, key_angle });
+    const pair = await mainPair(context), angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatAngle(angles[index][pair]));
+    if (key === position) return _("RoPE rotates pair {pair} of {query} by {angle}.", { ...values, pair, angle });
+    return _("RoPE rotates pair {pair} of {query} by {angle}, of {key} by {key_angle}.", { ...values, pair, angle, key_angle });
   }
   if (key === position) return _("Each position adds a vector: {query} has that of position {position}.", values);
   const vectors = await positionVectors(context);
