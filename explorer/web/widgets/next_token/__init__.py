@@ -111,6 +111,7 @@ class NextTokenTable(HtmlWidget):
                 "plain": row.plain,
                 "cut": row.cut_by is not None,
                 "found": row.token_id in matches,
+                "guessed": row.token_id == guess_id,
             }
             for row in table.rows(NUM_ROWS, always | (set() if guess_id is None else {guess_id}), matches)
         ]

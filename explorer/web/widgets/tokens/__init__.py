@@ -349,7 +349,7 @@ class NextTokenGuessForm(HtmlWidget):
             see=_("See the model’s guesses"),
             know=_("I know transformers: show me numbers"),
             again=_("Guess again"),
-            another=_("Another sentence"),
+            another=_("Another example"),
             texts=json.dumps(GUESS_EXAMPLES),
         )
         super().__init__(html=html, **kwargs)
