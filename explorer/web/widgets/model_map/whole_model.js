@@ -280,14 +280,14 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { blockLefts, blockWidths, headsX, rowYs, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm);
+    const { blockLefts, blockWidths, headsX, rowYs, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm), layerNorms = model.blocks.map((_block, l) => Math.max(...model.curves.map((curve) => (curve[0] === l ? curve[3] ?? 0 : 0))));
     const sortedCurves = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), maxEffect = Math.max(1e-9, model.largest_effect);
     const namedCurve = open.level ? undefined : sortedCurves.findLast(([, , , , effect]) => effect > 0); // the curve that the sentence above describes
     for (const [l, h, key, norm, effect, weight] of sortedCurves) {
       if (blockWidths[l] < 8) continue;
       const startY = rowYs[rowIndex(key)], x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), end = headsX[l], bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
       const node = putNode("curves", curveName([l, h, key]), "path", {
-        class: `curve ${sign}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
+        class: `curve ${sign}${norm === layerNorms[l] ? " strongest" : ""}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = isStory()
