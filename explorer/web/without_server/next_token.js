@@ -195,7 +195,7 @@ function matchGuess({ sampled, plain }, vocabulary, guess) {
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
 function describeGuess(prediction, vocabulary, guess) {
   const { sampled, plain } = prediction, match = matchGuess(prediction, vocabulary, guess);
-  const likeliest = rankedIds(sampled)[0], likelier = _("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
+  const likeliest = rankedIds(sampled)[0], likelier = _("The model expects {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
   if (!match) return `${likelier} ${_("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) })}`;
   const { id: matchId, isExact } = match;
   const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length;

@@ -236,7 +236,7 @@ class SamplingPresetButtons(HtmlWidget):
 
 
 EXPLANATION_HTML = """<button type="button" class="asked" aria-expanded="false" data-field="{field}">{asked}</button>
-<p class="clauses" hidden></p>"""
+<ul class="clauses" hidden></ul>"""
 
 
 class ExplanationButton(HtmlWidget):

@@ -335,11 +335,11 @@ export function explanation(element) {
     const ablationNotes = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), noteIndex = Math.min(ablatedClause ?? 0, clauses.length - 1);
     const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
       const ablateButton = ablation && !heads.length ? [button(_("Switch this head off"), () => { ablatedClause = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : [])];
+      return make("li", {}, figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : []));
     });
     const rest = pieces.slice(showsAll ? pieces.length : MAX_FIRST_CLAUSES);
     const more = rest.length ? [button(_("more"), () => { showsAll = true; draw(); }, { className: "plain" })] : [];
-    clauseBox.replaceChildren(...pieces.slice(0, pieces.length - rest.length).flat(), ...more);
+    clauseBox.replaceChildren(...pieces.slice(0, pieces.length - rest.length), ...more);
     drawnHeads = heads.map(({ edit }) => edit).join();
     if (hadFocus && !clauseBox.contains(document.activeElement)) clauseBox.querySelector("button")?.focus({ preventScroll: true });
   }

@@ -438,7 +438,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
     first = int(sampled.argmax())
     likelier = _(
-        "The model would rather say {first} ({share}).",
+        "The model expects {first} ({share}).",
         first=quote_word(vocabulary[first]),
         share=format_percent(float(sampled[first])),
     )
