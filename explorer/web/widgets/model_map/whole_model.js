@@ -287,14 +287,14 @@ export function wholeModel(element) {
       if (blockWidths[l] < 8) continue;
       const startY = rowYs[rowIndex(key)], x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), end = headsX[l], bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
       const node = putNode("curves", curveName([l, h, key]), "path", {
-        class: `curve ${sign}${norm === layerNorms[l] ? " strongest" : ""}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
+        class: `curve ${sign}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
       });
       const label = isStory()
         ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), effect: effectText(effect, maxEffect) })
         : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
       node.item = { name: "", label, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
-      node.style.setProperty("--at", flowDelay(l).toFixed(3));
+      node.classList.toggle("strongest", norm === layerNorms[l]), node.style.setProperty("--at", flowDelay(l).toFixed(3));
     }
     if (namedCurve) markCurve(namedCurve);
     const maxFeedForward = largestMagnitude(model.blocks.map(({ feed_forward: value }) => value));
