@@ -92,14 +92,14 @@ def explain_prediction_in_story(
         predict_without: returns the same prediction with a component ablated, as the page shows it then.
     """
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
-    yield ExplanationSentence(
-        _(
-            "{token}: {after} chance, with your settings; model’s own {before}.",
-            token=token,
-            before=format_percent(float(prediction.plain[token_id])),
-            after=format_percent(float(prediction.sampled[token_id])),
+    own, chance = (format_percent(float(chances[token_id])) for chances in (prediction.plain, prediction.sampled))
+    if own == chance:
+        yield ExplanationSentence(_("Chance of {token}: {chance}.", token=token, chance=chance))
+    else:
+        text = _(
+            "Chance of {token}: {chance} with your settings; model’s own {own}.", token=token, chance=chance, own=own
         )
-    )
+        yield ExplanationSentence(text)
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
         if component.head is None:

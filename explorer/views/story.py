@@ -93,8 +93,8 @@ TOKENS_STEP = View(
     order=10,
     deeper_views=("tokens",),
     description=N_(
-        "The model reads tokens, often a word with its space (·), and guesses each before reading it. Tall bars are "
-        "good guesses. ↵: new line."
+        "The model reads tokens: often a word with its space (·), or a new line (↵). A tall bar is a token that it "
+        "expected."
     ),
     formula=describe_tokens,
     required_taps=("logits",),
@@ -236,8 +236,8 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "Attention heads look back: each shares its attention among the tokens so far and mixes what they hold, "
-        "their values. Below is one head."
+        "An attention head looks back and mixes what earlier tokens hold, their values. The bars show how one head "
+        "shares its attention."
     ),
     formula=describe_top_head,
     required_taps=(
@@ -391,8 +391,7 @@ PREDICTION_STEP = View(
     order=30,
     deeper_views=("prediction", "residual", "feed_forward"),
     description=N_(
-        "Layer after layer adds what it found. Here is the guess after each; the first bar is before any layer has "
-        "worked."
+        "Each layer adds what it found. The bars show the best guess after each one; the first is before any."
     ),
     formula=describe_next_token,
     required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),
@@ -459,6 +458,10 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
         top_k={  # so that the lines follow the slider
             "temperatures": TEMPERATURES.tolist(),
             "scores": [float(score) for score in np.sort(logits)[::-1][:MAX_SLIDER_TOP_K]],
+            "alt": _(
+                "Probabilities of the {count} likeliest next tokens by temperature, of those that top-k keeps.",
+                count=len(ids),
+            ),
         },
     )
 
@@ -486,8 +489,7 @@ CHOOSING_STEP = View(
     order=40,
     deeper_views=("prediction",),
     description=N_(
-        "A random number picks the next token; temperature says how daring. Drag temperature, watch the bars change, "
-        "then press Step."
+        "A random number picks the next token. Drag temperature: low is sure, high is daring. Then press Step."
     ),
     formula=describe_temperature_effect,
     required_taps=("logits",),

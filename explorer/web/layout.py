@@ -258,8 +258,9 @@ class PageLayout:
                 self.max_new_tokens = make_integer_box("max_new_tokens", _("tokens"))
                 self.stop = gr.Button(_("Stop"), min_width=60, elem_id="stop")
         with gr.Row(elem_classes="buttons", elem_id="again"):
+            component_of_widgets(fill_template("<h2>{title}</h2>", title=_("Text so far")), elem_id="text-so-far")
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
-            self.regenerate = gr.Button(_("Another text"), size="sm", min_width=90, elem_id="regenerate")
+            self.regenerate = gr.Button(_("Another ending"), size="sm", min_width=90, elem_id="regenerate")
             self.compare = gr.Button(_("Compare methods"), size="sm", min_width=90, elem_id="compare")
         component_of_widgets(
             PromptAdviceLine(elem_id=shared_constants.ADVICE),

@@ -102,7 +102,7 @@ def test_branch_is_pruned_by_click_or_key(writer):
 @pytest.mark.exhaustive
 def test_undo_and_regenerate(writer):
     first = generated_ids(writer)
-    press(writer, "Another text")
+    press(writer, "Another ending")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
     writer.wait_until("page.state.generated.length === 8")
     assert len(generated_ids(writer)) == 8 and saved_paths(writer) == {tuple(first)}
@@ -124,7 +124,7 @@ def test_every_click_undoes_one_action(writer):
     expect(undo).to_have_attribute("data-unit", "1 token")
     writer.page.evaluate("for (let i = 0; i < 9; i++) document.querySelector('#undo').click()")
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(0)
-    expect(writer.page.locator("#undo")).to_have_attribute("data-unit", "the prompt")  # no token is left to undo
+    expect(writer.page.locator("#undo")).to_have_attribute("data-unit", "new text")  # no token is left to undo
     assert not writer.warning.count()
 
 

@@ -75,7 +75,7 @@ def test_only_one_generation_runs_at_once(open_page):
     expect(generated.nth(2)).to_be_attached()
     person.set_length(6)
     with person.wait_for_new_tree():
-        person.page.get_by_role("button", name="Another text").click()
+        person.page.get_by_role("button", name="Another ending").click()
     expect(generated).to_have_count(6)
     assert person.state["seed"] == 1
 

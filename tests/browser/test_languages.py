@@ -80,9 +80,14 @@ def test_page_follows_browser_language(open_new_page, playwright):
 def test_chosen_language_is_remembered_but_not_in_copied_links(open_new_page):
     person = open_new_page().open()
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    text = person.prompt.input_value()
+    person.run("The owl asked")
     person.open_menu("#page-menu").get_by_label("language").select_option("zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
-    person.wait_until_idle().copy("复制链接")
+    person.wait_until_idle().page.locator("#undo").click()  # the earlier text can be brought back as before
+    expect(person.prompt).to_have_value(text)
+    assert person.wait_until_idle().state["lang"] == "zh-CN"
+    person.copy("复制链接")
     person.wait_until("page.state.view", None)  # the page was reloaded
     person.expect_selected(view="attention")
     assert "lang=" in person.page.url and "lang=" not in person.page.evaluate("navigator.clipboard.readText()")

@@ -77,7 +77,7 @@ def test_every_model_keeps_its_own_continuations(person):
     person.generate(4)
     text = person.story.text_content()
     with person.wait_for_new_tree():
-        person.page.get_by_role("button", name="Another text").click()
+        person.page.get_by_role("button", name="Another ending").click()
     expect(person.branches).to_have_count(2)
     of_tiny = snapshot()
     with person.wait_for_new_tree():

@@ -1,4 +1,4 @@
-"""Sampling settings: they change the table and the next draw, but resample nothing."""
+"""Sampling settings: they change the table and the next pick, but resample nothing."""
 
 import numpy as np
 import pytest
@@ -233,6 +233,6 @@ def test_another_token_can_be_taken(person):
     row = find_rows(person).nth(4)
     token, chips = row.locator(".text").text_content(), person.chips.count()
     row.hover()
-    row.get_by_role("button", name="take").click()
+    row.get_by_role("button", name="pick").click()
     expect(person.chips).to_have_count(chips + 1)
     expect(person.chips.last).to_have_text(token)

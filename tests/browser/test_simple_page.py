@@ -108,7 +108,7 @@ def follow_all_steps(person):
     button.click()
     expect(person.page.locator("#lessons .one").first).to_be_visible()
     person.page.keyboard.press("Escape")
-    find_card(person).get_by_role("button", name="Another sentence").click()
+    find_card(person).get_by_role("button", name="Another example").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[1])
     expect(find_card(person).locator(".see")).to_be_visible()
     person.expect_selected(view="overview")
@@ -122,11 +122,11 @@ def follow_all_steps(person):
     person.run(GUESS_EXAMPLES[2])
     expect(find_bars(person)).to_have_count(10)  # the guess was about the earlier text
     expect(person.prediction).not_to_contain_text("your guess")
-    find_card(person).get_by_role("button", name="Another sentence").click()
+    find_card(person).get_by_role("button", name="Another example").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[3])  # sentences played before come last
     find_card(person).locator(".see").click()
     person.run(GUESS_EXAMPLES[0])
-    find_card(person).get_by_role("button", name="Another sentence").click()
+    find_card(person).get_by_role("button", name="Another example").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[4])
 
 
@@ -141,7 +141,7 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
         person.chips.count(),
         dict(zip(find_bars(person).locator(".text").all_text_contents(), read_percentages(person), strict=True)),
     )
-    picked = person.prediction.locator("tr").filter(has_text="next draw").locator(".text").text_content()
+    picked = person.prediction.locator("tr").filter(has_text="next pick").locator(".text").text_content()
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()

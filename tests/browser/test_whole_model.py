@@ -294,6 +294,11 @@ def test_answer_is_hidden_while_user_guesses(open_page):
     for text in (figure.locator("text.answer").first, figure.locator("text.guess").first):
         expect(text).to_have_css("visibility", "hidden")
     expect(figure.locator(".block[aria-label*='best guess']")).to_have_count(0)
+    signs = figure.locator(".curve.strongest").evaluate_all(
+        "(all) => all.map((curve) => getComputedStyle(curve).getPropertyValue('--sign'))"
+    )
+    assert 0 < len(signs) <= figure.locator(".block").count() and len(set(signs)) == 1  # a quiet line from each layer
+    expect(figure.locator(".curve:not(.strongest)").first).to_have_css("opacity", "0")
     expect(person.wait_until_idle().page.locator(".drawing[data-moving]")).to_have_count(0)
     covered = figure.bounding_box()
     person.page.evaluate("document.body.classList.remove('guessing')")

@@ -9,7 +9,7 @@ from explorer.analysis.next_token import next_token_ranking
 from explorer.analysis.residual import residual_stream
 from explorer.analysis.token_contributions import attention_rollout
 from explorer.architecture.mask_and_rotation import first_visible_key, layers_without_rope
-from explorer.explain.notation import format_number, join_names, quote_token
+from explorer.explain.notation import format_number, format_percent, join_names, quote_token
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -192,12 +192,12 @@ def attention_example(context: GlossaryExampleContext) -> str:
     selection = context.selection
     weights = context.trace[f"blocks.{selection.layer}.attn.pattern"][selection.head, selection.query]
     return _(
-        "In layer {layer} head {head} {token} looks most at {key}, with weight {weight}.",
+        "In layer {layer} head {head} {token} looks most at {key}, with {share} of its attention.",
         layer=selection.layer,
         head=selection.head,
         token=quote_token(context.token),
         key=quote_token(context.trace.tokens[int(weights.argmax())]),
-        weight=format_number(weights.max()),
+        share=format_percent(float(weights.max())),
     )
 
 

@@ -21,6 +21,7 @@ from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.story import ATTENTION_STEP, most_helpful_look
 from explorer.views.view import Panel, View
 from explorer.web.browser_api.answer_cache import AnswerCache
 from explorer.web.browser_api.lesson_endpoints import LessonContents, LessonEndpoints
@@ -454,6 +455,9 @@ class BrowserEndpoints:
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
+        if selection.view == ATTENTION_STEP.name and not ATTENTION_STEP.missing_taps(trace):
+            layer, head, _key = most_helpful_look(trace, selection.query)  # the head that the step shows
+            selection = selection.replace(layer=layer, head=head)
         settings, start = GenerationSettings.parse(state), page_state.run.first_visible(len(trace))
         return entry.define(GlossaryExampleContext(trace, selection, settings, comparison, start))
 

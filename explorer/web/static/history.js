@@ -298,9 +298,9 @@ export function undoableAction() {
 export function undo() {
   const action = undoableAction();
   if (action === "token" || !action) return void makeMove({ kind: "undo", get count() { return undoableTokens(); } }); // counted when its turn comes
-  const { view, depth } = state, [target] = undoStates.splice(undoIndex());
+  const { view, depth, lang } = state, [target] = undoStates.splice(undoIndex());
   isUndoing = true;
-  if (action === "prompt") goToState({ ...target, view, depth }, false);
+  if (action === "prompt") goToState({ ...target, view, depth, lang }, false);
   else for (const field of changedEdits(target, state)) setInterventions(target[field] ? target[field].split("~") : [], field);
   isUndoing = false;
 }
@@ -325,12 +325,17 @@ const continuationsOf = ({ prompt, dropped, generated, branches, began, chat }) 
 
 // sessionStorage: whether generation was interrupted, the typed prompt that was not run, and the query of the last URL.
 
-const TYPED_KEY = "explorer:typed", INTERRUPTED_KEY = "explorer:interrupted", QUERY_KEY = "explorer:query";
+const UNDO_KEY = "explorer:undo", TYPED_KEY = "explorer:typed", INTERRUPTED_KEY = "explorer:interrupted", QUERY_KEY = "explorer:query";
 let isStreaming = false, isInterrupted = false, isReloaded = false;
 
 function showInterrupted() {
   isInterrupted = true;
   showBanner(_("Writing was interrupted: press Generate to go on."));
+}
+
+/** Store what can be undone for the same page in another language. */
+export function storeUndoStates() {
+  try { sessionStorage.setItem(UNDO_KEY, JSON.stringify(undoStates)); } catch { /* some frames have no storage */ }
 }
 
 /** Tell the user if the reloaded page was interrupted, and store what a reload of this page needs. */
@@ -339,6 +344,8 @@ export function watchReloads() {
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
   if (isReloaded && sessionStorage.getItem(INTERRUPTED_KEY)) showInterrupted();
   sessionStorage.removeItem(INTERRUPTED_KEY);
+  undoStates.push(...JSON.parse(sessionStorage.getItem(UNDO_KEY) ?? "[]"));
+  sessionStorage.removeItem(UNDO_KEY);
   const query = isReloaded && sessionStorage.getItem(QUERY_KEY);
   if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
   sessionStorage.removeItem(QUERY_KEY);

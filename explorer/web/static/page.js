@@ -314,7 +314,7 @@ function labelUndo(action) {
   if (head) return [_("(head off again)"), _("Switch layer {layer} head {head} off again (Ctrl Z)", head)];
   if (edit) return [_("(change again)"), _("Changes the model again, as before (Ctrl Z)")];
   if (action === "edit") return [_("the change"), _("Takes back the last change of the model (Ctrl Z)")];
-  return [action ? _("the prompt") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
+  return [action ? _("new text") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
 }
 
 /** Connect the buttons, and disable those without effect. */

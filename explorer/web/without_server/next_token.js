@@ -101,7 +101,7 @@ function stageColumns(table, unchangedLogits, unchangedProbabilities, { temperat
 export function packTable(prediction, vocabulary, find, unchanged = null, guess = "") {
   const { settings, actual, drawn, u, sampled } = prediction, table = samplingTable(prediction), before = unchanged && softmax(unchanged), columns = stageColumns(table, unchanged, before, settings);
   const fixedIds = new Set([drawn, ...(actual === null ? [] : [actual]), ...(unchanged ? [rankedIds(unchanged)[0]] : [])]), matchingIds = findTokens(vocabulary, find, table.order);
-  const guessMatch = guess && matchGuess(prediction, vocabulary, guess), shownIds = new Set([...fixedIds, ...(guessMatch && guessMatch.isExact ? [guessMatch.id] : [])]);
+  const guessMatch = guess && matchGuess(prediction, vocabulary, guess), guessId = guessMatch && guessMatch.isExact ? guessMatch.id : null, shownIds = new Set([...fixedIds, ...(guessId === null ? [] : [guessId])]);
   const bestIds = table.order.slice(0, NUM_ROWS).filter((id) => !shownIds.has(id)).slice(0, Math.max(0, NUM_ROWS - shownIds.size));
   const rows = [...new Set([...shownIds, ...bestIds, ...matchingIds])].map(table.row).sort((a, b) => a.rank - b.rank);
   const intervals = [...vocabulary.keys()].filter((id) => sampled[id] >= MIN_INTERVAL_WIDTH || (fixedIds.has(id) && sampled[id] > 0))
@@ -112,7 +112,7 @@ export function packTable(prediction, vocabulary, find, unchanged = null, guess 
       id: row.id, token: vocabulary[row.id], rank: row.rank,
       about: _("{token}: token {id}, rank {rank:,} of {size:,}", { token: quoteToken(vocabulary[row.id]), id: row.id, rank: formatCount(row.rank), size: formatCount(vocabulary.length) }),
       cells: columns.map(([, , , cell]) => /** @type {Function} */ (cell)(row)), notes: columns.map(([, , , , words]) => /** @type {Function} */ (words)(row)),
-      probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: matchingIds.includes(row.id),
+      probability: row.probability, plain: row.plain, cut: row.cutBy !== null, found: matchingIds.includes(row.id), guessed: row.id === guessId,
     })),
     run: "",
     settings: Object.fromEntries(["temperature", "top_k", "top_p", "min_p"].map((name) => [name, settings[name]])),
@@ -195,7 +195,7 @@ function matchGuess({ sampled, plain }, vocabulary, guess) {
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
 function describeGuess(prediction, vocabulary, guess) {
   const { sampled, plain } = prediction, match = matchGuess(prediction, vocabulary, guess);
-  const likeliest = rankedIds(sampled)[0], likelier = _("The model would rather say {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
+  const likeliest = rankedIds(sampled)[0], likelier = _("The model expects {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
   if (!match) return `${likelier} ${_("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) })}`;
   const { id: matchId, isExact } = match;
   const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length;

@@ -198,7 +198,7 @@ export function figure(element) {
       await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers } }, plotlyConfig());
     }
     drawnKey = drawKey;
-    plot.ariaLabel = meta.alt;
+    plot.ariaLabel = meta.top_k && drawnFigure.data !== data ? meta.top_k.alt : meta.alt;
     ({ of: namedRun, changes = null, has_numbers: hasNumbers = false } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // its aria-label describes it
     adjustTexts();

@@ -4,7 +4,7 @@ import { changeModel, nextStepButton, select } from "../../static/page_actions.j
 import { callServer } from "../../static/server_connection.js";
 import { widgetBlock, onContent } from "../../static/widget_contents.js";
 import { button, find, findAll, setHidden, make, setText, span, toggleFold } from "../../static/dom.js";
-import { makeLink, writeUrl } from "../../static/history.js";
+import { makeLink, storeUndoStates, writeUrl } from "../../static/history.js";
 import { _, language, storeLanguage } from "../../static/translations.js";
 import { modelName, onState, storeDepth, state, changeToDepth } from "../../static/page_state.js";
 import { IN_FULL } from "../../static/shared_constants.js";
@@ -69,6 +69,7 @@ export function languageList(element) {
   list.addEventListener("change", () => {
     writeUrl();
     storeLanguage(list.value);
+    storeUndoStates();
     const url = new URL(location.href);
     url.searchParams.set("lang", list.value);
     location.assign(url);

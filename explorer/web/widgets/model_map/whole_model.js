@@ -280,7 +280,7 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { blockLefts, blockWidths, headsX, rowYs, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm);
+    const { blockLefts, blockWidths, headsX, rowYs, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm), layerNorms = model.blocks.map((_block, l) => Math.max(...model.curves.map((curve) => (curve[0] === l ? curve[3] ?? 0 : 0))));
     const sortedCurves = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), maxEffect = Math.max(1e-9, model.largest_effect);
     const namedCurve = open.level ? undefined : sortedCurves.findLast(([, , , , effect]) => effect > 0); // the curve that the sentence above describes
     for (const [l, h, key, norm, effect, weight] of sortedCurves) {
@@ -294,7 +294,7 @@ export function wholeModel(element) {
         ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), effect: effectText(effect, maxEffect) })
         : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
       node.item = { name: "", label, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
-      node.style.setProperty("--at", flowDelay(l).toFixed(3));
+      node.classList.toggle("strongest", norm === layerNorms[l]), node.style.setProperty("--at", flowDelay(l).toFixed(3));
     }
     if (namedCurve) markCurve(namedCurve);
     const maxFeedForward = largestMagnitude(model.blocks.map(({ feed_forward: value }) => value));

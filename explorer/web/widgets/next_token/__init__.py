@@ -111,6 +111,7 @@ class NextTokenTable(HtmlWidget):
                 "plain": row.plain,
                 "cut": row.cut_by is not None,
                 "found": row.token_id in matches,
+                "guessed": row.token_id == guess_id,
             }
             for row in table.rows(NUM_ROWS, always | (set() if guess_id is None else {guess_id}), matches)
         ]
@@ -235,7 +236,7 @@ class SamplingPresetButtons(HtmlWidget):
 
 
 EXPLANATION_HTML = """<button type="button" class="asked" aria-expanded="false" data-field="{field}">{asked}</button>
-<p class="clauses" hidden></p>"""
+<ul class="clauses" hidden></ul>"""
 
 
 class ExplanationButton(HtmlWidget):

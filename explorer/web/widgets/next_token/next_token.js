@@ -61,7 +61,7 @@ function emptyRow(columns) {
     type: "button",
     tabIndex: -1, // Enter on the row does the same
     className: "take",
-  }, _("take"));
+  }, _("pick this"));
   const token = focusableCell("th", "token");
   token.scope = "row";
   token.append(make("div", { className: "name" }, ...["rank", "text", "tag"].map((part) => span(part))), takeButton);
@@ -83,7 +83,7 @@ function emptyRow(columns) {
  */
 function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [token, ...numberCells] = element.cells, [name, takeButton] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
-  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, isGuess = row.token.trim() !== "" && row.token.trim().toLowerCase() === state.guess?.trim().toLowerCase();
+  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, lengthOfBar = scale * barLength(row.probability, isLog);
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
   element.classList.toggle("apart", hasGapBefore);
@@ -91,28 +91,30 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : isGuess ? _("your guess") : isDrawn ? _("next draw") : "");
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("next pick") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
-  setText(takeButton, tag.textContent || _("take")); // no change of label on hover
+  setText(takeButton, tag.textContent || _("pick this")); // no change of label on hover
   token.title = [
     isActual ? _("The token that the text has here.") : "",
     isDrawn ? (tokens.actual === null ? _("The random number picks this token with the settings; Step writes it.") : _("The random number u falls on it.")) : "",
   ].filter(Boolean).join(" ");
-  takeButton.title = token.title || _("Take this token instead; the text then continues from it.");
+  takeButton.title = token.title || _("Pick this token instead; the text then continues from it.");
   takeButton.hidden = isActual || !canTake;
   element.classList.toggle("less", row.probability < 0);
-  takeButton.ariaLabel = _("take {about}", row);
-  token.dataset.note = takeButton.hidden ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
+  takeButton.ariaLabel = _("pick {about}", row);
+  token.dataset.note = takeButton.hidden ? row.about : _("{about}. “pick this”, or Enter, puts it here instead.", row);
   row.cells.forEach((text, i) => {
     setText(numberCells[i].querySelector(".number") || numberCells[i], text);
     numberCells[i].dataset.note = row.notes[i];
   });
   /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
-  bar.style.width = `${100 * scale * barLength(row.probability, isLog)}%`;
+  bar.style.width = `${100 * lengthOfBar}%`;
+  element.classList.toggle("long", lengthOfBar > LONG_BAR);
   unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
 
+const LONG_BAR = 0.6; // of the track: a tag at its end would cover the bar, and stands within it
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 
 /** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
@@ -343,11 +345,11 @@ export function explanation(element) {
     const ablationNotes = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), noteIndex = Math.min(ablatedClause ?? 0, clauses.length - 1);
     const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
       const ablateButton = ablation && !heads.length ? [button(_("Switch this head off"), () => { ablatedClause = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
-      return [figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : [])];
+      return make("li", {}, figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : []));
     });
     const rest = pieces.slice(showsAll ? pieces.length : MAX_FIRST_CLAUSES);
     const more = rest.length ? [button(_("more"), () => { showsAll = true; draw(); }, { className: "plain" })] : [];
-    clauseBox.replaceChildren(...pieces.slice(0, pieces.length - rest.length).flat(), ...more);
+    clauseBox.replaceChildren(...pieces.slice(0, pieces.length - rest.length), ...more);
     drawnHeads = heads.map(({ edit }) => edit).join();
     if (hadFocus && !clauseBox.contains(document.activeElement)) clauseBox.querySelector("button")?.focus({ preventScroll: true });
   }

@@ -349,7 +349,7 @@ class NextTokenGuessForm(HtmlWidget):
             see=_("See the model’s guesses"),
             know=_("I know transformers: show me numbers"),
             again=_("Guess again"),
-            another=_("Another sentence"),
+            another=_("Another example"),
             texts=json.dumps(GUESS_EXAMPLES),
         )
         super().__init__(html=html, **kwargs)
@@ -438,7 +438,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
     first = int(sampled.argmax())
     likelier = _(
-        "The model would rather say {first} ({share}).",
+        "The model expects {first} ({share}).",
         first=quote_word(vocabulary[first]),
         share=format_percent(float(sampled[first])),
     )

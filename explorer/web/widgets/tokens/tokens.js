@@ -164,7 +164,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
-      next: span("next", span("label", make("span", { className: "term", dataset: { term: "next draw" } }, _("next draw")), ": "), ...tokenNodes(value.next)),
+      next: span("next", span("label", make("span", { className: "term", dataset: { term: "next pick" } }, _("next pick")), ": "), ...tokenNodes(value.next)),
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.

@@ -1,4 +1,4 @@
-"""Undo, Another text, Compare, and commands on the tree of continuations."""
+"""Undo, Another ending, Compare, and commands on the tree of continuations."""
 
 import pytest
 

@@ -9,6 +9,7 @@ from explorer.state.run_request import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS
+from explorer.views.story import most_helpful_look
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
 from model import CheckpointError
@@ -274,5 +275,9 @@ def test_unknown_term_is_refused(endpoints, state, term):
 
 
 def test_definition_has_values_of_requested_run(endpoints, state):
-    tokens = len(endpoints.runs.trace(RunRequest.parse(state)))
-    assert f"This run has {tokens};" in endpoints.define(state, "token")
+    trace = endpoints.runs.trace(RunRequest.parse(state))
+    assert f"This run has {len(trace)};" in endpoints.define(state, "token")
+    layer, head, _key = most_helpful_look(trace, state["query"])
+    elsewhere = {"layer": (layer + 1) % trace.config.num_layers, "depth": "story", "view": "looks"}
+    shown = endpoints.define(state | elsewhere, "attention")  # of the head that the step shows
+    assert f"In layer {layer} head {head} " in shown and "% of its attention" in shown

@@ -99,7 +99,8 @@ def test_intervention_adds_column_with_original_probability(trace, pack_value):
     last = int(prediction.plain.argmin())
     unchanged = np.zeros(len(trace.vocabulary))
     unchanged[last] = np.log(len(trace.vocabulary) - 1)
-    value = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", unchanged=unchanged)
+    value = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", unchanged=unchanged, guess_id=last)
+    assert [row["id"] for row in value["rows"] if row["guessed"]] == [last]  # and none that differs in case only
     logits = ["logit_before", "logit", "logit_change"]
     assert [column["name"] for column in value["columns"]][:5] == [*logits, "before", "model"]
     assert {row["id"]: row["cells"][3] for row in value["rows"]}[last] == "0.500"

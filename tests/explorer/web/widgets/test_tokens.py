@@ -172,7 +172,7 @@ def test_guessed_token_has_probability_and_rank(trace, prediction):
     if rank > 1:
         chance = format_percent(float(prediction.sampled[first]))
         better = f"{quote_word(trace.vocabulary[first])} ({chance})"
-        assert words.startswith(f"The model would rather say {better}.") and f"number {rank} on its list" in words
+        assert words.startswith(f"The model expects {better}.") and f"number {rank} on its list" in words
 
 
 def test_guess_of_most_probable_word_is_right(trace):
@@ -193,7 +193,7 @@ def test_guess_cut_by_settings_has_rank_only(trace):
 def test_longer_word_is_explained_by_its_first_token(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
-    likelier, told = f"The model would rather say {first} (", "“TheZorblat” is more than one token. It could begin with"
+    likelier, told = f"The model expects {first} (", "“TheZorblat” is more than one token. It could begin with"
     assert f"{told} “the”" in words and "no single" not in words
     assert words.startswith(told if first == "“the”" else likelier)
 
