@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -20,6 +21,7 @@ from explorer.web.key_value_stores import KeyValueStore, StoreError
 from explorer.web.rate_limits import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAME_CHARACTERS, SlidingWindowLimiter
 from explorer.web.request_locale import locale_from_request
 from explorer.web.request_validation import STRICT, Index, State, check_object, parse_json
+from explorer.web.room_questions import ClassQuestion, is_valid_question, own_question_key, own_question_tally_key
 from explorer.web.room_store import TeacherState, is_valid_student_name, parse_room_code
 from explorer.web.room_watcher import LocalRoomCopy, RoomWatcher
 
@@ -127,10 +129,14 @@ class TeacherStateRequest(TeacherRequest):
     state: NotRequired[State | None]
     lesson: NotRequired[str | None]
     step: NotRequired[Index | None]
+    question: NotRequired[ClassQuestion | None]
 
 
 class ReplyRequest(StudentRequest):
-    """Student's reply to a question; null withdraws it."""
+    """Student's reply to a question; null withdraws it.
+
+    Without a lesson ("") it is the teacher's own question, and `step` its number.
+    """
 
     lesson: str
     step: Index
@@ -289,37 +295,32 @@ class RoomRoutes:
         return {"tag": seen_tag} if answer is None else answer
 
     async def set_teacher_state(self, payload: JsonBody, request: Request) -> dict[str, Any]:
-        """Set the teacher's state: `leads`, `state`, and the `lesson` and `step` whose replies are counted."""
+        """Set the teacher's state: `leads`, `state`, `lesson` and `step` whose replies are counted, own `question`."""
         room = await self._require_teacher(payload, request)
         leads, lesson, step = payload.get("leads") is True, payload.get("lesson"), parse_index(payload.get("step")) or 0
         state = parse_teacher_state(payload.get("state")) if leads else None
         is_known_lesson = isinstance(lesson, str) and lesson in await self._lessons()
+        if (question := payload.get("question")) and not is_valid_question(question):
+            raise RoomError(422, _("A question has text, and two to four different answers or none."))
         await self.watcher.run_store_call(
             self.watcher.room_store.set_teacher_state,
             room.code,
-            TeacherState(leads, state, *((lesson, step) if is_known_lesson else ("", 0))),
+            TeacherState(leads, state, *((lesson, step) if is_known_lesson else ("", 0)), question),
         )
         await self._renew(room)
         return {}
 
     async def reply(self, payload: JsonBody, request: Request) -> dict[str, Any]:
-        """Store a student's `reply` to the question of a `step` of the room's `lesson`; null withdraws it."""
+        """Store a student's `reply` to the question of a `step` of the room's `lesson`, or to the teacher's own."""
         room = await self._require_student(payload, request)
-        student, lesson, step, reply = (
-            payload.get(question_name) for question_name in ("student", "lesson", "step", "reply")
-        )
+        student, reply = payload["student"], payload["reply"]
         if student not in room.present_until:
             raise RoomError(403, _("Join the room first."))
-        if not lesson or lesson != room.teacher_state.lesson:
-            raise RoomError(409, _("The class goes through another lesson."))
-        steps, step_number = (await self._lessons())[lesson].steps, parse_index(step) or 0
-        question = steps[step_number - 1].question if 1 <= step_number <= len(steps) else None
-        if question is None:
-            raise RoomError(422, _("There is no question in this step."))
-        counted_reply = question.tally_key(reply) if isinstance(reply, str) and len(reply) <= MAX_REPLY_CHARS else None
+        question_name, tally_key = await self._question(room, payload["lesson"], payload["step"])
+        counted_reply = tally_key(reply) if reply is not None and len(reply) <= MAX_REPLY_CHARS else None
         if counted_reply is None and reply is not None:
             raise RoomError(422, _("This is no reply to the question."))
-        question_name, room_store = f"{lesson}:{step_number}", self.watcher.room_store
+        room_store = self.watcher.room_store
 
         def put() -> bool:
             others = room_store.students_with_reply(room.code, question_name) if reply is not None else []
@@ -331,6 +332,25 @@ class RoomRoutes:
         if not await self.watcher.run_store_call(put):
             raise room_full_error()
         return {}
+
+    async def _question(self, room: LocalRoomCopy, lesson: str, step: int) -> tuple[str, Callable[[str], str | None]]:
+        """Return the key of a room's question in the store, and its function from reply to tally key.
+
+        Raises:
+            RoomError: the class has another lesson or question, or the step has none.
+        """
+        if not lesson:
+            own = room.teacher_state.question
+            if own is None or own["number"] != step:
+                raise RoomError(409, _("This question is over."))
+            return own_question_key(own), partial(own_question_tally_key, own)
+        if lesson != room.teacher_state.lesson:
+            raise RoomError(409, _("The class goes through another lesson."))
+        steps = (await self._lessons())[lesson].steps
+        question = steps[step - 1].question if 1 <= step <= len(steps) else None
+        if question is None:
+            raise RoomError(422, _("There is no question in this step."))
+        return f"{lesson}:{step}", question.tally_key
 
     async def leave(self, payload: JsonBody, request: Request) -> dict[str, Any]:
         """Mark a student as absent."""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from explorer.web.key_value_stores import KeyValueStore
+from explorer.web.room_questions import own_question_key
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Douglas Crockford's: no letter is taken for a digit
 CODE_LENGTH, KEY_BYTES = 10, 24
@@ -64,12 +65,14 @@ class TeacherState:
         state: the page's state to follow; None if the teacher does not lead.
         lesson: the teacher's current lesson; "" for none.
         step: number of its step, from 1.
+        question: the teacher's own question (`explorer.web.room_questions`); None for none.
     """
 
     leads: bool = True
     state: Mapping[str, Any] | None = None
     lesson: str = ""
     step: int = 0
+    question: Mapping[str, Any] | None = None
 
 
 class RoomStore:
@@ -111,8 +114,12 @@ class RoomStore:
                 self.store.put(name, value, TTL_S)
 
     def set_teacher_state(self, code: str, teacher_state: TeacherState):
-        """Store the teacher's state, and tell all processes."""
+        """Store the teacher's state, delete replies to an earlier question of the teacher, and tell all processes."""
+        before, question = self.get_teacher_state(code).question, teacher_state.question
         self._put(code, "led", json.dumps(asdict(teacher_state)).encode(), TTL_S)
+        if before and (question is None or question["number"] != before["number"]):
+            for key in self.store.keys(f"{code}/reply/{own_question_key(before)}/"):
+                self.store.drop(key)
         self.publish_change(code)
 
     def get_teacher_state(self, code: str) -> TeacherState:

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from explorer.web.key_value_stores import KeyValueStore, StoreError
+from explorer.web.room_questions import MAX_SHOWN_REPLIES, own_question_key
 from explorer.web.room_store import CHANNEL, PRESENCE_TTL_S, RoomStore, TeacherState, question_key
 
 
@@ -115,6 +116,11 @@ class LocalRoomCopy:
         return {*self.present_until, *self.students_everywhere}
 
 
+def limit_replies(replies: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the replies to a teacher's question with the most frequent ones only, as students get them."""
+    return {**replies, "counts": dict(list(replies["counts"].items())[:MAX_SHOWN_REPLIES])}
+
+
 def add_etag(answer: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return a response's tag, equal for equal contents only, and the response with its tag as JSON."""
     text = json.dumps(answer, ensure_ascii=False, sort_keys=True)
@@ -197,7 +203,7 @@ class RoomWatcher:
         has_teacher = time.monotonic() - room.teacher_asked_at < LINGER_S
         present_here, is_due = set(room.present_until), time.monotonic() - room.reported_at > PRESENCE_TTL_S / 3
 
-        def read() -> tuple[TeacherState, set[str], dict[str, int]] | None:
+        def read() -> tuple[TeacherState, set[str], dict[str, int], dict[str, int]] | None:
             if not self.room_store.exists(room.code):
                 self.room_store.forget(room.code)  # what is left of it
                 return None
@@ -211,21 +217,36 @@ class RoomWatcher:
                 if has_teacher and teacher_state.lesson
                 else {}
             )
-            return teacher_state, self.room_store.present_students(room.code), counts
+            question = teacher_state.question
+            own_counts = (
+                self.room_store.counts(room.code, own_question_key(question))
+                if question and (has_teacher or question["shows_replies"])
+                else {}
+            )
+            return teacher_state, self.room_store.present_students(room.code), counts, own_counts
 
         reading = await self.run_store_call(read)
         if reading is None:
             return room.close()
         if present_here != room.reported_students or is_due:
             room.reported_students, room.reported_at = present_here, time.monotonic()
-        room.teacher_state, present_students, counts = reading
+        room.teacher_state, present_students, counts, own_counts = reading
         room.students_everywhere, teacher_state = frozenset(present_students), room.teacher_state
-        for_students = {"leads": teacher_state.leads, "state": teacher_state.state, "lesson": teacher_state.lesson}
+        question = teacher_state.question
+        own_replies = {"number": question["number"], "counts": own_counts} if question else None
+        for_students = {
+            "leads": teacher_state.leads,
+            "state": teacher_state.state,
+            "lesson": teacher_state.lesson,
+            "question": question,
+            "own_replies": limit_replies(own_replies) if question and question["shows_replies"] else None,
+        }
         for_teacher = {
             "people": len(room.people),
             "lesson": teacher_state.lesson,
             "step": teacher_state.step,
             "counts": counts,
+            "own_replies": own_replies,
         }
         return room.set_answers(for_students, for_teacher if has_teacher else None)
 

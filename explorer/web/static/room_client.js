@@ -62,9 +62,14 @@ async function sendRoomRequest(name, body, signal) {
  * @property {string} lesson lesson of the class
  * @property {number} step
  * @property {Record<string, number>} counts reply -> number of students
+ * @property {ClassQuestion | null} question the teacher's own question
+ * @property {{ number: number, counts: Record<string, number> } | null} own_replies replies to it; for a student only if the teacher shows them
+ * @property {number} asked number of the last such question
+ * @property {{ number: number, reply: string } | null} ownReply this student's reply to it
  */
+/** @typedef {{ number: number, text: string, answers: string[], shows_replies: boolean }} ClassQuestion */
 
-const STORED_FIELDS = ["code", "key", "student", "leads", "follows"];
+const STORED_FIELDS = ["code", "key", "student", "leads", "follows", "question", "asked", "ownReply"];
 
 /** Current room, or null. @type {Room | null} */
 export let room = null;
@@ -115,7 +120,7 @@ function storeRoom() {
 
 /** @param {Partial<Room> & { code: string }} fields */
 function enterRoomAs(fields) {
-  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, counts: {}, ...fields };
+  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, counts: {}, question: null, own_replies: null, asked: 0, ownReply: null, ...fields };
   endReason = "";
   abortController = new AbortController();
   writeRoomToUrl(room.key ? null : room.code);
@@ -149,7 +154,7 @@ export async function openRoom() {
 /** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
 export function joinRoom(text) {
   const code = text.toUpperCase().replace(/[\s–—-]/g, ""), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
-  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true });
+  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null });
 }
 const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -171,8 +176,8 @@ export async function closeRoom() {
 
 /** Enter the room in the URL, or the one that this tab leads. */
 export function enterRoom() {
-  const urlCode = new URLSearchParams(location.search).get(ROOM), { code, key, leads } = storedRoom();
-  if (key && (!urlCode || urlCode === code)) enterRoomAs({ code, key, leads });
+  const urlCode = new URLSearchParams(location.search).get(ROOM), { code, key, leads, question = null, asked = 0 } = storedRoom();
+  if (key && (!urlCode || urlCode === code)) enterRoomAs({ code, key, leads, question, asked });
   else if (urlCode) joinRoom(urlCode);
 }
 
@@ -238,7 +243,20 @@ function scheduleSend() {
 }
 
 /** Return the message to the class as JSON. */
-const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step });
+const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step, question: room.question });
+
+/** Ask the class a question of the teacher's own, in place of the one before. @param {string} text @param {string[]} answers none for replies in the students' words */
+export function askClass(text, answers) {
+  const number = room.asked + 1;
+  changeRoom({ question: { number, text, answers, shows_replies: false }, asked: number, own_replies: null });
+}
+/** Set whether students see the replies to the teacher's question. @param {boolean} shows */
+export const showRepliesToClass = (shows) => changeRoom({ question: { ...room.question, shows_replies: shows } });
+/** End the teacher's question; the server deletes its replies. */
+export const endQuestion = () => changeRoom({ question: null, own_replies: null });
+
+/** Return the counts of the replies to the teacher's question; null if this page has none. */
+export const ownReplyCounts = () => (room?.question && room.own_replies?.number === room.question.number ? room.own_replies.counts : null);
 
 async function sendToClass() {
   timer = null;
@@ -330,6 +348,15 @@ function sendReply() {
     if (error instanceof RoomRefusedError && room) return changeRoom({ problem: error.message });
     countedReplies.delete(step); // sent again once the server is back
   });
+}
+
+/** Send this student's reply to the teacher's own question. @param {string} reply number of an answer, or words */
+export async function replyToClass(reply) {
+  const replyingRoom = room, { number } = room.question;
+  changeRoom({ ownReply: { number, reply } });
+  try { await sendRoomRequest("reply", { ...memberFields(), lesson: "", step: number, reply }); } catch (error) {
+    if (room === replyingRoom && room.question?.number === number) changeRoom({ ownReply: null, problem: error instanceof RoomRefusedError ? error.message : "" });
+  }
 }
 
 // Line above a student's page: the class, whether the page follows, and buttons to leave or let go.

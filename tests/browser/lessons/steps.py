@@ -42,13 +42,14 @@ FIGURES_IN_SIGHT = """[...document.querySelectorAll("#view .panels > .block, #ne
 
 
 def expect_one_figure(page: Page, step: LessonStep):
-    """Expect only the step's text and one figure to be visible, without navigation; a task leaves the whole page."""
-    if step.task and step.target == "prompt":
+    """Expect only the step's text and one figure to be visible, without navigation; for a task the next one, too."""
+    if step.target == "prompt":
         expect(page.locator("#navigation")).to_be_hidden()
         return expect(page.locator("#prompt")).to_be_visible()
-    if step.task or step.target == "prompt":
-        return expect(page.locator("#navigation")).to_be_visible()
     expect(page.locator(NAVIGATION).locator("visible=true")).to_have_count(0)
+    if step.task:
+        page.wait_for_function(f"({FIGURES_IN_SIGHT}).length === 2")
+        return expect(page.locator(f"#{step.target}")).to_be_in_viewport()
     page.wait_for_function(f"({FIGURES_IN_SIGHT}).length === 1")
     in_sight = page.evaluate(FIGURES_IN_SIGHT)
     if step.target.split("-")[0] in VIEW_BY_NAME and not step.target.endswith("-what-ifs"):

@@ -187,6 +187,55 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     assert first.page.evaluate("sessionStorage.getItem('explorer:room')") is None
 
 
+def test_teacher_asks_class_a_question_of_own(new_user):
+    teacher = new_user().open()
+    _code, link = open_room(teacher)
+    first, second = new_user(), new_user(viewport=PHONE)
+    for student in (first, second):
+        student.page.goto(link)
+        expect(find_class_line(student)).to_contain_text("you follow the teacher")
+    panel, cards = find_panel(teacher), [student.page.locator("#class-question") for student in (first, second)]
+    panel.get_by_text("Ask the class").click()
+    panel.get_by_label("Question").fill("Who <b>saw</b> it?")
+    panel.get_by_label("answer 1").fill("the cat")
+    panel.get_by_role("button", name="Ask", exact=True).click()
+    expect(panel.locator(".told")).to_have_text("Write two to four different answers, or none.")
+    panel.get_by_label("answer 3").fill("the dog")
+    panel.get_by_role("button", name="Ask", exact=True).click()
+    expect(panel.locator(".told")).to_be_empty()
+    for card in cards:
+        expect(card.locator("summary")).to_have_text("Who <b>saw</b> it?")
+    cards[0].get_by_role("button", name="the cat").click()
+    cards[1].get_by_role("button", name="the cat").click()
+    counts = panel.locator(".asked .count")
+    expect(counts).to_have_text(["2", "0"])
+    cards[1].get_by_role("button", name="the dog").click()
+    expect(counts).to_have_text(["1", "1"])
+    expect(cards[1].get_by_role("button", name="the dog")).to_be_focused()
+    expect(cards[1].get_by_role("button", name="the dog")).to_have_attribute("aria-pressed", "true")
+    second.page.reload()  # the tab's storage has the reply
+    expect(cards[1].get_by_role("button", name="the dog")).to_have_attribute("aria-pressed", "true")
+    assert not [match["id"] for match in Axe().run(second.page, [["#class-question"]]).response["violations"]]
+    assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]
+    panel.get_by_role("button", name="Show to the class").click()
+    for card, own in zip(cards, ("the cat", "the dog"), strict=True):
+        expect(card.locator(".count")).to_have_text(["1", "1"])
+        expect(card.get_by_role("status")).to_have_text(f"Your reply: {own}")
+    teacher.page.reload()  # the question stays open
+    teacher.page.get_by_role("button", name="Class · 2").click()
+    expect(counts).to_have_text(["1", "1"])
+    panel.get_by_role("button", name="End the question").click()
+    for card in cards:
+        expect(card).to_be_hidden()
+    panel.get_by_label("Question").fill("Why?")
+    panel.get_by_label("Question").press("Enter")
+    for card, words in zip(cards, ("It was near", "it was  NEAR"), strict=True):
+        card.get_by_label("your reply").fill(words)
+        card.get_by_role("button", name="Send").click()
+    expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
+    expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
+
+
 @pytest.mark.exhaustive
 def test_student_class_line_stays_visible_on_phone(new_user):
     teacher = new_user().open(text="The cat saw the dog and the dog saw")

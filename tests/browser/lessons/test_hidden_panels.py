@@ -49,7 +49,7 @@ def test_prediction_is_hidden_in_every_panel(page, bundled_address):
     page.set_viewport_size({"width": 1440, "height": 900})
     find_lesson(page).get_by_role("button", name="Next").click()
     find_lesson(page).get_by_role("button", name="Just show me").click()
-    for selector in ("#lesson .verdict p", "#next-token .distribution", "#generate"):
+    for selector in ("#lesson .verdict p", "#next-token .distribution", "#sampling"):
         expect(page.locator(selector)).to_be_in_viewport()
     open_lesson(page, bundled_address, lesson="residual-stream", step=1, depth="story")
     expect(get_figure(page, "overview-map")).to_be_visible()

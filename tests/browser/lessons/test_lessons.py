@@ -13,6 +13,7 @@ from .steps import (
     PHONE,
     expect_step,
     find_lesson,
+    get_figure,
     open_lesson,
     open_next_step,
     reply,
@@ -195,12 +196,18 @@ def test_lesson_text_is_escaped_and_missing_model_is_named(page, bundled_address
 
 
 @pytest.mark.exhaustive
-def test_task_accepts_head_chosen_by_user(page, bundled_address):
+def test_task_shows_what_it_needs_and_accepts_chosen_head(page, bundled_address):
+    open_lesson(page, bundled_address, lesson="silencing", step=4)
+    expect(page.locator("#experiments-what-ifs .fold")).to_be_in_viewport()  # the step names the button Change
+    expect(page.locator("#next-token")).to_be_in_viewport()
+    unused = "#mode, #navigation, #prompt-row, #bar, #again, #written, #questions, #sampling, .view-tools > .block"
+    expect(page.locator(f":is({unused}):not(#experiments-what-ifs):visible")).to_have_count(0)
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=len(LESSONS[CORE_LESSON].steps))
     verdict = find_lesson(page).locator(".verdict p")
     expect(verdict).to_contain_text("You chose layer 0 head 0")
-    page.locator("select[data-field=layer]:visible").select_option("5")
-    page.locator("select[data-field=head]:visible").select_option("5")
+    expect(page.locator(f":is({unused}, #generation):visible")).to_have_count(0)
+    expect(get_figure(page, "attention-pattern")).to_be_in_viewport()  # beside the heads: what the chosen one does
+    page.evaluate("explorer.select({ layer: 5, head: 5 })")
     expect(verdict).to_have_text(re.compile("^✓ You chose layer 5 head 5"))
     expect(find_lesson(page).locator(".after p").first).to_be_visible()
 
@@ -218,7 +225,7 @@ def test_lesson_is_folding_sheet_on_phone(open_new_page, bundled_address):
     page = open_new_page(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
     expect(find_lesson(page).locator(".question .option").first).to_be_visible()
-    assert find_lesson(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
+    assert find_lesson(page).bounding_box()["height"] <= 0.63 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert bottom_edge(find_lesson(page)) == pytest.approx(PHONE["height"], abs=1)
     page.get_by_role("button", name="fold the lesson").click()

@@ -1,6 +1,7 @@
 """Widgets for teaching: lessons, walkthroughs, presentations, and class sessions."""
 
 from explorer.translations import _
+from explorer.web.room_questions import MAX_ANSWER_CHARS, MAX_ANSWERS, MAX_QUESTION_CHARS
 from explorer.web.widgets import HtmlWidget, fill_template, json_attribute
 
 LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
@@ -213,11 +214,23 @@ autocapitalize="characters" spellcheck="false"></label>
 <button type="button" class="copy">{copy}</button></div></details>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
+<details class="ask"><summary>{ask_class}</summary><form>
+<label>{question} <input type="text" maxlength="{max_question}" autocomplete="off"></label>
+<fieldset><legend>{answers}</legend>%s</fieldset>
+<button type="submit" class="begin">{ask}</button></form></details>
+<section class="asked" aria-label="{ask_class}" hidden><h2></h2><div class="own-counts"></div>
+<div class="buttons"><button type="button" class="show"></button>
+<button type="button" class="end-question">{end_question}</button></div></section>
 <p class="spoken" role="status"></p>
 <button type="button" class="end">{end}</button>
 </div>
 <p class="told" role="alert"></p>
 </div>"""
+
+
+ANSWER_BOX_HTML = (
+    """<input type="text" aria-label="{answer}" placeholder="{answer}" maxlength="{max_answer}" autocomplete="off">"""
+)
 
 
 class ClassSessionPanel(HtmlWidget):
@@ -231,8 +244,12 @@ class ClassSessionPanel(HtmlWidget):
     lazy = ""
 
     def __init__(self, **kwargs):
+        answer_boxes = "".join(
+            fill_template(ANSWER_BOX_HTML, answer=_("answer {number}", number=number), max_answer=str(MAX_ANSWER_CHARS))
+            for number in range(1, MAX_ANSWERS + 1)
+        )
         html = fill_template(
-            ROOM_HTML,
+            ROOM_HTML % answer_boxes,
             class_=_("Class"),
             class_is=_("lead a class from this page, or join one"),
             how=_(
@@ -250,6 +267,12 @@ class ClassSessionPanel(HtmlWidget):
             copy=_("Copy the link"),
             follow=_("the class follows me"),
             replies=_("Replies"),
+            ask_class=_("Ask the class"),
+            question=_("Question"),
+            max_question=str(MAX_QUESTION_CHARS),
+            answers=_("Two to four answers. Without any, students write their own."),
+            ask=_("Ask"),
+            end_question=_("End the question"),
             end=_("Close the room"),
         )
         super().__init__(html=html, **kwargs)

@@ -329,12 +329,19 @@ function renderQuestion(question, judged) {
   return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
+/** Return which controls above the figures a step shows: those that it points out or that its words name. @param {string} target @param {HTMLElement} column */
+function namedTools(target, column) {
+  const labels = { "what-ifs": _("Change"), walks: _("▶ Step by step").replace("▶ ", "") }, named = findAll(column, "em").map((node) => node.textContent);
+  return Object.keys(labels).filter((tool) => target?.endsWith(`-${tool}`) || named.includes(labels[tool])).join(" ");
+}
+
 const TARGET_CLASS = "pointed-out", MAX_FRAMES = 600; // animation frames to wait for a figure
 
-/** Return the part of the page that a step shows: one figure, the tokens, the next token, the controls above a view's figures, or the whole page for a task in another view or without a prompt. */
+/** Return the part of the page that a step shows: one figure (for a task with the next one), the tokens, the next token, the first figure of a view, or the whole page in another view. */
 function visibleSubject({ target = "", task, view }) {
-  if (view !== state.view || (task && target !== "prompt") || (target === "prompt" && !task)) return "page";
-  if (target === "prompt") return view === "tokens" ? "strip" : "answer";
+  if (view !== state.view) return "page";
+  if (target === "prompt") return !task ? "view" : view === "tokens" ? "strip" : "answer";
+  if (task) return "task";
   if (["next-token", "generation", "stand-ins"].includes(target)) return "answer";
   if (target === "strip") return target;
   return !target || target === "series" || target.endsWith("-what-ifs") ? "view" : "figure";
@@ -372,7 +379,7 @@ export function lesson(element) {
     updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
     updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
     updatePart(".after", step.after, renderBlocks, []);
-    document.body.classList.toggle("lesson-names-button", Boolean(column.querySelector(".after em")));
+    document.body.dataset.lessonTools = namedTools(step.target, column);
     back.disabled = !(step.step > 1);
     const isSkipped = step.question && !step.question.is_example && !step.judged;
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");

@@ -92,9 +92,9 @@ class Teacher(Student):
     def code(self) -> str:
         return self.credentials["code"]
 
-    async def lead(self, leads: bool = True, **state: Any):
+    async def lead(self, leads: bool = True, question: dict[str, Any] | None = None, **state: Any):
         state = STATE | state
-        lesson_fields = {"leads": leads, "lesson": state["lesson"], "step": state["step"]}
+        lesson_fields = {"leads": leads, "lesson": state["lesson"], "step": state["step"], "question": question}
         await self.request_json("lead", **self.credentials, **lesson_fields, state=state)
 
 

@@ -8,7 +8,7 @@ import pytest
 from explorer.web import room_watcher
 from explorer.web.key_value_stores import MemoryStore, StoreError, open_store
 
-from .conftest import STATE, Student, Teacher, make_process, run_in_event_loop
+from .conftest import STATE, Student, Teacher, assert_refused, make_process, run_in_event_loop
 
 
 def make_two_processes(store, address):
@@ -76,7 +76,7 @@ def test_students_never_see_private_fields_of_teacher(store):
         await teacher.lead(lesson="order", step=2, reply="2:right", guess="fox", lang="zh-CN", turn=7)
         student = Student(process, teacher.code)
         update = await student.until(lambda update: update["state"])
-        assert set(update) == {"tag", "leads", "state", "lesson"}
+        assert set(update) == {"tag", "leads", "state", "lesson", "question", "own_replies"}
         assert not {"reply", "guess", "lang", "turn"} & set(update["state"])
         assert teacher.credentials["key"] not in str(update)
         assert teacher.credentials["key"].encode() not in b"".join(filter(None, map(store.get, store.keys(""))))
@@ -107,6 +107,42 @@ def test_latest_reply_of_each_student_is_counted(store, address):
         assert (await teacher.until(lambda update: update["step"] == 5))["counts"] == {}
         await teacher.lead(lesson="tokens-and-merges", step=4)  # replies to that step are still counted
         assert (await teacher.until(lambda update: update["step"] == 4))["counts"] == {"2": 1, "3": 1}
+
+    run_in_event_loop(story())
+
+
+def test_own_question_is_answered_shown_and_replaced(store, address):
+    async def story():
+        first, second = make_two_processes(store, address)
+        teacher = await Teacher.open_room(first)
+        question = {"number": 1, "text": "Who?", "answers": ["the cat", "the dog"], "shows_replies": False}
+        await teacher.lead(question=question)
+        students = [Student(process, teacher.code) for process in (first, second)]
+        for student in students:
+            update = await student.until(lambda update: update["question"])
+            assert update["question"] == question and update["own_replies"] is None
+        for student, reply in ((students[0], "1"), (students[1], "1"), (students[1], "2")):
+            assert (await student.reply(reply, "", 1)).status_code == 200
+        counts = {"1": 1, "2": 1}
+        assert (await teacher.until(lambda update: len(update["own_replies"]["counts"]) == 2))["own_replies"] == {
+            "number": 1,
+            "counts": counts,
+        }
+        await teacher.lead(question=question | {"shows_replies": True})
+        for student in students:
+            assert (await student.until(lambda update: update["own_replies"]))["own_replies"]["counts"] == counts
+        await teacher.lead(question={"number": 2, "text": "Why?", "answers": [], "shows_replies": False})
+        for student in students:
+            assert (await student.until(lambda update: update["question"]["number"] == 2))["own_replies"] is None
+        assert not [key for key in store.keys("") if "/reply/:1/" in key]
+        assert_refused(await students[0].reply("1", "", 1), 409, "This question is over.")
+        for student, reply in zip(students, (" It  saw <b>it</b> ", "it saw <B>it</B>"), strict=True):
+            assert (await student.reply(reply, "", 2)).status_code == 200
+        update = await teacher.until(lambda update: update["own_replies"]["counts"] == {"it saw <b>it</b>": 2})
+        assert update["counts"] == {}
+        await teacher.lead()
+        await students[0].until(lambda update: update["question"] is None)
+        assert not [key for key in store.keys("") if "/reply/" in key]
 
     run_in_event_loop(story())
 

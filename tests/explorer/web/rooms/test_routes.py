@@ -1,8 +1,11 @@
 """Routes of rooms: permissions, and hostile requests."""
 
+import json
+
 import pytest
 
 from explorer.translations import current_locale
+from explorer.web.room_questions import MAX_SHOWN_REPLIES
 from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
 
 from .conftest import STATE, STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, run_in_event_loop
@@ -42,10 +45,50 @@ def test_students_get_no_counts(process):
     run_in_event_loop(story())
 
 
-@pytest.mark.parametrize("code", ["", "AAAAA", "A" * 11, HOSTILE, "A" * 10, "room/x", "*" * 10])
-def test_unknown_room_is_refused(process, code):
+def test_unknown_room_is_refused(process):
     async def story():
-        assert_refused(await RoomClient(process).answer("next", code=code, student=STUDENT_NAME), 404, "no such room")
+        for code in ("", "AAAAA", "A" * 11, HOSTILE, "A" * 10, "room/x", "*" * 10):
+            assert_refused(
+                await RoomClient(process).answer("next", code=code, student=STUDENT_NAME), 404, "no such room"
+            )
+
+    run_in_event_loop(story())
+
+
+def test_own_question_and_its_replies_are_bounded(process):
+    async def story():
+        teacher = await Teacher.open_room(process)
+        question = {"number": 1, "text": HOSTILE, "answers": [], "shows_replies": False}
+        for change, sentence in (
+            ({"text": ""}, "question.text must be text that is not empty"),
+            ({"text": "x" * 201}, "question.text must be text of at most 200 characters"),
+            ({"answers": ["x" * 81, "y"]}, "question.answers[0] must be text of at most 80 characters"),
+            ({"answers": list("abcde")}, "question.answers must be a list of at most 4 items"),
+            ({"answers": ["a"]}, "two to four different"),
+            ({"answers": ["a", "a"]}, "two to four different"),
+            ({"number": -1}, "question.number must be at least 0"),
+            ({"text": " "}, "two to four different"),
+            ({"more": 1}, "question.more is unknown"),
+        ):
+            body = teacher.credentials | {"leads": False, "question": question | change}
+            request = teacher.client.post(
+                "/rooms/lead", content=json.dumps(body), headers={"content-type": "application/json"}
+            )
+            assert_refused(await request, 422, sentence)
+        await teacher.lead(question=question)
+        student = Student(process, teacher.code)
+        assert (await student.until(lambda update: update["question"]))["question"]["text"] == HOSTILE
+        for reply in ("", "   ", "x" * 81, "x" * 201, 3):
+            assert_refused(await student.reply(reply, "", 1), 422)
+        assert_refused(await student.reply("x", "", 2), 409, "This question is over.")
+        students = [student, *(Student(process, teacher.code) for _other in range(MAX_SHOWN_REPLIES))]
+        for number, other in enumerate(students):
+            await other.next() if number else None
+            assert (await other.reply(f"words {number}", "", 1)).status_code == 200
+        await teacher.lead(question=question | {"shows_replies": True})
+        await teacher.until(lambda update: len(update["own_replies"]["counts"]) == MAX_SHOWN_REPLIES + 1)
+        shown = await student.until(lambda update: update["own_replies"])
+        assert len(shown["own_replies"]["counts"]) == MAX_SHOWN_REPLIES
 
     run_in_event_loop(story())
 
