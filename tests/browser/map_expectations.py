@@ -153,7 +153,7 @@ def expected_boxes(
 
 def open_map(visit, checkpoint: str = "gpt-twin", **fields) -> tuple[Person, Locator]:
     """Open the map, scrolled to the middle of the screen; by default of a model with 3 layers of 4 heads."""
-    person = visit("overview", checkpoint=checkpoint, unfolded="all", **fields)
+    person = visit("overview", checkpoint=checkpoint, unfolded="overview-map", **fields)
     return person, wait_for_map(person)
 
 

@@ -22,8 +22,8 @@ ALL_LINES = """(plot) => plot.calcdata.filter(([{ trace }]) => trace.mode === "l
 
 
 @pytest.fixture
-def person(open_page):
-    return open_page(unfolded="all")
+def person(open_page, open_figures):
+    return open_page(unfolded=open_figures or "attention-lines")
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_click_opens_component_and_shift_click_derives_it(map_page):
 
 
 def test_map_and_tabs_work_while_queue_is_blocked(open_page):
-    person = open_page("overview", layer=0, head=0, query=9, unfolded="all")
+    person = open_page("overview", layer=0, head=0, query=9, unfolded="overview-map")
     figure = wait_for_map(person)
     person.page.route("**/gradio_api/queue/**", lambda route: None)
     person.page.mouse.click(*get_centre(figure.locator(".part.norm").first))

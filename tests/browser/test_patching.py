@@ -11,6 +11,7 @@ from explorer.tracing import jobs
 from .two_runs import open_more
 
 BASE_QUERY = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "clean_run": "b"}
+MAPS = ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise")
 OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # one for each test, so that no answer is cached
 
 
@@ -21,8 +22,9 @@ def other_prompt() -> str:
 
 
 @pytest.fixture
-def patcher(open_page, other_prompt):
-    return open_page(view="patching", unfolded="all", **BASE_QUERY | {"b.prompt": other_prompt})
+def patcher(open_page, open_figures, other_prompt):
+    unfolded = open_figures or "~".join(f"patching-{name}" for name in MAPS)
+    return open_page(view="patching", unfolded=unfolded, **BASE_QUERY | {"b.prompt": other_prompt})
 
 
 def find_head_map(person):
@@ -31,7 +33,7 @@ def find_head_map(person):
 
 def wait_for_maps(person):
     """Wait for the maps, which are computed automatically because they are small."""
-    for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job computes all four
+    for name in MAPS:  # one job computes all four
         expect(person.page.locator(f"#patching-{name} .main-svg").first).to_be_visible()
     expect(person.wait_until_idle().page.locator(".stale:visible")).to_have_count(0)
 

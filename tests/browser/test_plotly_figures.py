@@ -69,7 +69,7 @@ def read_hover_text(person, plot, x: float, y: float) -> str:
 
 
 def test_pattern_heatmap_and_query_row_match_trace(open_page):
-    person = open_page(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4, unfolded="all")
+    person = open_page(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4, unfolded="attention-row")
     trace, row = capture_visible_run(person), person.page.locator("#attention-row .plot")
     weights, tokens = trace["blocks.2.attn.pattern"][1], trace.tokens
     allowed = np.tri(len(trace), dtype=bool)
@@ -228,7 +228,8 @@ def test_token_that_looks_like_markup_is_escaped_in_cell(open_page):
 
 
 def test_number_fits_narrow_cell(open_page):
-    person = open_page("prediction", {"width": 240, "height": 844}, checkpoint="gpt-twin", unfolded="all")
+    narrow = {"width": 240, "height": 844}
+    person = open_page("prediction", narrow, checkpoint="gpt-twin", unfolded="prediction-heads")
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
@@ -237,7 +238,7 @@ def test_number_fits_narrow_cell(open_page):
 
 def test_figure_is_updated_in_place(open_page):
     """Plotly rebuilds a figure with a changed configuration, which takes longer."""
-    person = open_page(checkpoint="gpt-twin", query=9, unfolded="all")
+    person = open_page(checkpoint="gpt-twin", query=9, unfolded="attention-row")
     row = person.page.locator("#attention-row .plot")
     row.scroll_into_view_if_needed()
     expect(row.locator(".main-svg").first).to_be_attached()

@@ -90,7 +90,7 @@ def test_lists_select_layer_head_and_tap(open_page):
 
 
 def test_tabs_draw_same_selection(open_page):
-    person = open_page(unfolded="all")
+    person = open_page(unfolded="positions-clocks~positions-angles")
     person.click_cell(person.pattern, x=1, y=6)
     person.expect_selected(query=6, key=1)
     for title, panels in (

@@ -9,7 +9,7 @@ WIDTH = "(element) => element.getBoundingClientRect().width"
 
 
 def test_table_row_selects_its_token(open_page):
-    person = open_page(unfolded="all")
+    person = open_page(unfolded="tokens-table~tokens-merges")
     person.tab("Tokens")
     table, merges = (person.page.locator(f"#tokens-{name} .plot") for name in ("table", "merges"))
     expect(merges.locator(".main-svg").first).to_be_visible()

@@ -23,9 +23,10 @@ def make_checkpoint_name(step: int) -> str:
 
 
 @pytest.fixture
-def trained_page(open_page):
+def trained_page(open_page, open_figures):
     """Person at the model after its fourth training step."""
-    return open_page(checkpoint=make_checkpoint_name(4), unfolded="all")
+    unfolded = open_figures or "training-loss~training-text~training-scores"
+    return open_page(checkpoint=make_checkpoint_name(4), unfolded=unfolded)
 
 
 def expect_step(person, step: int):

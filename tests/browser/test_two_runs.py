@@ -31,7 +31,7 @@ def ways(person):
 
 
 def test_second_prompt_is_shown_beside_first(open_page):
-    person = open_page(unfolded="all", shown="both")  # a link may request it without a second run
+    person = open_page(unfolded="attention-stages", shown="both")  # a link may request it without a second run
     expect(person.page.locator(".of-b:visible")).to_have_count(0)
     person.page.evaluate("void window.explorer.select({ shown: 'a' })")
     person.expect_selected(shown="a")

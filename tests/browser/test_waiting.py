@@ -42,7 +42,7 @@ def test_waiting_user_sees_number_of_waiting_requests(open_page, monkeypatch):
 
 
 def test_tab_click_sends_request_immediately(open_page):
-    person = open_page(unfolded="all")
+    person = open_page(unfolded="residual-norms")
     person.wait_until_idle()
     requests = person.page.evaluate("""() => {
       const sent = [], way = window.fetch;

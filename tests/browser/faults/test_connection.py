@@ -9,7 +9,7 @@ from .servers import IS_CONSISTENT, find_banner, generate_tokens
 
 
 def test_offline_page_shows_banner_and_catches_up(open_unreliable_page):
-    person = open_unreliable_page(temperature=0, max_new_tokens=40, unfolded="all")
+    person = open_unreliable_page(temperature=0, max_new_tokens=40, unfolded="residual-norms")
     expect(find_banner(person)).to_have_text("")
     generate_tokens(person, 5)
     person.page.context.set_offline(True)

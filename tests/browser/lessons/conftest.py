@@ -39,7 +39,7 @@ def teacher_folder(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bundled_address(teacher_folder) -> Iterator[str]:
     """URL of an app with the bundled models, instead of the models of the other browser tests."""
     with socket.socket() as free:

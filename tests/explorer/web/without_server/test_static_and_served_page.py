@@ -122,7 +122,7 @@ ACTIONS = {
     "sees the model end a text": end_text,
     "runs another text": run_text,
     "looks at all heads": open_tab("attention"),
-    "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11, unfolded="all"),
+    "chooses one": select(layer=4, head=4, query=5, key=2, neuron=11),
     "asks how its weight is worked out": inspect_cell,
     "ablates the head": ablate_head,
     "sees what that does to the prediction": open_tab("prediction"),
@@ -143,7 +143,10 @@ ACTIONS = {
     "goes back": open_tab("tokens"),
     "asks the twin": lambda page: page.select_option("#picker select", "llama-fables-gpt"),
 }
-NUM_FIGURES = {"attention": 5, "prediction": 7, "feed_forward": 5, "residual": 8, "positions": 5, "tokens": 4}
+NUM_FIGURES = {  # with folded figures folded, and with all
+    "": {"attention": 1, "prediction": 1},
+    "all": {"attention": 5, "prediction": 7, "feed_forward": 6, "residual": 8, "positions": 5, "tokens": 4},
+}
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +157,16 @@ def app_address() -> Iterator[str]:
     blocks.close(verbose=False)
 
 
-@pytest.mark.parametrize("last", ["takes it back", exhaustive("asks the twin")])
-def test_static_and_served_page_show_same_numbers(open_url, sites, app_address, last):  # noqa: F811
+@pytest.mark.parametrize(
+    "last, unfolded",
+    [
+        pytest.param("takes it back", "", id="takes it back"),
+        exhaustive(pytest.param("asks the twin", "all", id="asks the twin")),
+    ],
+)
+def test_static_and_served_page_show_same_numbers(open_url, sites, app_address, last, unfolded):  # noqa: F811
     address = sites["course/explorer/docs/try/"]
-    pages = [open_url(f"{url}?max_new_tokens=8") for url in (address, app_address)]
+    pages = [open_url(f"{url}?max_new_tokens=8&unfolded={unfolded}") for url in (address, app_address)]
     num_figures: dict[str, int] = {}
     for thing, act in ACTIONS.items():
         seen = []
@@ -171,7 +180,8 @@ def test_static_and_served_page_show_same_numbers(open_url, sites, app_address, 
         num_figures[seen[0]["view"]] = len(seen[0]["figures"])
         if thing == last:
             break
-    assert num_figures == {"overview": 0} | {view: NUM_FIGURES[view] for view in num_figures.keys() - {"overview"}}
+    expected = {"overview": 0} | NUM_FIGURES[unfolded]
+    assert num_figures == {view: expected[view] for view in num_figures}
     page = pages[0]
     page.evaluate(WAIT_UNTIL_CACHED)
     page.context.set_offline(True)
