@@ -66,8 +66,8 @@ def format_angle(radians: float) -> str:
     return _("{radians} rad ({turns} turns)", radians=format_number(radians), turns=turns)
 
 
-MAIN_OF_VISIBLE = N_("It counts most of the visibly rotated pairs.")
-MAIN_OF_ALL = N_("It counts most in the score.")
+MAIN_OF_VISIBLE = N_("Of the pairs that clearly turn, it adds most.")
+MAIN_OF_ALL = N_("It adds most to the score.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

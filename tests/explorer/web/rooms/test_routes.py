@@ -87,8 +87,8 @@ def test_own_question_and_its_replies_are_bounded(process):
             assert (await other.reply(f"words {number}", "", 1)).status_code == 200
         await teacher.lead(question=question | {"shows_replies": True})
         await teacher.until(lambda update: len(update["own_replies"]["counts"]) == MAX_SHOWN_REPLIES + 1)
-        shown = await student.until(lambda update: update["own_replies"])
-        assert len(shown["own_replies"]["counts"]) == MAX_SHOWN_REPLIES
+        update = await student.until(lambda update: update["own_replies"])
+        assert len(update["own_replies"]["counts"]) == MAX_SHOWN_REPLIES
 
     run_in_event_loop(story())
 
