@@ -175,7 +175,7 @@ export function distribution(element) {
     if (place.dataset.run === run) return;
     place.dataset.run = run;
     const other = { a: "b", b: "a" }[run];
-    const switchButton = other && button(_("show {run}", { run: other.toUpperCase() }), () => showRuns(other), { className: "plain other-run" });
+    const switchButton = other && button(_("show {run}", { run: other.toUpperCase() }), () => showRuns(other), { className: "plain" });
     place.replaceChildren(...(run ? [`${RUN_SUFFIXES[run]} `] : []), ...(switchButton ? [switchButton] : []));
   }
 
