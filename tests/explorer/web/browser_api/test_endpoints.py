@@ -279,5 +279,5 @@ def test_definition_has_values_of_requested_run(endpoints, state):
     assert f"This run has {len(trace)};" in endpoints.define(state, "token")
     layer, head, _key = most_helpful_look(trace, state["query"])
     elsewhere = {"layer": (layer + 1) % trace.config.num_layers, "depth": "story", "view": "looks"}
-    shown = endpoints.define(state | elsewhere, "attention")  # of the head that the step shows
-    assert f"In layer {layer} head {head} " in shown and "% of its attention" in shown
+    definition = endpoints.define(state | elsewhere, "attention")  # of the head that the step shows
+    assert f"In layer {layer} head {head} " in definition and "% of its attention" in definition
