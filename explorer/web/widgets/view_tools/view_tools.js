@@ -183,7 +183,7 @@ function makeControl(offer, appliesHere) {
   const [least, most] = [offer.minimum, offer.maximum].map(amountAt);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
   [number.min, number.max] = [String(least), String(most)];
-  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, number, kind]));
+  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, kind, input, number]));
   const format = (amount) => String(+amount.toPrecision(4));
   const showValue = (amount) => {
     number.value = format(amount);
