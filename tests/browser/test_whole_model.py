@@ -12,7 +12,7 @@ from explorer.views.overview.whole_model import draw_whole_model
 from tests.exhaustive import every_nth_in_core
 
 from .person import Person
-from .pixels import capture_visible_run
+from .pixels import WAIT_FOR_ANIMATIONS, capture_visible_run
 
 TELEPHONE, LAPTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
 SCREENS_AND_LEVELS = [
@@ -102,6 +102,7 @@ def test_curve_widths_show_norms(open_page):
     state = person.state
     selection = Selection().replace(**{name: state[name] for name in ("layer", "head", "query", "key", "target")})
     expected = draw_whole_model(capture_visible_run(person), selection)
+    figure.evaluate(WAIT_FOR_ANIMATIONS)  # the colours of an earlier state fade
     rendered = figure.evaluate(CURVES)
     assert len(rendered) == len(expected.curves) > 5
     curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
