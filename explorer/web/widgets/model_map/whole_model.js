@@ -450,7 +450,7 @@ export function wholeModel(element) {
       }));
     }
     describe(null);
-    actions.classList.toggle("open", !(actions.hidden = level !== "head" && level !== "cell"));
+    actions.hidden = level !== "head" && level !== "cell";
     headSwitch.show(open, ablation(open), interventionsField());
     sum.classList.toggle("legend", isStory());
     sum.replaceChildren(...(isStory() ? legend(level) : logitTerms()));

@@ -365,7 +365,7 @@ export function explanation(element) {
 
   function updateOpen() {
     toggle.ariaExpanded = String(isOpen());
-    clauseBox.classList.toggle("open", !(clauseBox.hidden = !isOpen()));
+    clauseBox.hidden = !isOpen();
     if (clauses.length && drawnHeads !== interventions().filter(ablatedHead).join()) draw(); // at once, before the response
   }
 

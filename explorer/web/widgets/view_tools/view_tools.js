@@ -262,14 +262,15 @@ export function changes(element) {
 
   setHidden(element, true);
   let content = { edits: [] }, depth = "";
-  const updateHidden = () => setHidden(element, ![...interventions(), ...interventions("b.edits")].length || !Object.values(content).some((editList) => editList.length));
+  const isNoted = () => document.body.dataset.depth === "story" && findAll(document, ".switched-off").some((note) => note.checkVisibility()); // beside its switch
+  const isListed = ({ length }) => length > 1 || (length === 1 && !isNoted());
+  const updateHidden = () => setHidden(element, !isListed([...interventions(), ...interventions("b.edits")]) || !Object.values(content).some((editList) => editList.length));
   const draw = () => keepControlInPlace(() => {
     depth = document.body.dataset.depth ?? "";
     updateHidden();
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
-  onState(element, () => keepControlInPlace(updateHidden)); // gone as soon as the last change is
-  onState(element, () => { if (depth !== document.body.dataset.depth) requestAnimationFrame(draw); }); // the wording depends on the depth
+  onState(element, () => { keepControlInPlace(updateHidden); requestAnimationFrame(depth === document.body.dataset.depth ? updateHidden : draw); }); // others open or close notes; the wording depends on the depth
   onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
   onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
