@@ -25,6 +25,7 @@ from explorer.web import shared_constants
 
 WEB = Path(__file__).parent
 ENTRY_SCRIPT = "static/page.js"  # what begins by itself
+LAYOUT_SHEETS = (WEB / "page.css", WEB / "lessons_and_presenting.css")
 STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one at most

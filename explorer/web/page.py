@@ -28,7 +28,7 @@ from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colour
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_actions import LessonStepStates, PageActions
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.assets import event_script, head_tags, static_folder, static_path
+from explorer.web.assets import LAYOUT_SHEETS, event_script, head_tags, static_folder, static_path
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
@@ -240,7 +240,7 @@ class Page:
         static_files = static_route()
         gate = Middleware(SecurityMiddleware, **admission, **services)
         return {
-            "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+            "css": "\n".join(path.read_text(encoding="utf-8") for path in LAYOUT_SHEETS),
             "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{head_tags()}",
             "theme": page_theme(),
             "footer_links": ["api"],

@@ -39,7 +39,7 @@ from explorer.views.selection_dropdowns import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants
-from explorer.web.assets import WEB, figure_theme, js_constants_module, unwrap_plotly
+from explorer.web.assets import LAYOUT_SHEETS, WEB, figure_theme, js_constants_module, unwrap_plotly
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
 from explorer.web.shared_constants import element_id
@@ -246,7 +246,7 @@ def page_html(catalog: ModelCatalog) -> str:
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
         **{f"{own}lessons/lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
     }
-    sheets = [WEB / "page.css", *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
+    sheets = [*LAYOUT_SHEETS, *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)
     hidden = ", ".join(f"#{name}" for name in HIDDEN)
     return HTML.format(

@@ -33,7 +33,7 @@ const onPresent = (callback) => presentEvents.addEventListener("present", (event
 // Sizes on the stage.
 
 const MIN_LETTER_PX = 20; // font size of the smallest letters in a figure and in a lesson's text
-const PAGE_LETTER_PX = { figure: 10, words: 15 }; // font sizes on the normal page; page.css enlarges a lesson's smaller ones to this
+const PAGE_LETTER_PX = { figure: 10, words: 15 }; // font sizes on the normal page; lessons_and_presenting.css enlarges a lesson's smaller ones to this
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of two lines
 const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
@@ -123,7 +123,7 @@ function shortenCells(plot) {
 }
 
 /**
- * Set the positions and sizes that page.css reads as custom properties.
+ * Set the positions and sizes that lessons_and_presenting.css reads as custom properties.
  * @param {HTMLElement} head
  * @param {DeckPage} deckPage
  * @param {boolean} [isWide] whether the text gets the larger share of the width
