@@ -130,6 +130,12 @@ def test_slider_can_be_reset(person):
     person.page.get_by_role("button", name="Reset to default").first.click()
     expect(find_summary(person)).to_contain_text("40 of 300")
     person.expect_selected(temperature=0.8)
+    person.page.locator("[data-mode=story]").click()
+    for setting in ("temperature", "top_k"):
+        person.page.locator(f"#{setting}").get_by_role("button", name="Reset to default").click()
+    person.expect_selected(temperature=1, top_k=0)  # as a story begins
+    expect(find_all_tokens_checkbox(person)).to_be_checked()
+    expect(person.slider("temperature")).to_have_value("1")
 
 
 @pytest.mark.exhaustive

@@ -1,7 +1,7 @@
 // @ts-check
 // Entry point of the page: starts its views and widgets, and exports what Gradio's events call (page.py), whose scripts
 // belong to no module.
-import { ablatedHead, runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting } from "./page_actions.js";
+import { ablatedHead, changeSettings, runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting, syncControls } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
 import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
@@ -317,6 +317,16 @@ function labelUndo(action) {
   return [action ? _("new text") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
 }
 
+/** Reset a setting of the story to what a story begins with; Gradio would lead back to its own defaults. @param {Event} event */
+function resetInStory(event) {
+  const reset = /** @type {Element} */ (event.target).closest(".reset-button");
+  if (!reset || state.depth !== "story") return;
+  event.stopPropagation();
+  const { id } = reset.closest("#temperature, #top_k");
+  changeSettings({ [id]: +OWN_CHANCES[id] });
+  syncControls();
+}
+
 /** Connect the buttons, and disable those without effect. */
 function connectButtons() {
   for (const example of findAll(document, "#examples button")) example.addEventListener("click", () => {
@@ -333,6 +343,7 @@ function connectButtons() {
     if (copyButton instanceof HTMLElement) copyPython(copyButton);
   });
   for (const button of findAll(document, "[data-shows]")) connectSwitch(button);
+  find(document, "#sampling").addEventListener("click", resetInStory, true);
   const [undo, stop, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function update() {
     const action = undoableAction(), [unit, title] = labelUndo(action);
