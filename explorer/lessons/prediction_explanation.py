@@ -88,18 +88,29 @@ def explain_prediction_in_story(
 ) -> Iterator[ExplanationSentence]:
     """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated.
 
+    Of a written token that was not the likeliest, the first one says that it came by chance.
+
     Args:
         predict_without: returns the same prediction with a component ablated, as the page shows it then.
     """
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     own, chance = (format_percent(float(chances[token_id])) for chances in (prediction.plain, prediction.sampled))
-    if own == chance:
-        yield ExplanationSentence(_("Chance of {token}: {chance}.", token=token, chance=chance))
+    values = {
+        "token": token,
+        "chance": chance,
+        "own": own,
+        "first": quote_word(trace.vocabulary[explanation.contrast_id]),
+    }
+    if prediction.actual == token_id and explanation.logit_difference < 0 and not trace.edits:
+        if own == chance:
+            text = _("{token} came by chance, {chance}; likeliest was {first}.", **values)
+        else:
+            text = _("{token} came by chance, {chance} with your settings now; likeliest was {first}.", **values)
+    elif own == chance:
+        text = _("Chance of {token}: {chance}.", **values)
     else:
-        text = _(
-            "Chance of {token}: {chance} with your settings; model’s own {own}.", token=token, chance=chance, own=own
-        )
-        yield ExplanationSentence(text)
+        text = _("Chance of {token}: {chance} with your settings; model’s own {own}.", **values)
+    yield ExplanationSentence(text)
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
         if component.head is None:

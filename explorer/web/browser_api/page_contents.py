@@ -253,9 +253,8 @@ class PageContents:
             ),
         }
         contents[GUESS]["text"] = contents[BRIEF]["text"]
-        target_rank = page_state.selection.clamp_to_trace(trace).target
-        target_id = int(ranking_without_interventions(trace, position)[target_rank - 1])
-        contents[WHY + QUESTION] = _("Why {token}?", token=quote(vocabulary[target_id]))
+        if page_state.selection.why != "open":  # else it comes with its answer
+            contents |= explanation_question(page_state, trace)
         contents[CHANGES + EFFECT] = {"words": "", "chances": ""}
         if trace.baseline:
             start = page_state.run.first_visible(len(trace))
@@ -335,8 +334,9 @@ class PageContents:
         """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
-        trace_and_target = trace, selection.query, selection.target
+        trace_and_target = trace, selection.query, explained_rank(page_state, trace)
         if selection.why == "open":
+            contents |= explanation_question(page_state, trace)
             reasons = prediction_reasons(*trace_and_target)
             if selection.is_story:
 
@@ -363,6 +363,24 @@ class PageContents:
             return {PROBLEM: str(error)}
         generated, branches = page_state.run.generated, page_state.branches
         return {BRANCHES: ContinuationTree.pack(segments, generated, branches, tokenizer.vocabulary.__getitem__)}
+
+
+def explained_rank(page_state: PageState, trace: Trace) -> int:
+    """Return the rank of the token that is explained: in the story of the one that the model wrote, else the target."""
+    run, selection = page_state.run, page_state.selection.clamp_to_trace(trace)
+    position = selection.query + 1
+    is_written = position < len(trace) and position + len(run.token_ids) - len(trace) >= len(run.prompt)
+    if not selection.is_story or not is_written:
+        return selection.target
+    return 1 + ranking_without_interventions(trace, selection.query).tolist().index(trace.token_ids[position])
+
+
+def explanation_question(page_state: PageState, trace: Trace) -> dict[str, str]:
+    """Return the question that names the explained token."""
+    selection = page_state.selection.clamp_to_trace(trace)
+    token_id = ranking_without_interventions(trace, selection.query)[explained_rank(page_state, trace) - 1]
+    quote = quote_word if selection.is_story else quote_token
+    return {WHY + QUESTION: _("Why {token}?", token=quote(trace.vocabulary[token_id]))}
 
 
 def describe_end(run: RunRequest, tokenizer: Tokenizer) -> str:

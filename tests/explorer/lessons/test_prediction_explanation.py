@@ -1,12 +1,13 @@
 """Clauses of "why this token", compared with separate runs: each ablation is a run of its own."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.next_token import next_token_distribution, next_token_ranking
 from explorer.analysis.prediction_reasons import (
     DECISIVE_BITS,
     MAX_COMPONENTS,
@@ -14,7 +15,7 @@ from explorer.analysis.prediction_reasons import (
     ModelComponent,
     prediction_reasons,
 )
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import quote_token, quote_word
 from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -260,3 +261,12 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
         assert without.ablation == str(component.ablation)
         headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
         assert f"The most helpful look back is at {key}." in headline
+    trace, reasons = (
+        truth.trace,
+        prediction_reasons(truth.trace, 2, 3),
+    )  # of a token that was written, not the likeliest
+    written = replace(next_token_distribution(trace, 2), actual=reasons.token_id)
+    first, *_rest = explain_prediction_in_story(trace, written, reasons, lambda _ablation: written)
+    token, likeliest = (quote_word(trace.vocabulary[i]) for i in (reasons.token_id, next_token_ranking(trace, 2)[0]))
+    assert first.text.startswith(f"{token} came by chance, ")
+    assert first.text.endswith(f"; likeliest was {likeliest}.")

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
+from explorer.explain.notation import quote_word
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.run_request import RunRequest
 from explorer.web.browser_api.page_contents import PageContents, next_token_distribution_in_run, token_strip_fields
-from explorer.web.shared_constants import NEXT_TOKEN_WORDS
+from explorer.web.shared_constants import NEXT_TOKEN_WORDS, QUESTION, WHY
 
 
 def test_token_strip_separates_prompt_and_generated_tokens(builder):
@@ -38,3 +41,16 @@ def test_prediction_follows_selected_token(builder, page_state):
     ]
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
+    *prompt, rest = page_state.run.prompt  # as if the model had written the last token
+    run, story = (
+        replace(page_state.run, prompt=tuple(prompt), generated=(rest,)),
+        {"depth": "story", "view": "overview"},
+    )
+    written = replace(page_state, run=run, selection=replace(page_state.selection, query=len(prompt) - 1, **story))
+    contents = around.prediction(written, GenerationSettings(), trace)
+    assert contents[WHY + QUESTION] == f"Why {quote_word(trace.vocabulary[rest])}?"
+    opened = replace(written, selection=replace(written.selection, why="open"))
+    assert WHY + QUESTION not in around.prediction(opened, GenerationSettings(), trace)  # it comes with its answer
+    assert (
+        contents.items() >= {WHY + QUESTION: around.explanations(opened, GenerationSettings())[WHY + QUESTION]}.items()
+    )
