@@ -236,8 +236,7 @@ ATTENTION_STEP = View(
     order=20,
     deeper_views=("attention", "positions"),
     description=N_(
-        "An attention head looks back and mixes what earlier tokens hold, their values. The bars show how one head "
-        "shares its attention."
+        "An attention head looks back and takes from earlier tokens. The bars show how it shares its attention."
     ),
     formula=describe_top_head,
     required_taps=(

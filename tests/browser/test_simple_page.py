@@ -113,11 +113,16 @@ def follow_all_steps(person):
     expect(find_card(person).locator(".see")).to_be_visible()
     person.expect_selected(view="overview")
     expect(find_bars(person).first).to_be_hidden()
+    expect(find_card(person)).not_to_have_attribute("inert", "")  # the new text has arrived
     guess = find_card(person).get_by_role("textbox")
     guess.fill("z")  # not among the ten most probable, but has a row
     guess.press("Enter")
     expect(find_bars(person)).to_have_count(10)
-    expect(find_bars(person).last).to_contain_text("your guess")
+    own = find_bars(person).last
+    expect(own).to_contain_text("your guess")
+    own.locator(".text").hover()
+    expect(own.locator(".tag")).to_be_hidden()  # its place has “pick this” now
+    expect(own.locator(".take")).to_have_text("pick this")
     expect(find_bars(person).last.locator(".text")).to_have_text(re.compile("^.?z$"))
     person.run(GUESS_EXAMPLES[2])
     expect(find_bars(person)).to_have_count(10)  # the guess was about the earlier text
@@ -141,11 +146,14 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
         person.chips.count(),
         dict(zip(find_bars(person).locator(".text").all_text_contents(), read_percentages(person), strict=True)),
     )
-    picked = person.prediction.locator("tr").filter(has_text="next pick").locator(".text").text_content()
+    tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="next pick"))
+    expect(tag).to_have_count(0)  # the story has not come to random numbers yet
+    picked = person.page.locator("#brief .next").text_content().removeprefix("next pick: ")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
     assert token == picked
+    expect(tag).to_have_count(1)
     expect(output).to_contain_text(f"own chance for “{token.strip()}” was")
     sentence = output.text_content()
     person.wait_until_idle().page.evaluate("explorer.select({ temperature: 1.7, seed: 9 })")
@@ -317,6 +325,8 @@ def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
         person.page.evaluate("scrollTo(0, 0)")
         axis_title = person.wait_until_idle().page.locator(f"#{step_view.name}-tab .xtitle").first.bounding_box()
         assert axis_title["y"] + axis_title["height"] <= page_bar, step_view.name
+        next_step = person.page.locator(".next-step:visible").bounding_box()
+        assert step_view.name == "choosing" or next_step["y"] + next_step["height"] <= page_bar, step_view.name
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44

@@ -83,7 +83,7 @@ function emptyRow(columns) {
  */
 function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [token, ...numberCells] = element.cells, [name, takeButton] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
-  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, lengthOfBar = scale * barLength(row.probability, isLog);
+  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn && !isBeforeChoosing(), lengthOfBar = scale * barLength(row.probability, isLog);
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
   element.classList.toggle("apart", hasGapBefore);
@@ -93,7 +93,6 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
   setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("next pick") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
-  setText(takeButton, tag.textContent || _("pick this")); // no change of label on hover
   token.title = [
     isActual ? _("The token that the text has here.") : "",
     isDrawn ? (tokens.actual === null ? _("The random number picks this token with the settings; Step writes it.") : _("The random number u falls on it.")) : "",
@@ -111,10 +110,16 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * lengthOfBar}%`;
   element.classList.toggle("long", lengthOfBar > LONG_BAR);
-  unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
+  const mark = scale * barLength(row.plain, isLog);
+  unchangedBar.style.left = `${100 * mark}%`;
+  element.classList.toggle("crossed", lengthOfBar > LONG_BAR ? mark < TAG_SHARE : mark > 1 - TAG_SHARE);
 }
 
+/** Return whether the story has not come to random numbers yet: neither its step about choosing, nor a written token. */
+const isBeforeChoosing = () => state.depth === "story" && state.view !== "choosing" && !state.generated?.length;
+
 const LONG_BAR = 0.6; // of the track: a tag at its end would cover the bar, and stands within it
+const TAG_SHARE = 0.4; // of the track, at most, that a tag takes
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 
 /** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
@@ -250,8 +255,8 @@ export function distribution(element) {
     takeToken(cellOfEvent(event).parentElement);
   });
   table.addEventListener("click", (event) => {
-    const target = /** @type {HTMLElement} */ (event.target);
-    if (target.matches(".take")) takeToken(target.closest("tr"));
+    const target = /** @type {HTMLElement} */ (event.target), row = target.closest("tbody tr");
+    if (row && (state.depth === "story" || target.matches(".take"))) takeToken(row);
   });
 
   // Replace the token after the selected one.
