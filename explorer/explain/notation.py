@@ -48,10 +48,10 @@ ORDINALS = (
 
 
 def quote_word_in_text(tokens: Sequence[str], position: int) -> str:
-    """Return the token at a position as a quoted word, and which of them it is if the text repeats it."""
-    words = [quote_word(token) for token in tokens]
-    word, index = words[position], words[:position].count(words[position])
-    if words.count(word) == 1:
+    """Return the token at a position as a quoted word, and which of them, in any case, if the text repeats it."""
+    word, words = quote_word(tokens[position]), [quote_word(token).lower() for token in tokens]
+    index = words[:position].count(words[position])
+    if words.count(words[position]) == 1:
         return word
     if index < len(ORDINALS):
         return translate(ORDINALS[index], word=word)

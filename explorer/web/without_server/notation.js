@@ -24,10 +24,11 @@ export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : q
 
 const ORDINALS = [N_("the first {word}"), N_("the second {word}"), N_("the third {word}"), N_("the fourth {word}"), N_("the fifth {word}")];
 
-/** Quote the token at a position as a word, and say which of them it is if the text repeats it. @param {string[]} tokens @param {number} position */
+/** Quote the token at a position as a word, and say which of them, in capitals or not, if the text repeats it. @param {string[]} tokens @param {number} position */
 export function quoteWordAt(tokens, position) {
-  const words = tokens.map(quoteWord), word = words[position], index = words.slice(0, position).filter((other) => other === word).length;
-  if (words.indexOf(word) === words.lastIndexOf(word)) return word;
+  const words = tokens.map((token) => quoteWord(token).toLowerCase()), word = quoteWord(tokens[position]), same = words[position];
+  const index = words.slice(0, position).filter((other) => other === same).length;
+  if (words.indexOf(same) === words.lastIndexOf(same)) return word;
   return index < ORDINALS.length ? formatMessage(lookUpMessage(ORDINALS[index]), { word }) : _("{word} number {number}", { word, number: index + 1 });
 }
 

@@ -44,8 +44,8 @@ def test_percentages_have_two_digits(share, words):
 
 
 def test_a_repeated_word_is_told_apart_by_its_place():
-    tokens = ["The", " dog", " saw", "dog", ".", *[" dog"] * 4]
-    names = ["“The”", "the first “dog”", "“saw”", "the second “dog”", "“.”", "the third “dog”"]
+    tokens = ["The", " dog", " saw", "Dog", ".", *[" dog"] * 4]  # a reader counts both
+    names = ["“The”", "the first “dog”", "“saw”", "the second “Dog”", "“.”", "the third “dog”"]
     assert [quote_word_in_text(tokens, i) for i in (*range(6), 8)] == [*names, "“dog” number 6"]
     trace = capture_style("rope")
     trace = replace(trace, vocabulary=["a"] * trace.config.vocab_size)
