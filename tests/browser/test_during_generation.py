@@ -46,6 +46,10 @@ def test_outdated_figures_show_their_position_during_generation(open_page):
     person.wait_until("page.state.generated.length > 12")
     for waits in ("#attention-pattern", "#attention-formula", "#attention-what-ifs"):
         expect(person.page.locator(waits)).to_have_attribute("data-as-of", f"as of position {last}")
+    label = "getComputedStyle(document.querySelector('#attention-formula'), '::before').content"
+    person.wait_until(f"{label}.includes('position')")
+    assert person.page.evaluate(f"document.body.classList.add('simple'), {label}") == "none"  # over no sentence
+    person.page.evaluate("document.body.classList.remove('simple')")
     expect(person.page.locator("#next-token-words")).not_to_contain_text(f"position {last} ")
     person.page.locator("#stop").click()
     expect(person.page.locator("[data-as-of]:visible")).to_have_count(0)
