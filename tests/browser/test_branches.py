@@ -157,7 +157,7 @@ def test_greedy_beam_and_sampling_are_compared(writer):
 
 def test_playback_goes_through_every_step(writer):
     prompt = len(writer.state["prompt"])
-    expect(writer.playback).to_contain_text("The end: 8 tokens added")
+    expect(writer.playback).to_contain_text("The end: 8 tokens added in all.")
     writer.playback.get_by_role("slider").fill("0")
     writer.expect_selected(query=prompt - 1)
     expect(writer.playback).to_contain_text("step 1 of 8: after")
@@ -170,7 +170,7 @@ def test_playback_goes_through_every_step(writer):
     writer.evaluate("onState(document.body, () => (window.went ||= []).push(page.state.query))")
     writer.playback.get_by_role("button", name="play").click()
     expect(writer.playback.get_by_role("button", name="pause")).to_be_visible()
-    expect(writer.playback).to_contain_text("The end: 8 tokens added")
+    expect(writer.playback).to_contain_text("The end: 8 tokens added in all.")
     expect(writer.playback.get_by_role("button", name="play")).to_be_visible()
     assert list(dict.fromkeys(writer.page.evaluate("window.went"))) == list(range(prompt - 1, prompt + 8))
 

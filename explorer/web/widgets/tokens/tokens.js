@@ -225,8 +225,8 @@ export function playback(element) {
     "{count} tokens so far",
     total,
   ) : ngettext(
-    "The end: {count} token added.",
-    "The end: {count} tokens added.",
+    "The end: {count} token added in all.",
+    "The end: {count} tokens added in all.",
     total,
   );
   const textBetween = (index, total) => splitMessage(
