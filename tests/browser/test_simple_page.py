@@ -133,6 +133,16 @@ def follow_all_steps(person):
     person.run(GUESS_EXAMPLES[0])
     find_card(person).get_by_role("button", name="Another example").click()
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[4])
+    notices = person.page.locator(".notice")
+    expect(notices).to_have_count(0)
+    find_card(person).locator(".see").click()
+    person.run("the fox")
+    find_card(person).get_by_role("button", name="Another example").click()
+    expect(person.prompt).not_to_have_value("the fox")
+    expect(find_card(person)).not_to_have_attribute("inert", "")
+    notices.get_by_role("button", name="Undo").click()
+    expect(person.prompt).to_have_value("the fox")
+    expect(notices).to_have_count(0)
 
 
 def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):

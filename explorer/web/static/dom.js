@@ -512,11 +512,11 @@ export function addNotices() {
   document.body.append(noticeList);
 }
 
-/** Show a notice in place of the previous one of its kind. @param {string} text @param {string} [kind] */
-export function notify(text, kind = text) {
+/** Show a notice in place of the previous one of its kind. @param {string} text @param {string} [kind] @param {HTMLElement[]} buttons beside it */
+export function notify(text, kind = text, ...buttons) {
   for (const previous of noticeList.children) if (/** @type {HTMLElement} */ (previous).dataset.kind === kind) previous.remove();
   const notice = make("div", { className: "notice", dataset: { text, kind } }, make("span", {}, text));
-  notice.append(button("×", () => notice.remove(), { ariaLabel: _("Close") }));
+  notice.append(...buttons, button("×", () => notice.remove(), { ariaLabel: _("Close") }));
   noticeList.append(notice);
   setTimeout(() => notice.remove(), NOTICE_DURATION_MS);
 }

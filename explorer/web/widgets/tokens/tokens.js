@@ -2,9 +2,10 @@
 // The text and its continuation: tokens as chips, a summary of the next token, the generated text and its playback,
 // the tree of continuations, and the guess of the next word.
 import { isWriting, makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
+import { undo } from "../../static/history.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, listenWhileConnected, make, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
+import { button, clearNotices, countDraw, find, findAll, listenWhileConnected, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
 import { _, splitMessage, ngettext } from "../../static/translations.js";
 import { partnerInB, positionInB, urlNamesView, depthOfView, positionFromB, onState, setState, state, takeAwaitedPartner, initialView } from "../../static/page_state.js";
@@ -411,6 +412,7 @@ export function guess(element) {
     const nextText = [...texts.slice(index + 1), ...texts.slice(0, index + 1)].find((text) => !shownTexts.has(text));
     shownTexts.add(nextText);
     runExample(nextText);
+    if (index < 0) notify(_("This is another text. Undo brings back the one before."), "", button(_("Undo"), () => { clearNotices(); undo(); }, { className: "plain" }));
   });
   let nextButton = null; // stays in one place from step to step
   function updateNextButton() {
