@@ -88,6 +88,9 @@ def test_link_can_be_copied(open_page):
 def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     person = open_page(text='the owl\'s "moon" and')
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    person.copy("Copy as Python")  # no figure was used: the chosen head's, not the grid to choose it in
+    expect(person.warning).to_contain_text("who looks at whom")
+    assert 'run.figure("attention", "pattern"' in person.page.evaluate("navigator.clipboard.readText()")
     person.wait_until_idle().page.locator("#attention-row h2").click()
     title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
     person.copy("Copy as Python")
