@@ -50,7 +50,7 @@ WORDS_AT_LOWER_EDGE = """(line) => {
 }"""
 
 IS_WITHIN_FIGURE = """(line) => {
-  const own = line.getBoundingClientRect(), figure = document.querySelector("#attention-pattern").getBoundingClientRect();
+  const [own, figure] = [line, document.querySelector("#attention-pattern")].map((box) => box.getBoundingClientRect());
   return own.left >= figure.left && own.right <= figure.right && own.top <= figure.bottom;
 }"""
 

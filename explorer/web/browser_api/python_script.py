@@ -175,7 +175,7 @@ def intervention_literal(edit: Intervention, source: str) -> str:
 
 
 def figure_call(open_view: OpenView, panel: Panel | None, comparison: str) -> str:
-    """Return the lines that show a panel's figure and take its numbers, or the page for a figure that only its scripts draw.
+    """Return the lines that show a panel's figure and take its numbers, or the page for one that only its scripts draw.
 
     Args:
         comparison: expression for what is drawn, one run or two that are compared.
