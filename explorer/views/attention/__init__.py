@@ -171,11 +171,9 @@ def attention_difference_sentence(comparison: Comparison, selection: Selection) 
 
 def _name_in_both(comparison: Comparison, position: int) -> str:
     """Name a token of A, and its aligned one of B if that is another."""
-    a, b = (
-        quote_token_in_text(trace.tokens, i)
-        for trace, i in zip(comparison.runs, (position, comparison.alignment.partners[position]), strict=True)
-    )
-    return a if a == b else f"{a} / {b}"
+    name, other = quote_token_in_text(comparison.trace.tokens, position), comparison.alignment.partners[position]
+    token, other_token = comparison.trace.tokens[position], comparison.other.tokens[other]
+    return name if token == other_token else f"{name} / {quote_token(other_token)}"
 
 
 SMALLEST_DIFFERENCE = 0.005  # of weights, which is 0.00 in two decimals
