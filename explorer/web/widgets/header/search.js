@@ -260,6 +260,7 @@ function makeSearch() {
   const input = make("input", { type: "text", role: "combobox", autocomplete: "off", spellcheck: false, maxLength: 80, placeholder: _("view, lesson, term, head 4.4, neuron n3.287, token, action …"), ariaLabel: _("Search or jump"), ariaAutoComplete: "list", ariaExpanded: "true" });
   const list = make("ul", { id: "search-results", role: "listbox", ariaLabel: _("found") }), status = make("p", { className: "told", role: "status" });
   const dialog = make("dialog", { id: "search-dialog", className: "palette", ariaLabel: _("Search or jump") }, input, status, list);
+  dialog.append(button(`? ${_("Keys")}`, () => { dialog.close(); openKeys(); }));
   /** @type {Item[]} */
   let items = [], results = [];
   /** @type {Index | null} */
@@ -317,7 +318,7 @@ function makeSearch() {
   dialog.addEventListener("keydown", (event) => {
     const offset = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (offset && results.length) activate((active + offset + results.length) % results.length);
-    else if (event.key === "Enter" && !event.isComposing) choose(active);
+    else if (event.key === "Enter" && !event.isComposing && event.target === input) choose(active);
     else return;
     event.preventDefault();
   });
