@@ -58,6 +58,13 @@ def quote_word_in_text(tokens: Sequence[str], position: int) -> str:
     return _("{word} number {number}", word=word, number=index + 1)
 
 
+def quote_token_in_text(tokens: Sequence[str], position: int) -> str:
+    """Return the token at a position in quotation marks, with its position if the text repeats it."""
+    token = quote_token(tokens[position])
+    is_repeated = list(tokens).count(tokens[position]) > 1
+    return f"{token} ({position})" if is_repeated else token
+
+
 def escape_character(character: str) -> str:
     """Return a visible substitute for a character without a glyph; other characters unchanged."""
     if character in " \n\t":

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from explorer.analysis.next_token import NextTokenDistribution
 from explorer.analysis.prediction_reasons import (
     DECISIVE_BITS,
@@ -158,9 +160,13 @@ def _describe_ablation(component: ModelComponent, before: float, after: float) -
 
 
 def describe_change_effect(
-    prediction: NextTokenDistribution, before: NextTokenDistribution, vocabulary: Sequence[str], is_story: bool = False
+    prediction: NextTokenDistribution,
+    before: NextTokenDistribution,
+    vocabulary: Sequence[str],
+    logits: tuple[np.ndarray, np.ndarray],
+    is_story: bool = False,
 ) -> dict[str, str]:
-    """Return what interventions did to the likeliest token: its chance to be picked, if that differs, and its own p.
+    """Return what interventions did to the likeliest token: its chance to be picked, if that differs, p and logit.
 
     The story tells only the chance, as the list beside it does.
 
@@ -168,6 +174,7 @@ def describe_change_effect(
 
     Args:
         before: the same prediction without interventions.
+        logits: (V,) without interventions, and with them.
     """
     first, now = int(before.sampled.argmax()), int(prediction.sampled.argmax())
     values = {
@@ -178,11 +185,19 @@ def describe_change_effect(
         "share": format_percent(float(prediction.sampled[now])),
     }
     own = {"own_before": format_number(before.plain[first]), "own_after": format_number(prediction.plain[first])}
+    logit = {"logit_before": f"{logits[0][first]:.2f}", "logit_after": f"{logits[1][first]:.2f}"}
+    own |= {name: text.replace("-", "−") for name, text in logit.items()}
     sentences = []
     if is_story or values["before"] != values["after"]:
         sentences.append(_("The chance that {token} is picked: {before} before, {after} now.", **values))
     if not is_story:
-        sentences.append(_("The model’s own p of {token}: {own_before} → {own_after}.", **values, **own))
+        sentences.append(
+            _(
+                "The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.",
+                **values,
+                **own,
+            )
+        )
     if now != first:
         sentences.append(_("{other} is likeliest now: {share}.", **values))
     return {"words": " ".join(sentences), "chances": "{before} → {after}".format(**values)}

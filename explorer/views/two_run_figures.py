@@ -233,6 +233,8 @@ def _use_signed_scale(trace: go.Trace, largest: float) -> go.Trace:
             "text": [["" if np.isnan(v) else format_contribution(v) for v in row] for row in values],
             "texttemplate": "%{text}",
         }
+    if trace["type"] == "bar" and trace.get("text") is not None:
+        new["text"] = ["" if np.isnan(v) else format_contribution(v) for v in values]
     return trace | new
 
 
@@ -245,7 +247,9 @@ def difference_label(title: Mapping[str, Any] | None) -> str:
 def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], alt: str) -> dict[str, Any]:
     """Return the layout for differences, without settings that only hold for values, such as marks at some of them."""
     meta = {name: value for name, value in layout["meta"].items() if name != "numbers"}  # those are A's
-    new = {**layout, "meta": {**meta, "alt": alt}, "annotations": []}
+    notes = [{**note, "text": note["text"].partition("<br>")[0]} for note in layout.get("annotations", ())]
+    legend = [note for note in notes if "■" in note["text"]]
+    new = {**layout, "meta": {**meta, "alt": alt}, "annotations": legend}
     for axis in {axis_name(plot_trace, value_key(plot_trace)) for plot_trace in traces if value_key(plot_trace) != "z"}:
         settings = {name: value for name, value in layout.get(axis, {}).items() if name not in VALUE_SETTINGS}
         new[axis] = {**settings, "title": {"text": difference_label(layout.get(axis, {}).get("title"))}}

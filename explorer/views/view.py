@@ -44,17 +44,11 @@ ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn,
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
 CURVES = N_("Each run has curves of its own here: look at A and B in turn, or at the map.")
 CLOCKS = N_("Arrows have no difference: look at A and B in turn, or at the difference of the angles.")
-RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
 
 
 def make_no_difference_reason(reason: str) -> Callable[[Selection], str]:
     """Return a `no_difference_reason` for a panel that never has a difference; `reason` is translated on use."""
     return lambda selection: translate(reason)
-
-
-def no_rank_difference_reason(selection: Selection) -> str:
-    """Return why ranks have no difference; "" for other lenses."""
-    return translate(RANKS) if selection.option("lens") == "rank" else ""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,11 @@ WORDS_AT_LOWER_EDGE = """(line) => {
   return [document.elementFromPoint(left + width / 2, top + height / 2).textContent, bottom - edge];
 }"""
 
+IS_WITHIN_FIGURE = """(line) => {
+  const [own, figure] = [line, document.querySelector("#attention-pattern")].map((box) => box.getBoundingClientRect());
+  return own.left >= figure.left && own.right <= figure.right && own.top <= figure.bottom;
+}"""
+
 
 def test_derivation_stays_until_closed(open_page):
     person = open_page("attention", unfolded="", depth="formula")
@@ -64,6 +69,7 @@ def test_derivation_stays_until_closed(open_page):
         words, lower_edge = line.evaluate(WORDS_AT_LOWER_EDGE)
         assert words == line.text_content() == derivation_text.text_content().removeprefix("×").split("\n")[0]
         assert lower_edge == pytest.approx(0, abs=1) and person.page.evaluate("scrollY") == top
+        assert line.evaluate(IS_WITHIN_FIGURE)  # and over no other figure
         line.click()
         expect(derivation_text).to_be_in_viewport(ratio=1)
         assert line.evaluate(WORDS_AT_LOWER_EDGE)[0] != words  # the derivation covers it

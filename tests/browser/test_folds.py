@@ -240,12 +240,23 @@ def test_phone_reaches_sampling_sliders_without_scrolling(open_new_page):
     expect(temperature).to_be_hidden()
 
 
-def test_two_selection_lists_are_visible_and_others_unfold(open_page):
-    page = open_page().page
+def test_selection_lists_that_do_not_fit_unfold(open_page):
+    person = open_page()
+    page = person.page
     lists = page.locator("#attention-choosers label:visible")
     expect(lists).to_have_count(2)
     page.locator("#attention-choosers .rest").click()
     expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls) - 1)  # one is in its figure's line
+    person.tab("Prediction")
+    lists = page.locator("#prediction-choosers label:visible")
+    expect(lists).to_have_count(len(VIEW_BY_NAME["prediction"].select_controls))
+    expect(page.locator("#prediction-choosers .rest")).to_be_hidden()
+    page.locator("#prediction-choosers [data-field=rival]").select_option("2")
+    page.set_viewport_size({"width": 940, "height": 800})
+    expect(lists).to_have_count(3)
+    person.tab("Feed-forward")  # has more lists
+    expect(page.locator("#feed_forward-choosers .rest")).to_be_visible()
+    expect(page.locator("#feed_forward-choosers [data-field=rival]")).to_be_visible()  # can be undone
 
 
 def test_unfold_title_stays_until_figure_is_drawn(open_page):

@@ -56,6 +56,13 @@ def test_search_loads_on_first_use_and_returns_focus(open_new_page):
     person.page.keyboard.press("/")
     expect(box).to_be_focused()
     expect(box).to_have_value("")
+    person.page.get_by_role("button", name="? Keys").click()
+    expect(person.page.locator("#keys")).to_be_visible()
+    person.page.keyboard.press("Escape")
+    person.page.keyboard.press("/")
+    box.fill("attribution")  # also the glossary's
+    kinds = find_results(person).locator(".kind").all_text_contents()
+    assert kinds.index("figure") < kinds.index("term"), kinds
     box.fill("induction")
     expect(find_results(person).first.locator(".kind")).to_have_text("head score")
     person.page.keyboard.press("Control+k")

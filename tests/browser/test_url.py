@@ -88,6 +88,9 @@ def test_link_can_be_copied(open_page):
 def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     person = open_page(text='the owl\'s "moon" and')
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    person.copy("Copy as Python")  # no figure was used: the chosen head's, not the grid to choose it in
+    expect(person.warning).to_contain_text("who looks at whom")
+    assert 'run.figure("attention", "pattern"' in person.page.evaluate("navigator.clipboard.readText()")
     person.wait_until_idle().page.locator("#attention-row h2").click()
     title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
     person.copy("Copy as Python")
@@ -99,16 +102,15 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     with person.page.expect_download() as download:
         person.copy("Numbers (CSV)")
     expect(person.warning).to_contain_text("The numbers of the figure")
-    assert download.value.suggested_filename == "tiny-attention-pattern.csv"
     names, *rows = csv.reader(download.value.path().read_text(encoding="utf-8").splitlines())
-    assert names == ["key (looked at)", "query (looks back)", "weight"]
+    assert names == ["query_position", "query_token", "key_position", "key_token", "weight"]
     layer, head = (person.state[name] for name in ("layer", "head"))
+    assert download.value.suggested_filename == f"tiny-attention-pattern-L{layer}H{head}.csv"
     weights = capture_visible_run(person)[f"blocks.{layer}.attn.pattern"][head]
-    assert len(rows) == weights.size
-    for i, (key, query, weight) in enumerate(rows):
-        at_query, at_key = divmod(i, len(weights))
-        assert (query.split()[0], key.split()[0]) == (str(at_query), str(at_key))
-        assert float(weight or 0) == pytest.approx(weights[at_query, at_key], abs=1e-6)
+    pairs = [(query, key) for query in range(len(weights)) for key in range(query + 1)]  # none for what is masked
+    assert [(int(query), int(key)) for query, _query_token, key, _key_token, _weight in rows] == pairs
+    for pair, row in zip(pairs, rows, strict=True):
+        assert float(row[4]) == pytest.approx(weights[pair], abs=1e-6) and row[1] and row[3]
 
 
 @pytest.mark.exhaustive

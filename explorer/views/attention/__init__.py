@@ -19,8 +19,8 @@ from explorer.explain.notation import (
     format_number,
     format_percent,
     format_six_digits,
-    format_token_position,
     quote_token,
+    quote_token_in_text,
 )
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
@@ -128,14 +128,14 @@ def attention_sentence(trace: Trace, selection: Selection) -> str:
         template,
         layer=layer,
         head=head,
-        query=quote_token(trace.tokens[query]),
+        query=quote_token_in_text(trace.tokens, query),
         key=_name_key(trace, query, key),
         share=format_percent(float(weights[key])),
         most=_name_key(trace, query, largest),
         percent=format_percent(float(weights[largest])),
         count=num_largest,
     )
-    return f"{looks} {translate(NEXT_STEP)}"
+    return looks if template == LOOKS_MORE_ELSEWHERE else f"{looks} {translate(NEXT_STEP)}"
 
 
 NEXT_STEP = N_("Choose a cell for its numbers.")
@@ -145,8 +145,7 @@ def _name_key(trace: Trace, query: int, key: int) -> str:
     """Name the token of a key: by its position, too, where the query sees it twice."""
     if key == query:
         return _("itself")
-    is_repeated = trace.tokens[: query + 1].count(trace.tokens[key]) > 1
-    return format_token_position(trace, key) if is_repeated else quote_token(trace.tokens[key])
+    return quote_token_in_text(trace.tokens[: query + 1], key)
 
 
 def attention_difference_sentence(comparison: Comparison, selection: Selection) -> str:
@@ -172,11 +171,9 @@ def attention_difference_sentence(comparison: Comparison, selection: Selection) 
 
 def _name_in_both(comparison: Comparison, position: int) -> str:
     """Name a token of A, and its aligned one of B if that is another."""
-    a, b = (
-        quote_token(trace.tokens[i])
-        for trace, i in zip(comparison.runs, (position, comparison.alignment.partners[position]), strict=True)
-    )
-    return a if a == b else f"{a} / {b}"
+    name, other = quote_token_in_text(comparison.trace.tokens, position), comparison.alignment.partners[position]
+    token, other_token = comparison.trace.tokens[position], comparison.other.tokens[other]
+    return name if token == other_token else f"{name} / {quote_token(other_token)}"
 
 
 SMALLEST_DIFFERENCE = 0.005  # of weights, which is 0.00 in two decimals

@@ -32,7 +32,7 @@ def neuron_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
     token_ids = target_and_contrast(trace, selection)
     contributions = neuron_contributions(trace, selection.query, *token_ids)
     neurons = top_neurons(trace, selection)
-    names = [f"{layer}.{neuron}" for layer, neuron in neurons]
+    names = [f"L{layer}<br>n{neuron}" for layer, neuron in neurons]
     values = [float(contributions[neuron]) for neuron in neurons]
     hidden = [float(trace[f"blocks.{layer}.ffn.hidden"][selection.query, neuron]) for layer, neuron in neurons]
     chosen = (selection.layer, selection.neuron)
@@ -54,7 +54,7 @@ def neuron_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         logit=logit_label(trace, *token_ids),
         label=logit_label(trace, *token_ids, label),
         token=quote_token(trace.tokens[selection.query]),
-        most=names[0],
+        most=names[0].replace("<br>", " "),
         added=format_contribution(values[0]),
         shown=len(neurons),
         sum_shown=format_contribution(sum(values)),
@@ -90,7 +90,7 @@ NEURONS_FIGURE = FigureTemplate(
             )
         ),
         "xaxis": {
-            "title": {"text": text(N_("layer.neuron, by what it adds or takes"))},
+            "title": {"text": text(N_("neuron (layer and number), by what it adds or takes"))},
             "tickvals": value("offsets"),
             "ticktext": value("names"),
             "tickfont": {"family": MONO, "size": 11},

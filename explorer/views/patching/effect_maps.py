@@ -14,7 +14,13 @@ from explorer.analysis.patching_effects import (
     patching_effects,
     strongest_neuron_indices,
 )
-from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
+from explorer.explain.notation import (
+    format_contribution,
+    format_number,
+    format_percent,
+    quote_token,
+    quote_token_in_text,
+)
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
@@ -356,7 +362,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
     sentence = translate(
         template,
-        token=quote_token(prompt_pair.tokens[position]),
+        token=quote_token_in_text(prompt_pair.tokens, position),
         first=layers[0],
         last=layers[-1],
         answer=prompt_pair.token_text(experiment.answer),
@@ -369,7 +375,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
         return sentence
     later = _(
         "In layer {layer}, {token} restores {share} of the difference.",
-        token=quote_token(prompt_pair.tokens[-1]),
+        token=quote_token_in_text(prompt_pair.tokens, len(prompt_pair.tokens) - 1),
         layer=layer,
         share=format_percent(float(at_end[layer])),
     )

@@ -60,7 +60,7 @@ from explorer.views.prediction.logit_lens import (
 from explorer.views.shared_plots import component_keys
 from explorer.views.two_run_figures import share_scale
 from explorer.views.verification import verify_derived, verify_lens
-from explorer.views.view import Panel, TwoRunRenderer, View, no_rank_difference_reason
+from explorer.views.view import Panel, TwoRunRenderer, View
 
 
 def describe_prediction(trace: Trace, selection: Selection) -> str:
@@ -190,7 +190,6 @@ VIEW = View(
         Panel(
             name="lens",
             template=LENS_FIGURE,
-            no_difference_reason=no_rank_difference_reason,
             two_run_renderer=TwoRunRenderer(share_scale, subtract_lenses),
             select_for_difference=select_common_token,
             title=N_("Likeliest next token by depth (logit lens)"),

@@ -170,7 +170,9 @@ def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison,
     hover = {"hovertext": hovers, "hovertemplate": trace["hovertemplate"].replace("<extra>", "<br>%{hovertext}<extra>")}
     says = _("after this token; in a cell A’s token, below it B’s if another")
     if translate(LENSES["target"]) in trace["colorbar"]["title"]["text"]:
-        says = _("after this token; in a cell A’s token, below it B’s if another; coloured by the explained token")
+        says = _(
+            "after this token; in a cell A’s token, below it B’s if another; colour: the explained token’s probability"
+        )
     axis = {**layout["xaxis"], "title": {"text": says}}
     return fig.with_traces_and_layout([trace | words | hover], {**layout, "xaxis": axis})
 
@@ -178,12 +180,13 @@ def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison,
 def select_common_token(
     comparison: Comparison, first: tuple[Trace, Selection], second: tuple[Trace, Selection]
 ) -> tuple[tuple[Trace, Selection], ...]:
-    """Return the runs with the explained token's lens where the likeliest tokens of A and B differ.
+    """Return the runs with the explained token's lens for ranks, and where the likeliest tokens of A and B differ.
 
-    Probabilities of different tokens have no difference that means anything.
+    Ranks on a scale of orders of magnitude, and probabilities of different tokens, have no difference that means
+    anything.
     """
-    runs = first, second
-    if first[1].option("lens") != "probability" or _have_same_likeliest_tokens(comparison, runs):
+    runs, lens = (first, second), first[1].option("lens")
+    if lens not in ("rank", "probability") or (lens == "probability" and _have_same_likeliest_tokens(comparison, runs)):
         return runs
     return tuple((trace, selection.replace(lens="target")) for trace, selection in runs)
 

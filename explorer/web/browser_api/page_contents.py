@@ -260,7 +260,10 @@ class PageContents:
             start = page_state.run.first_visible(len(trace))
             before_changes = next_token_distribution_in_trace(trace.baseline, position, settings, start)
             is_story = page_state.selection.is_story
-            contents[CHANGES + EFFECT] = describe_change_effect(prediction, before_changes, vocabulary, is_story)
+            logits = unchanged, trace.logits.row(position)
+            contents[CHANGES + EFFECT] = describe_change_effect(
+                prediction, before_changes, vocabulary, logits, is_story
+            )
         if other is None or page_state.selection.shown in ("a", "both"):
             return contents
         if page_state.selection.shown == "b":

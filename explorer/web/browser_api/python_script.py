@@ -41,17 +41,29 @@ def python_script(runs: RunService, page_state: PageState, figure: str = "") -> 
         UserError, CheckpointError: there is no such run.
     """
     open_view, panel_name = make_open_view(runs, page_state).split_figure_id(figure)
+    panel = find_panel(open_view, panel_name)
+    if open_view.visible_run == "a" and not open_view.view.is_comparison and panel and not panel.compared_run:
+        open_view = replace(open_view, comparison=None, has_other=False)
     script = PythonScriptBuilder(runs, page_state.chat)
     needs_other = page_state.other and (open_view.has_other or page_state.run.patches)
     other = runs.second_run(page_state) if needs_other else None
-    script.add_runs(page_state.run, other)
     comparison = "run"
-    if open_view.has_other:
+    script.add_model(page_state.run.checkpoint)
+    if not open_view.has_other:
+        script.add_run("run", page_state.run, other)
+    else:
+        script.add_runs(page_state.run, other)
         comparison = "run.compare(other)"
         if page_state.pins:
             script.imports.append("from explorer.run_figures import RunComparison")
             comparison = f"RunComparison.from_traces(run, other, {page_state.pins!r})"
-    return script.text(figure_call(open_view, element_id(open_view.view.name, panel_name), comparison))
+    return script.text(figure_call(open_view, panel, comparison))
+
+
+def find_panel(open_view: OpenView, name: str) -> Panel | None:
+    """Return the panel of the open view with that name, or else its first one; None if it has none."""
+    panels = [panel for panel in open_view.view.panels if open_view.has(panel)]
+    return next((panel for panel in panels if panel.name == name), (panels or [None])[0])
 
 
 @dataclass
@@ -76,7 +88,6 @@ class PythonScriptBuilder:
 
     def add_runs(self, run: RunRequest, other: RunRequest | None) -> None:
         """Add A, and B if there is one; whichever the other's patches need comes first."""
-        self.add_model(run.checkpoint)
         if other and not other.patches:
             self.add_run("other", other, run)
         self.add_run("run", run, other)
@@ -163,23 +174,21 @@ def intervention_literal(edit: Intervention, source: str) -> str:
     return f"explorer.make_intervention({', '.join(arguments)}, source={source})"
 
 
-def figure_call(open_view: OpenView, figure: str, comparison: str) -> str:
-    """Return the lines that show a figure and take its numbers, or the page for a figure that only its scripts draw.
+def figure_call(open_view: OpenView, panel: Panel | None, comparison: str) -> str:
+    """Return the lines that show a panel's figure and take its numbers, or the page for one that only its scripts draw.
 
     Args:
         comparison: expression for what is drawn, one run or two that are compared.
     """
-    view, panels = open_view.view, [panel for panel in open_view.view.panels if open_view.has(panel)]
-    panel = next((panel for panel in panels if element_id(view.name, panel.name) == figure), (panels or [None])[0])
     if panel is None:
         return f"print({comparison})"
-    is_on_page = panel.kind in PAGE_KINDS
+    view, is_on_page = open_view.view, panel.kind in PAGE_KINDS
     fields, visible_run = needed_fields(open_view, panel), open_view.selection.shown
     default = "a" if is_on_page or view.is_comparison else "difference"
     if open_view.has_other and visible_run != default:
         fields = {"shown": visible_run} | fields
     if is_on_page:
-        unfolded = {"unfolded": element_id(view.name, panel.name)} if panel is not panels[0] else {}
+        unfolded = {"unfolded": element_id(view.name, panel.name)} if panel != find_panel(open_view, "") else {}
         return f"model.page({comparison}, {keyword_arguments({'view': view.name} | unfolded | fields)}).launch()"
     names = f"{python_text_literal(view.name)}, {python_text_literal(panel.name)}"
     call = f"{comparison}.figure({', '.join([names, *filter(None, [keyword_arguments(fields)])])})"

@@ -131,11 +131,17 @@ export async function copyLink(button) {
   notify(_("Link copied."), NOTICE_KIND);
 }
 
+/** Return the id of the figure to share. In a grid of heads one chooses a head, whose figure follows. */
+function sharedFigure() {
+  const id = currentFigure(), visible = visibleFigures(), grid = visible.findIndex((block) => block.id === id && block.dataset.widget === "head_grid");
+  return (grid >= 0 && visible[grid + 1]?.id) || id;
+}
+
 /** Copy Python code for the current figure, or save it as a file. @param {HTMLElement} button */
 export async function copyPython(button) {
   closeMenuAround(button);
   try {
-    const id = currentFigure(), script = await callServer("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
+    const id = sharedFigure(), script = await callServer("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return download(script, "explorer_figure.py", "text/x-python"); }
     confirmCopied(button);
     if (title) notify(_("Python for the figure “{figure}” is copied.", { figure: title }), NOTICE_KIND);
@@ -143,7 +149,7 @@ export async function copyPython(button) {
 }
 
 /** Find the current figure, or else the first one that is drawn. @param {string} selector what is drawn */
-const findDrawing = (selector) => [document.getElementById(currentFigure()), ...visibleFigures()].map((block) => block?.querySelector(selector)).find((drawing) => drawing?.clientWidth);
+const findDrawing = (selector) => [document.getElementById(sharedFigure()), ...visibleFigures()].map((block) => block?.querySelector(selector)).find((drawing) => drawing?.clientWidth);
 
 /** Save the numbers of a figure. @param {HTMLElement} button */
 export function saveNumbersInSight(button) {

@@ -375,7 +375,7 @@ export const saveNumbers = (plot) => download(toCsv(figureRows(plot)), `${fileNa
 /** Format rows as CSV. @param {any[][]} rows */
 const toCsv = (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(`${cell}`) ? `"${`${cell}`.replaceAll('"', '""')}"` : cell)).join() + "\n").join("");
 
-/** Return the names of a figure's axes, then a row per number with its coordinates. @param {any} plot @returns {any[][]} */
+/** Return the names of a figure's axes, then a row per number with its coordinates; of two tokens the position and the token. @param {any} plot @returns {any[][]} */
 export function figureRows({ _fullData, _fullLayout }) {
   const traces = _fullData.filter(({ visible }) => visible === true), isNamed = traces.length > 1;
   const numbersOf = (trace) => trace[_fullLayout.meta?.numbers]; // of a trace whose drawn numbers are a transform of them
@@ -389,11 +389,19 @@ export function figureRows({ _fullData, _fullLayout }) {
   const cell = (number) => (Number.isNaN(number) ? "" : typeof number === "string" ? cleanText(number) : number ?? "");
   const titleOf = ({ title }, letter) => (title?.text === _fullLayout._dfltTitle?.[letter] ? "" : cleanText(title?.text).split(";")[0]); // without its note
   const title = (letter) => traces.map((trace) => titleOf(axisOf(trace, letter), letter)).find(Boolean) ?? letter;
-  const cells = (trace) => Array.from(numbersOf(trace) ?? trace.z, (row, r) => Array.from(row, (number, c) => [column(trace, c, row.length), coordinate(trace, "y", r), cell(number)])).flat();
+  const isTokenPairs = traces.every(({ z }) => z) && ["x", "y"].every((letter) => _fullLayout.meta?.of_tokens?.includes(letter));
+  const token = (trace, letter, i) => {
+    const position = trace[letter]?.[i] ?? i, { tickvals, ticktext } = axisOf(trace, letter), [, number, label] = typeof position === "string" ? /^(\d+) (.*)$/s.exec(position) ?? [] : [];
+    return [number ?? position, cleanText(label ?? ticktext?.[tickvals?.indexOf(position)])];
+  };
+  const location = (trace, c, r, count) => (isTokenPairs ? [...token(trace, "y", r), ...token(trace, "x", c)] : [column(trace, c, count), coordinate(trace, "y", r)]);
+  const isMasked = (number) => isTokenPairs && cell(number) === "";
+  const cells = (trace) => Array.from(numbersOf(trace) ?? trace.z, (row, r) => Array.from(row, (number, c) => (isMasked(number) ? [] : [[...location(trace, c, r, row.length), cell(number)]])).flat()).flat();
+  const tokenTitles = (letter) => ["position", "token"].map((part) => `${title(letter).split(" (")[0].replaceAll(" ", "_")}_${part}`);
   const points = (trace) => Array.from(trace.y ?? trace.x ?? [], (_number, i) => [coordinate(trace, "x", i), numbersOf(trace)?.[i] ?? coordinate(trace, "y", i)]);
   const rows = traces.flatMap((trace, n) => (trace.z ? cells(trace) : points(trace)).map((row) => (isNamed ? [cleanText(trace.name) || n, ...row] : row)));
   const scale = traces.find(({ z }) => z), valueColumn = scale ? [cleanText(scale.colorbar?.title?.text) || _("value")] : [];
-  return [[...(isNamed ? [_("line")] : []), title("x"), title("y"), ...valueColumn], ...rows];
+  return [[...(isNamed ? [_("line")] : []), ...(isTokenPairs ? [...tokenTitles("y"), ...tokenTitles("x")] : [title("x"), title("y")]), ...valueColumn], ...rows];
 }
 
 /** Save a figure as a file, a drawing of the page's own as well. @param {any} figure @param {"png" | "svg"} format */
@@ -483,7 +491,14 @@ async function saveDrawing(drawing, format) {
 }
 
 const modelNames = () => [...new Set([state.checkpoint, state["b.checkpoint"]])].filter(Boolean);
-const fileName = (plot) => [...modelNames(), widgetBlock(plot)?.id].filter(Boolean).join("-").replace(/[^\p{L}\p{N}.-]+/gu, "-");
+/** Return the layer and head that a figure's title begins with, as in "L5H1". @param {string} title */
+function titledHead(title) {
+  const [layer, head] = title.match(/\d+/g) ?? [];
+  return layer === String(state.layer) ? `L${layer}${head === String(state.head) ? `H${head}` : ""}` : "";
+}
+
+const shownRunName = () => (state["b.checkpoint"] ? { difference: "A-B", b: "B" }[state.shown] : "");
+const fileName = (plot) => [...modelNames(), widgetBlock(plot)?.id, titledHead(widgetBlock(plot)?.querySelector("h2")?.textContent ?? ""), shownRunName()].filter(Boolean).join("-").replace(/[^\p{L}\p{N}.-]+/gu, "-");
 
 /** Split a text at spaces into lines of at most `maxLength` characters; longer words stay whole. */
 function wrapText(text, maxLength) {

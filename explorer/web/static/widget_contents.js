@@ -406,13 +406,16 @@ export function showEvidence(element) {
   const heading = find(element, "h2");
   if (heading) onContent(element, (title) => setText(find(heading, ".unfold") ?? heading, title), HEADING);
   const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
-  onState(element, () => { words.hidden ||= !isCurrent(); });
+  /** @param {boolean} isOpen */
+  const setOpen = (isOpen) => { words.hidden = firstLine.hidden = !isOpen; };
+  onState(element, () => { if (!isCurrent()) setOpen(false); });
+  new IntersectionObserver(([{ isIntersecting }]) => { firstLine.classList.toggle("needless", isIntersecting); }).observe(words); // itself in sight
   /** @param {PointAction} action */
   function makeActionButton({ label, act }) {
     const control = button(label(), () => {
       act();
       derivedState = state;
-      words.hidden = false;
+      setOpen(true);
       control.textContent = label();
     });
     return control;
@@ -421,22 +424,23 @@ export function showEvidence(element) {
     queueMicrotask(() => { derivedState = state; });
     const text = await requestDerivation(id, point);
     if (!isCurrent()) return;
-    const close = button("×", () => { words.hidden = true; }, { className: "close", ariaLabel: _("Close") });
+    const close = button("×", () => setOpen(false), { className: "close", ariaLabel: _("Close") });
     words.dataset.of = id;
     placeBelowRow(words, firstLine, element);
     setText(firstLine, text.split("\n")[0]);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", makeActionButton(action)] : []));
-    words.hidden = !text;
+    setOpen(Boolean(text));
   };
 }
 
-/** Place a derivation below the figure's whole row, after its first line, which sticks to the viewport's lower edge. */
+/** Place a derivation below the figure's whole row, and its first line at the viewport's lower edge while the figure is there. */
 function placeBelowRow(words, firstLine, element) {
   const block = widgetBlock(element), { parentElement, offsetTop } = block;
   for (const line of findAll(document, ".first-line")) line.remove(); // only the latest derivation has one
   if (block.classList.contains("presented")) return element.append(words);
   const siblings = /** @type {HTMLElement[]} */ (Array.from(parentElement?.children ?? []));
-  siblings.findLast((sibling) => sibling === block || (sibling.classList.contains("block") && sibling.offsetWidth && sibling.offsetTop === offsetTop))?.after(firstLine, words);
+  siblings.findLast((sibling) => sibling === block || (sibling.classList.contains("block") && sibling.offsetWidth && sibling.offsetTop === offsetTop))?.after(words);
+  block.append(firstLine);
 }
 
 // Lower figures of a view are folded, and drawn once their title is pressed.

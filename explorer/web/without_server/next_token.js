@@ -149,13 +149,13 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 }
 
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} [isStory] */
-export function describeChangeEffect({ sampled: after, plain: ownAfter }, { sampled: before, plain: ownBefore }, vocabulary, isStory = false) {
+export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: logitsAfter }, { sampled: before, plain: ownBefore, logits: logitsBefore }, vocabulary, isStory = false) {
   const [previousBest] = rankedIds(before), [currentBest] = rankedIds(after);
   const values = { token: quoteWord(vocabulary[previousBest]), before: formatPercent(before[previousBest]), after: formatPercent(after[previousBest]), other: quoteWord(vocabulary[currentBest]), share: formatPercent(after[currentBest]) };
-  const ownValues = { ...values, own_before: formatNumber(ownBefore[previousBest]), own_after: formatNumber(ownAfter[previousBest]) };
+  const ownValues = { ...values, own_before: formatNumber(ownBefore[previousBest]), own_after: formatNumber(ownAfter[previousBest]), logit_before: formatLogit(logitsBefore[previousBest]), logit_after: formatLogit(logitsAfter[previousBest]) };
   const sentences = [
     (isStory || values.before !== values.after) && _("The chance that {token} is picked: {before} before, {after} now.", values),
-    !isStory && _("The model’s own p of {token}: {own_before} → {own_after}.", ownValues),
+    !isStory && _("The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", ownValues),
     currentBest !== previousBest && _("{other} is likeliest now: {share}.", values),
   ];
   return { words: sentences.filter(Boolean).join(" "), chances: `${values.before} → ${values.after}` };

@@ -184,6 +184,8 @@ def test_sentence_handles_ties_repeats_and_first_token(rope_trace):
     names = [quote_token(rope_trace.vocabulary[token_id]) for token_id in (first, second)]
     words = with_row([0.2, 0.1, 0.6, 0.1], (first, second, first, *others[1:]))
     assert f"looks at {names[1]} with 10%, most at {names[0]} (2) with 60%." in words
+    words = with_row([0.2, 0.1, 0.6, 0.1], (first, second, first, second, *others[2:]))
+    assert f"{names[1]} (3) looks at {names[1]} (1) with 10%, most at {names[0]} (2)" in words
 
 
 def pick(layer: int, head: int, query: int, key: int) -> Selection:

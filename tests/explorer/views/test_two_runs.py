@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.logit_lens import token_probabilities
-from explorer.explain.notation import quote_token
+from explorer.explain.notation import format_contribution, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
@@ -290,15 +290,20 @@ def test_lens_difference_falls_back_to_target_token():
     comparison, panel = make_comparison("rope", "edited"), PANELS["prediction-lens"][1]
     (trace, selection), (other, _other_selection) = draw_args(comparison)
     difference = draw_pair("prediction-lens", "rope", "edited", "difference")
+    of_ranks = panel.select_for_difference(comparison, *[(t, s.replace(lens="rank")) for t, s in draw_args(comparison)])
+    assert {selection.option("lens") for _trace, selection in of_ranks} == {"target"}  # ranks have none
     heatmap, token_id = difference.data[0], target_token(trace, selection)
     assert heatmap.colorbar.title.text == "A − B of probability (explained)"
-    assert difference.layout.xaxis.title.text.endswith("coloured by the explained token")
+    assert difference.layout.xaxis.title.text.endswith("colour: the explained token’s probability")
     position, partner = next(pair for pair in enumerate(comparison.alignment.partners) if pair[1] is not None)
     probability_a, probability_b = (
         token_probabilities(run_trace, range(at, at + 1), token_id)[-1, 0]
         for run_trace, at in ((trace, position), (other, partner))
     )
     assert heatmap.z[-1][position] == pytest.approx(probability_a - probability_b, abs=1e-6)
+    parts = draw_pair("prediction-parts", "rope", "edited", "difference")
+    assert [format_contribution(number) for number in parts.data[0].y] == list(parts.data[0].text)
+    assert "attention" in parts.layout.annotations[0].text  # the legend of the colours
     same = make_comparison("rope", "same")
     assert panel.select_for_difference(same, *draw_args(same)) == draw_args(same)  # the likeliest are the same
 
@@ -336,9 +341,13 @@ def test_sentence_names_largest_attention_difference(kind):
             ),
             key=lambda cell: abs(cell[0]),
         )
-        names = [quote_token(comparison.trace.tokens[i]) for i in (query, key)]
-        names_b = [quote_token(comparison.other.tokens[partners[i]]) for i in (query, key)]
-        both = [a if a == b else f"{a} / {b}" for a, b in zip(names, names_b, strict=True)]
+        tokens, tokens_b = (trace.tokens for trace in comparison.runs)
+        pairs = [(tokens[i], tokens_b[partners[i]]) for i in (query, key)]
+        places = [f" ({i})" * (tokens.count(tokens[i]) > 1) for i in (query, key)]  # of repeated tokens
+        both = [
+            quote_token(a) + place + f" / {quote_token(b)}" * (a != b)
+            for (a, b), place in zip(pairs, places, strict=True)
+        ]
         more = f"{'A' if difference > 0 else 'B'} {abs(difference):.2f} more"
         sentence = attention_difference_sentence(comparison, Selection(layer=layer, head=head))
         assert sentence == f"Layer {layer} head {head} differs most at {both[0]} → {both[1]}: {more}."

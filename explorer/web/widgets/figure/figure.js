@@ -195,7 +195,7 @@ export function figure(element) {
     else {
       const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column }) : drawnFigure, width);
       markLegend(drawnFigure);
-      await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers } }, plotlyConfig());
+      await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
     }
     drawnKey = drawKey;
     plot.ariaLabel = meta.top_k && drawnFigure.data !== data ? meta.top_k.alt : meta.alt;

@@ -23,6 +23,7 @@ import { modelName, depthOfView, state } from "../../static/page_state.js";
 
 const MAX_RESULTS = 8, MAX_RESULTS_PER_KIND = 4, MAX_TOKENS = 3;
 const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or its option ranks above a term of the same name
+const TITLE_BONUS = 10; // a figure whose title has the words ranks above a term that has them
 
 // Searchable items: parts of the page, and the index that Python sends.
 
@@ -199,8 +200,9 @@ const tokenItem = (id, text) => ({ kind: _("token"), name: text, words: [], go: 
 function bestMatches(typed, items, otherMatches) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a leading · stands for the space of a token
   const scoreItem = ({ words, kind, detail = "" }) => Math.max(hasAllWords([...words, normalize(detail)].join(" "), query) ? ALL_WORDS : 0, ...words.map((word, i) => {
-    const itemScore = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : matchScore(word, query); // the first word of an action is enough
-    return itemScore && itemScore - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && itemScore === EXACT));
+    const itemScore = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : Math.min(matchScore(word, query), i && kind === _("term") ? WORDS : EXACT); // the first word of an action is enough
+    return itemScore && itemScore - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && itemScore === EXACT))
+      + TITLE_BONUS * +(kind === _("figure") && itemScore > PART);
   }));
   const scoredItems = query ? items.map((item) => ({ item, score: scoreItem(item) })) : [];
   const matches = [...otherMatches, ...scoredItems].filter(({ score }) => score > 0).sort((a, b) => b.score - a.score);
@@ -258,6 +260,7 @@ function makeSearch() {
   const input = make("input", { type: "text", role: "combobox", autocomplete: "off", spellcheck: false, maxLength: 80, placeholder: _("view, lesson, term, head 4.4, neuron n3.287, token, action …"), ariaLabel: _("Search or jump"), ariaAutoComplete: "list", ariaExpanded: "true" });
   const list = make("ul", { id: "search-results", role: "listbox", ariaLabel: _("found") }), status = make("p", { className: "told", role: "status" });
   const dialog = make("dialog", { id: "search-dialog", className: "palette", ariaLabel: _("Search or jump") }, input, status, list);
+  dialog.append(button(`? ${_("Keys")}`, () => { dialog.close(); openKeys(); }));
   /** @type {Item[]} */
   let items = [], results = [];
   /** @type {Index | null} */
@@ -315,7 +318,7 @@ function makeSearch() {
   dialog.addEventListener("keydown", (event) => {
     const offset = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (offset && results.length) activate((active + offset + results.length) % results.length);
-    else if (event.key === "Enter" && !event.isComposing) choose(active);
+    else if (event.key === "Enter" && !event.isComposing && event.target === input) choose(active);
     else return;
     event.preventDefault();
   });

@@ -206,7 +206,7 @@ export function distribution(element) {
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
     const scale = log.checked ? 1 : barScale(shownContent.rows);
     const scaleNote = find(document, "#answer .scale");
-    setText(scaleNote, scale > 1 ? _("bars × {scale}", { scale }) : "");
+    setText(scaleNote, scale > 1 ? _("bars {scale} × as long", { scale }) : "");
     scaleNote.title = _("Bars are drawn {scale} times as long, so that short ones can be seen. The numbers stay.", { scale });
     shownContent.rows.forEach((row, i) => {
       const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;

@@ -63,6 +63,7 @@ export function choosers(element) {
   function update() {
     for (const list of fieldControls()) {
       /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
+      if (list.dataset.field === "rival") list.closest("label").classList.toggle("in-use", Boolean(state.rival)); // stays in sight
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
     }
@@ -85,15 +86,23 @@ export function choosers(element) {
     if (type === "text") return select({ [dataset.field]: value });
     select({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   };
-  // The first lists stand in one line; a button shows the others.
+  // The lists stand in one line; where they do not fit, a button shows those after the first.
   const moreButton = button("⋯", () => { moreButton.ariaExpanded = String(box.classList.toggle("whole")); });
+  new ResizeObserver(fitLists).observe(element);
+  function fitLists() {
+    if (!box.checkVisibility() || moreButton.ariaExpanded === "true") return;
+    moreButton.hidden = box.classList.toggle("whole", true); // to measure whether all fit
+    const tops = findAll(box, "label").map(({ offsetTop, offsetHeight }) => offsetTop + offsetHeight / 2);
+    moreButton.hidden = shownChoices.length <= INLINE_LISTS || Math.max(...tops) - Math.min(...tops) < 8; // pixels
+    box.classList.toggle("whole", moreButton.hidden);
+  }
   Object.assign(moreButton, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
   box.after(moreButton);
   box.before(fold);
   onState(element, update);
   onContent(element, (content) => {
     updateLists(content);
-    moreButton.hidden = shownChoices.length <= INLINE_LISTS;
+    fitLists();
   });
 }
 
@@ -328,8 +337,7 @@ export function advice(element) {
     line.replaceChildren(words);
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
-    const usePrompt = () => runPrompt(offer, true);
-    line.append(button(_("Use this prompt: {end}", { end }), usePrompt, { title: offer }));
+    line.append(button(_("Use this prompt: {end}", { end }), () => runPrompt(offer, true), { title: offer }));
   }
 
   setHidden(element, true);
@@ -452,9 +460,8 @@ export function runs(element) {
   }
 
   function startOptions() {
-    const similar = () => makeMove({ kind: "compare", with: "similar" });
     /** @type {HTMLElement[]} */
-    const options = [promptButton(), button(_("one word replaced"), similar, { title: _("The most unexpected word of the prompt, replaced by a similar one.") })];
+    const options = [promptButton(), button(_("one word replaced"), () => makeMove({ kind: "compare", with: "similar" }), { title: _("The most unexpected word of the prompt, replaced by a similar one.") })];
     if (content.step) options.push(button(_("another training step"), () => compareWithModel(content.step), { title: _("The step before this one (for the first, the step after). A slider then chooses any step.") }));
     if (content.models.length) options.push(modelList(_("another model")));
     if (content.changed) options.push(button(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
@@ -474,8 +481,7 @@ export function runs(element) {
 
   function promptBox() {
     const input = make("input", { type: "text", value: content.two?.prompt ?? content.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
-    const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")),
-      button("×", () => { isTyping = false; draw(content); }, { ariaLabel: _("no other prompt") }));
+    const form = make("form", {}, input, make("button", { type: "submit" }, _("Compare")), button("×", () => { isTyping = false; draw(content); }, { ariaLabel: _("no other prompt") }));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       isTyping = false;
@@ -499,8 +505,7 @@ export function runs(element) {
       button(text, () => showRuns(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const gapText = gaps.some(Boolean) ? _("; tokens without a partner: A has {a}, B has {b}", { a: gaps[0], b: gaps[1] }) : "";
     const runSwitch = span("switch", ...runButtons);
-    runSwitch.ariaLabel = _("which run the figures show");
-    runSwitch.role = "group";
+    Object.assign(runSwitch, { role: "group", ariaLabel: _("which run the figures show") });
     const moreControls = [
       button(_("close B"), () => { toggleMore(false); makeMove({ kind: "close" }); }),
       button(_("swap A and B"), () => makeMove({ kind: "swap" })),
@@ -512,20 +517,12 @@ export function runs(element) {
     ];
     if (pins) moreControls.push(button(_("align again"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you made by hand.") }));
     queueMicrotask(markShownRun);
-    return [
-      runSwitch,
-      makeMoreButton(),
-      promptButton({ className: "about", title: `${_("another prompt")}\n${about}` }, _("B: {about}", { about })),
-      span("seldom", ...moreControls),
-    ];
+    const aboutButton = promptButton({ className: "about", title: `${_("another prompt")}\n${about}` }, _("B: {about}", { about }));
+    return [runSwitch, makeMoreButton(), aboutButton, span("seldom", ...moreControls)];
   }
 
   // Rarely used controls are behind a button.
-  function makeMoreButton() {
-    const moreButton = button("⋯", () => toggleMore(!box.classList.contains("open")), { className: "more", ariaLabel: _("more of the two runs") });
-    moreButton.ariaExpanded = String(box.classList.contains("open"));
-    return moreButton;
-  }
+  const makeMoreButton = () => button("⋯", () => toggleMore(!box.classList.contains("open")), { className: "more", ariaLabel: _("more of the two runs"), ariaExpanded: String(box.classList.contains("open")) });
 
   function toggleMore(isOpen) {
     box.classList.toggle("open", isOpen);

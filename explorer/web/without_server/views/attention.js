@@ -3,7 +3,7 @@
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
 import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
-import { formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken } from "../notation.js";
+import { formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken, quoteTokenInText } from "../notation.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -38,12 +38,12 @@ async function formula(context) {
 /** Describe where the selected head's query looks (attention_sentence). @param {ViewContext} context */
 async function sentence(context) {
   const { tokens, layer, head, position: query, key } = context, weights = Array.from((await headRows(context, "pattern"))[query].subarray(0, query + 1)), strongest = argmax(weights), count = weights.filter((weight) => weight === weights[strongest]).length;
-  const nameKey = (index) => (index === query ? _("itself") : tokens.slice(0, query + 1).filter((token) => token === tokens[index]).length > 1 ? `${quoteToken(tokens[index])} (${index})` : quoteToken(tokens[index]));
-  const values = { layer, head, query: quoteToken(tokens[query]), key: nameKey(key), share: formatPercent(weights[key]), most: nameKey(strongest), percent: formatPercent(weights[strongest]), count };
+  const nameKey = (index) => (index === query ? _("itself") : quoteTokenInText(tokens.slice(0, query + 1), index));
+  const values = { layer, head, query: quoteTokenInText(tokens, query), key: nameKey(key), share: formatPercent(weights[key]), most: nameKey(strongest), percent: formatPercent(weights[strongest]), count };
   let looks = _("Layer {layer} head {head}: {query} looks most at {most}, with {percent}.", values);
   if (query === 0) looks = _("Layer {layer} head {head}: {query} comes first and sees only itself.", values);
   else if (count > 1) looks = _("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.", values);
-  else if (key !== strongest) looks = _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
+  else if (key !== strongest) return _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
   return `${looks} ${_("Choose a cell for its numbers.")}`;
 }
 

@@ -120,10 +120,10 @@ export const topNeurons = (added) => range(added.length).sort((a, b) => Math.abs
 /** Draw the neurons of all layers that add most (views/feed_forward/neuron_contributions.py). @param {ViewContext} context */
 async function allLayers(context) {
   const { config: { d_ff: F }, tokens: all, vocabulary, position, layer, neuron } = context, { added, hidden } = await neuronContributions(context), top = topNeurons(added);
-  const neurons = top.map((index) => [Math.floor(index / F), index % F]), values = top.map((index) => added[index]), names = neurons.map((pair) => pair.join(".")), chosen = names.indexOf(`${layer}.${neuron}`);
+  const neurons = top.map((index) => [Math.floor(index / F), index % F]), values = top.map((index) => added[index]), names = neurons.map(([own, id]) => `L${own}<br>n${id}`), chosen = names.indexOf(`L${layer}<br>n${neuron}`);
   return {
     offsets: range(top.length), names, values, neurons, hover: neurons.map(([own, id], i) => _("layer {layer} neuron {neuron}<br>hidden {value}", { layer: own, neuron: id, value: formatNumber(hidden[top[i]]) })),
-    count: added.length, logit: logitLabel(vocabulary, context), label: logitLabel(vocabulary, context, tokenLabel), token: quoteToken(all[position]), most: names[0], added: formatContribution(values[0]), shown: top.length,
+    count: added.length, logit: logitLabel(vocabulary, context), label: logitLabel(vocabulary, context, tokenLabel), token: quoteToken(all[position]), most: names[0].replace("<br>", " "), added: formatContribution(values[0]), shown: top.length,
     sum_shown: formatContribution(values.reduce((a, b) => a + b, 0)), total: formatContribution(added.reduce((a, b) => a + b, 0)), frames: chosen < 0 ? [] : [columnBand(chosen, 2)],
   };
 }

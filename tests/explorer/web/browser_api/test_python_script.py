@@ -74,6 +74,10 @@ def test_script_draws_figure_of_page(runs, execute, view, panel, fields, edits, 
     open_view = make_open_view(runs, page_state)
     (expected,) = (open_view.draw(one) for one in VIEW_BY_NAME[view].panels if one.name == panel)
     script = python_script(runs, page_state, f"{view}-{panel}")
+    if fields.get("shown") == "a":  # A's data without B, whose numbers only the axes of the page regard
+        assert figure_payload(execute(script))[0] == figure_payload(expected)[0]
+        assert "compare(" not in script and "figure = run.figure(" in script and "shown" not in script
+        return
     assert figure_payload(execute(script)) == figure_payload(expected)
     if fields.get("shown") == "b":  # like B's figure next to A's
         both = replace(page_state, selection=replace(page_state.selection, shown="both"))

@@ -56,6 +56,11 @@ test("the numbers of a figure are those that it says, not what it draws for them
   assert.deepEqual(figureRows({ _fullData: [lens], _fullLayout: axes })[2], [1, "0", 3]);
   const line = { visible: true, x: ["embed"], y: [1e-9], customdata: [2e-12] };
   assert.deepEqual(figureRows({ _fullData: [line], _fullLayout: { ...axes, meta: { numbers: "customdata" } } })[1], ["embed", 2e-12]);
+  const pattern = { visible: true, y: ["0 \u2068The\u2069", "1 \u2068·fox\u2069"], z: [[1, NaN], [0.25, 0.75]] }, tokens = (text) => ({ title: { text }, tickvals: [0, 1], ticktext: ["The", "·fox"] });
+  const ofTokens = { xaxis: tokens("key (looked at)"), yaxis: tokens("query (looks back)"), meta: { of_tokens: ["x", "y"] } };
+  const [names, ...cells] = figureRows({ _fullData: [pattern], _fullLayout: ofTokens });
+  assert.deepEqual(names.slice(0, 4), ["query_position", "query_token", "key_position", "key_token"]);
+  assert.deepEqual(cells, [["0", "The", 0, "The", 1], ["1", "·fox", 0, "The", 0.25], ["1", "·fox", 1, "·fox", 0.75]]); // none for the masked cell
   const table = { visible: true, x: [0, 2, 6], y: [5], z: [[0, 3]], text: [["\u20078", "&lt;"]] }, xaxis = { tickvals: [1, 4], ticktext: ["id", "token"] };
   assert.deepEqual(figureRows({ _fullData: [table], _fullLayout: { ...axes, xaxis, meta: { numbers: "text" } } }).slice(1), [["id", 5, "8"], ["token", 5, "<"]]);
 });

@@ -116,17 +116,18 @@ def test_intervention_adds_column_with_original_probability(trace, pack_value):
 
 
 def test_intervention_effect_is_described_by_probabilities():
+    logits = np.array([[8.0, 0, 1], [6.0, 0, 1], [0.0, 0, 1]])
     before, little, much = (
-        NextTokenDistribution(sampling_distribution(logits), sampling_distribution(logits, temperature=0.5), None)
-        for logits in (np.array([8.0, 0, 1]), np.array([6.0, 0, 1]), np.array([0.0, 0, 1]))
+        NextTokenDistribution(sampling_distribution(row), sampling_distribution(row, temperature=0.5), None)
+        for row in logits
     )
     p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
-    own_change = f"The model’s own p of “w0”: {p_before} → {p_little}."
+    own_change = f"The model’s own p of “w0”: {p_before} → {p_little}, logit 8.00 → 6.00."
     assert p_before != p_little
-    assert describe_change_effect(little, before, VOCABULARY)["words"] == own_change
-    chance = describe_change_effect(little, before, VOCABULARY, is_story=True)["words"]
+    assert describe_change_effect(little, before, VOCABULARY, logits[:2])["words"] == own_change
+    chance = describe_change_effect(little, before, VOCABULARY, logits[:2], is_story=True)["words"]
     assert chance == "The chance that “w0” is picked: over 99% before, over 99% now."
-    effect = describe_change_effect(much, before, VOCABULARY)["words"]
+    effect = describe_change_effect(much, before, VOCABULARY, logits[::2])["words"]
     assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
     assert "own p" in effect
     assert "“w2” is likeliest now: " in effect
