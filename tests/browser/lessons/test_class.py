@@ -117,7 +117,14 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
         expect(find_lesson(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
         leave = student.page.get_by_role("button", name="Leave")
         expect(leave).to_have_attribute("title", "Leave the class")  # no second one
-    counts = find_panel(teacher).locator(".bars .count")
+    counts, beside_question = (
+        find_panel(teacher).locator(".bars .count"),
+        find_lesson(teacher.page).locator(".class-replies"),
+    )
+    for replies in (find_panel(teacher).locator(".replies"), beside_question):
+        expect(replies).to_contain_text("0 of 2 have replied.Show the replies")  # how many, and not yet what
+    expect(counts).to_have_count(0)
+    find_panel(teacher).get_by_role("button", name="Show the replies").click()
     expect(counts).to_have_text(["0", "0", "0", "0"])
     find_lesson(first.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
@@ -137,9 +144,9 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(find_panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
     expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
-    beside_question = find_lesson(teacher.page).locator(".class-replies")
-    expect(beside_question).to_have_text("2 of 2 have replied.Show the replies")  # how many, and not yet what
-    beside_question.get_by_role("button").click()
+    beside_question.get_by_role("button", name="Hide the replies").click()
+    expect(counts).to_have_count(0)
+    beside_question.get_by_role("button", name="Show the replies").click()
     expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
     expect(beside_question.locator(".is-right")).to_have_count(0)
     expect(beside_question.get_by_role("button", name="Hide the replies")).to_be_focused()
@@ -208,6 +215,9 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     cards[0].get_by_role("button", name="the cat").click()
     cards[1].get_by_role("button", name="the cat").click()
     counts = panel.locator(".asked .count")
+    expect(panel.locator(".asked .of")).to_have_text("2 of 2 have replied.")
+    expect(counts).to_have_count(0)  # students may see the screen
+    panel.get_by_role("button", name="Show the replies").click()
     expect(counts).to_have_text(["2", "0"])
     cards[1].get_by_role("button", name="the dog").click()
     expect(counts).to_have_text(["1", "1"])
@@ -232,6 +242,8 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     for card, words in zip(cards, ("It was near", "it was  NEAR"), strict=True):
         card.get_by_label("your reply").fill(words)
         card.get_by_role("button", name="Send").click()
+    expect(panel.locator(".asked .row")).to_have_count(0)  # another question
+    panel.get_by_role("button", name="Show the replies").click()
     expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
 
