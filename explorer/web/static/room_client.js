@@ -151,9 +151,14 @@ export async function openRoom() {
   forgetReplies();
 }
 
+const READ_AS = { B: "8", S: "5", Z: "2" }; // as room_store.py has it
+
+/** Return a code as the teacher's page shows it, without its hyphen. @param {string} text */
+const parseCode = (text) => text.toUpperCase().replace(/[\s–—-]/g, "").replace(/[BSZ]/g, (letter) => READ_AS[letter]);
+
 /** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
 export function joinRoom(text) {
-  const code = text.toUpperCase().replace(/[\s–—-]/g, ""), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
+  const code = parseCode(text), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
   enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null });
 }
 const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -377,7 +382,7 @@ export function placeRoomLine() {
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
-    if (isStudent) setText(followButton, room.follows ? _("Let go") : _("Follow again"));
+    if (isStudent) setText(followButton, room.follows ? _("Look on my own") : _("Follow again"));
   });
 }
 

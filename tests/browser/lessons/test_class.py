@@ -89,16 +89,17 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     teacher.page.evaluate("explorer.select({ view: 'attention', depth: 'numbers' })")
     second.open("tokens")
     second.page.get_by_role("button", name="Class", exact=True).click()
-    second.page.locator("#room").get_by_label("Code").fill(f" {code.lower()} ")
+    second.page.locator("#room").get_by_label("Code").fill(f" {code.lower().replace('5', 's').replace('2', 'z')} ")
     second.page.locator("#room").get_by_label("Code").press("Enter")
     expect(find_class_line(second)).to_contain_text("you follow the teacher")
+    expect(find_class_line(second)).to_contain_text(f"Class {code}: ")  # as the teacher's
     second.wait_until("page.state.view === 'attention'")
     expect(second.prompt).to_have_value("The cat saw the dog and the dog saw")
     expect(find_panel(teacher).locator(".people")).to_have_text("2 students are there")
     teacher.chips.nth(2).click()
     for student in (first, second):
         student.wait_until("page.state.query === 2")
-    first.page.get_by_role("button", name="Let go").click()
+    first.page.get_by_role("button", name="Look on my own").click()
     expect(find_class_line(first)).to_contain_text("you look on your own")
     teacher.tab("Residual stream")
     second.wait_until("page.state.view === 'residual'")
@@ -266,7 +267,7 @@ def test_student_class_line_stays_visible_on_phone(new_user):
         student.page.wait_for_function("scrollY > 300")
         box = find_class_line(student).bounding_box()
         assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
-        assert is_topmost(find_class_line(student).get_by_role("button", name="Let go"))
+        assert is_topmost(find_class_line(student).get_by_role("button", name="Look on my own"))
         assert is_topmost(student.strip)
         assert is_topmost(find_lesson(student.page).locator("header button").last)
 
