@@ -176,13 +176,17 @@ def _name_in_both(comparison: Comparison, position: int) -> str:
         quote_token(trace.tokens[i])
         for trace, i in zip(comparison.runs, (position, comparison.alignment.partners[position]), strict=True)
     )
-    return a if a == b else f"{a} / {b}"
+    return a if a == b else _("{token} (in B {other})", token=a, other=b)
 
 
 SMALLEST_DIFFERENCE = 0.005  # of weights, which is 0.00 in two decimals
 SAME_WEIGHTS = N_("Layer {layer} head {head} has the same weights in A and B, within 0.005.")
-A_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: A {difference} more.")
-B_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: B {difference} more.")
+A_MORE = N_(
+    "Layer {layer} head {head} differs most where {query} looks at {key}: the weight is {difference} larger in A."
+)
+B_MORE = N_(
+    "Layer {layer} head {head} differs most where {query} looks at {key}: the weight is {difference} larger in B."
+)
 
 LOOKS_AT_ITSELF = N_("Layer {layer} head {head}: {query} comes first and sees only itself.")
 LOOKS_EQUALLY = N_("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.")

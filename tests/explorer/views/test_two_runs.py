@@ -338,10 +338,10 @@ def test_sentence_names_largest_attention_difference(kind):
         )
         names = [quote_token(comparison.trace.tokens[i]) for i in (query, key)]
         names_b = [quote_token(comparison.other.tokens[partners[i]]) for i in (query, key)]
-        both = [a if a == b else f"{a} / {b}" for a, b in zip(names, names_b, strict=True)]
-        more = f"{'A' if difference > 0 else 'B'} {abs(difference):.2f} more"
+        both = [a if a == b else f"{a} (in B {b})" for a, b in zip(names, names_b, strict=True)]
+        more = f"the weight is {abs(difference):.2f} larger in {'A' if difference > 0 else 'B'}"
         sentence = attention_difference_sentence(comparison, Selection(layer=layer, head=head))
-        assert sentence == f"Layer {layer} head {head} differs most at {both[0]} → {both[1]}: {more}."
+        assert sentence == f"Layer {layer} head {head} differs most where {both[0]} looks at {both[1]}: {more}."
         signs.add(difference > 0)
     assert signs == {True, False}
     same = make_comparison("rope", "same")
