@@ -275,7 +275,8 @@ def test_unaligned_tokens_are_counted():
 
 def test_lens_difference_has_tokens_of_both_runs():
     first, second = (draw_pair("prediction-lens", "rope", "edited", run_choice).data[0] for run_choice in "ab")
-    difference = draw_pair("prediction-lens", "rope", "edited", "difference").data[0]
+    difference_of_both = draw_pair("prediction-lens", "rope", "edited", "difference")
+    difference = difference_of_both.data[0]
     partners = make_comparison("rope", "edited").alignment.partners
     num_different = 0
     for column, partner in enumerate(partners):
@@ -284,6 +285,7 @@ def test_lens_difference_has_tokens_of_both_runs():
             assert text[column] == "<br>".join(dict.fromkeys(pair))
             num_different += len(set(pair)) == 2
     assert num_different
+    assert any(" / " in text for text in difference_of_both.layout["xaxis"]["ticktext"])
 
 
 def test_lens_difference_falls_back_to_target_token():
