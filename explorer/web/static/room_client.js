@@ -370,14 +370,17 @@ export async function replyToClass(reply) {
 export function placeRoomLine() {
   const line = make("div", { id: "room-line", hidden: true }), words = make("span", { role: "status" });
   const followButton = button("", () => setFollowing(!room.follows)), leaveButton = button(_("Leave"), leaveRoom, { title: _("Leave the class") });
-  const closeButton = button(_("Close"), () => { line.hidden = true; });
+  const showLine = (/** @type {boolean} */ isShown) => { // the class makes space for it
+    line.hidden = !isShown;
+    document.body.classList.toggle("in-room", isShown);
+  };
+  const closeButton = button(_("Close"), () => showLine(false));
   line.append(words, followButton, leaveButton, closeButton);
   find(document, "body > .skip").after(line);
   onRoom(() => {
     const isStudent = Boolean(room?.student);
-    line.hidden = !isStudent && !endReason;
+    showLine(isStudent || Boolean(endReason));
     line.classList.toggle("over", !isStudent);
-    document.body.classList.toggle("in-room", isStudent);
     document.body.classList.toggle("is-led", isLed());
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
