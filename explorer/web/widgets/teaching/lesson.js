@@ -111,7 +111,7 @@ function askToken({ options }, judged, reply) {
     const { bars, right, yours } = judged.truth;
     return [make("ol", { className: "options" }, ...bars.map(({ token, rank, share, number }, i) => {
       const row = markOption(make("li", { className: "option" }, span("token", ...tokenNodes(token))), i === right, i === yours);
-      row.style.counterSet = `option ${rank}`; // the reply's rank may be far below the others'
+      row.style.setProperty("--rank", String(rank)); // the reply's rank may be far below the others'
       row.append(shareBar(share), span("number", number), ...resultLabels(i === right, i === yours));
       return row;
     }))];
