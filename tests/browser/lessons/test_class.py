@@ -187,6 +187,9 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     find_panel(teacher).get_by_role("button", name="Close", exact=True).click()
     for student in (first, second):
         expect(find_class_line(student)).to_contain_text("The class is over")
+        expect(student.page.locator("#tokens")).to_have_css("top", "37px")  # the line covers nothing
+        find_class_line(student).get_by_role("button", name="Close").click()
+        expect(student.page.locator("#tokens")).to_have_css("top", "0px")
         student.page.wait_for_function("!location.search.includes('room=')")
     expect(find_panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
     teacher.chips.nth(1).click()
