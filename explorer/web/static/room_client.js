@@ -385,7 +385,7 @@ export function placeRoomLine() {
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
-    if (isStudent) setText(followButton, room.follows ? _("Look on my own") : _("Follow again"));
+    if (isStudent) setText(followButton, room.follows ? _("On my own") : _("Follow again"));
   });
 }
 

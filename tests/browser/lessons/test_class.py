@@ -99,7 +99,7 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     teacher.chips.nth(2).click()
     for student in (first, second):
         student.wait_until("page.state.query === 2")
-    first.page.get_by_role("button", name="Look on my own").click()
+    first.page.get_by_role("button", name="On my own").click()
     expect(find_class_line(first)).to_contain_text("you look on your own")
     teacher.tab("Residual stream")
     second.wait_until("page.state.view === 'residual'")
@@ -270,7 +270,7 @@ def test_student_class_line_stays_visible_on_phone(new_user):
         student.page.wait_for_function("scrollY > 300")
         box = find_class_line(student).bounding_box()
         assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
-        assert is_topmost(find_class_line(student).get_by_role("button", name="Look on my own"))
+        assert is_topmost(find_class_line(student).get_by_role("button", name="On my own"))
         assert is_topmost(student.strip)
         assert is_topmost(find_lesson(student.page).locator("header button").last)
 
