@@ -21,7 +21,6 @@ EXCEPTIONS = {
     },
     "static/history.js": {".plot:has(.main-svg), .drawing > svg, .map svg": "a selector"},
     "widgets/tokens/tokens.js": {"next pick": "an entry of the glossary"},
-    "widgets/next_token/next_token.js": {"plain other-run": "names of classes"},
     "widgets/model_map/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",
