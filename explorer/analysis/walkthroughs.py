@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.analysis.attention import query_attention_stages, select_keys
 from explorer.analysis.logit_lens import TOP, lens_summaries
-from explorer.analysis.positions import main_pair, pair_scales, rotated_pairs, rotation_angles, score_by_pair
+from explorer.analysis.positions import main_pair, pair_scales, rotated_pairs, rotation_angles
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
 from explorer.architecture import mask_and_rotation as architecture
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
@@ -233,7 +233,6 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     """
     if not trace.has_tap("blocks.*.attn.q_rot") or not trace.config.has_rope(selection.layer):
         raise UserError(_("This layer has no RoPE."))
-    adds = score_by_pair(trace, selection.layer, selection.head, selection.query, selection.key)
     q, k = (
         rotated_pairs(trace, name, selection.layer, selection.head, at)
         for name, at in (("q", selection.query), ("k", selection.key))
@@ -274,6 +273,12 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
         "hands": [make_hand("q", q.after[pair]), make_hand("k", k.after[pair])],
         "angle": format_number(angles[selection.query] - angles[selection.key]),
     }
+    dot = float(q.after[pair].astype(np.float64) @ k.after[pair])
+    product = {
+        "divisor": score_divisor_in_numbers(trace.config),
+        "dot": format_number(dot),
+        "adds": format_number(dot / trace.config.divisor),
+    }
     segments = [
         ComputationStep(
             _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its "
@@ -300,11 +305,12 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
             "hands", rotation_frames("k"),
         ),
         ComputationStep(
-            _("The score sees both as they are now: this pair adds {adds} to it.", adds=format_number(adds[pair]))
+            _("The score sees both as they are now. This pair adds q·k ÷ {divisor} = {dot} ÷ {divisor} = {adds} to it.",
+              **product)
             if changed else
             _(
-                "The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, "
-                "their angle and the score would stay.", adds=format_number(adds[pair])),
+                "The score sees both rotated. This pair adds q·k ÷ {divisor} = {dot} ÷ {divisor} = {adds} to it. If "
+                "both moved by equally many positions, their angle and the score would stay.", **product),
             "hands", [both_hands],
         ),
     ]  # fmt: skip

@@ -245,7 +245,12 @@ class TokenQuestion:
             reply_id = max(same, key=lambda token_id: next_token.plain[token_id], default=None)
             token_ids += [reply_id] if reply_id is not None and reply_id not in token_ids else []
         bars = [
-            {"token": vocabulary[i], "share": float(next_token.plain[i]), "number": format_number(next_token.plain[i])}
+            {
+                "token": vocabulary[i],
+                "rank": next_token.rank(i),
+                "share": float(next_token.plain[i]),
+                "number": format_number(next_token.plain[i]),
+            }
             for i in token_ids
         ]
         payload = {
@@ -254,7 +259,7 @@ class TokenQuestion:
             "yours": token_ids.index(reply_id) if reply_id is not None else None,
         }
         values = {"token": quote_token(vocabulary[truth]), "probability": format_number(next_token.plain[truth])}
-        verdict = _("The run says {token}, with probability {probability}.", **values)
+        verdict = _("The model says {token}, with probability {probability}.", **values)
         if reply is None:
             return ReplyGrade(None, verdict, payload)
         if reply_id is None:

@@ -17,7 +17,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import difference_title, target_and_contrast
-from explorer.views.style import TOKEN_AXIS_KEY
+from explorer.views.style import TOKEN_AXIS_KEY, label
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
 
@@ -143,7 +143,7 @@ def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison
         alt = _("{title}. There is no difference.", title=difference_title(title))
     figure = first.with_traces_and_layout(
         [_use_signed_scale(plot_trace, largest) for plot_trace in differences],
-        _difference_layout(differences, layout, alt),
+        _difference_layout(differences, _name_tokens_of_both(layout, comparison), alt),
     )
     if not largest:
         annotate_empty(figure, _("A and B are the same here."))
@@ -255,6 +255,22 @@ def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], al
         new[axis] = {**settings, "title": {"text": difference_label(layout.get(axis, {}).get("title"))}}
         letter = axis[0]
         new["shapes"] = [shape for shape in new.get("shapes", ()) if _spans_axis(shape, letter)]
+    return new
+
+
+def _name_tokens_of_both(layout: Mapping[str, Any], comparison: Comparison) -> dict[str, Any]:
+    """Return the layout with both tokens at each place of a token axis where B has another one."""
+    new, (a, b) = dict(layout), (trace.tokens for trace in comparison.runs)
+
+    def name(position: int, text: str) -> str:
+        partner = comparison.alignment.partners[position]
+        return text if partner is None or a[position] == b[partner] else f"{text} / {label(b[partner])}"
+
+    for name_of_axis, axis in layout.items():
+        if name_of_axis[0] in layout["meta"][TOKEN_AXIS_KEY] and name_of_axis[1:5] == "axis" and "ticktext" in axis:
+            order = {category: i for i, category in enumerate(axis.get("categoryarray", ()))}
+            ticks = zip(axis["tickvals"], axis["ticktext"], strict=True)
+            new[name_of_axis] = {**axis, "ticktext": [name(order.get(value, value), text) for value, text in ticks]}
     return new
 
 

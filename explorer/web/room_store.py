@@ -13,9 +13,9 @@ from typing import Any
 from explorer.web.key_value_stores import KeyValueStore
 from explorer.web.room_questions import own_question_key
 
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Douglas Crockford's: no letter is taken for a digit
+ALPHABET = "23456789ACDEFGHJKMNPQRTVWXY"  # no two that look alike
 CODE_LENGTH, KEY_BYTES = 10, 24
-CODE_TRANSLATION = str.maketrans("OIL", "011", " -–—")
+CODE_TRANSLATION = str.maketrans("BSZ", "852", " -–—")  # as room_client.js has it
 STUDENT_PATTERN = re.compile(r"[0-9a-f]{32}")  # 128 random bits that a student's page makes up
 
 

@@ -39,6 +39,8 @@ def test_theme_changes_page_and_figures(open_new_page):
         if len(colours) < 3:
             with person.wait_for_redraw(person.pattern, person.grid):
                 person.change_theme()
+            expect(person.page.locator("#page-menu > summary")).to_be_focused()  # the menu closes, as after a language
+            expect(person.page.get_by_role("button", name="Light / dark")).to_be_hidden()
     assert colours[0] == colours[2] != colours[1]
 
 

@@ -173,13 +173,17 @@ def _name_in_both(comparison: Comparison, position: int) -> str:
     """Name a token of A, and its aligned one of B if that is another."""
     name, other = quote_token_in_text(comparison.trace.tokens, position), comparison.alignment.partners[position]
     token, other_token = comparison.trace.tokens[position], comparison.other.tokens[other]
-    return name if token == other_token else f"{name} / {quote_token(other_token)}"
+    return name if token == other_token else _("{token} (in B {other})", token=name, other=quote_token(other_token))
 
 
 SMALLEST_DIFFERENCE = 0.005  # of weights, which is 0.00 in two decimals
 SAME_WEIGHTS = N_("Layer {layer} head {head} has the same weights in A and B, within 0.005.")
-A_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: A {difference} more.")
-B_MORE = N_("Layer {layer} head {head} differs most at {query} → {key}: B {difference} more.")
+A_MORE = N_(
+    "Layer {layer} head {head} differs most where {query} looks at {key}: the weight is {difference} larger in A."
+)
+B_MORE = N_(
+    "Layer {layer} head {head} differs most where {query} looks at {key}: the weight is {difference} larger in B."
+)
 
 LOOKS_AT_ITSELF = N_("Layer {layer} head {head}: {query} comes first and sees only itself.")
 LOOKS_EQUALLY = N_("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.")

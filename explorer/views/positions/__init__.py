@@ -66,7 +66,7 @@ def format_angle(radians: float) -> str:
     return _("{radians} rad ({turns} turns)", radians=format_number(radians), turns=turns)
 
 
-MAIN_OF_VISIBLE = N_("Of the pairs that clearly turn, it adds most.")
+MAIN_OF_VISIBLE = N_("Of the pairs with a visible turn, it adds most to the score.")
 MAIN_OF_ALL = N_("It adds most to the score.")
 NEXT_STEP = N_("Choose two tokens.")
 

@@ -124,7 +124,7 @@ function underlineFew() {
     if (names.size === MAX_UNDERLINED || names.has(term.dataset.term) || !term.checkVisibility({ visibilityProperty: true })) return false;
     return names.add(term.dataset.term);
   });
-  for (const term of findAll(document, ".term")) term.classList.toggle("quiet", !underlined.includes(term));
+  for (const term of findAll(document, ".term")) term.classList.toggle("not-underlined", !underlined.includes(term));
 }
 
 // Return a function that gives the set of terms marked so far in a place's area: tab, lesson, walkthrough, or the rest.

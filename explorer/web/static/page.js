@@ -307,6 +307,14 @@ async function presentPage() {
   (await import("../widgets/teaching/presentation.js")).present();
 }
 
+/** Change the theme, and close the menu, as a language does. @param {HTMLElement} themeButton */
+function changeTheme(themeButton) {
+  const menu = /** @type {HTMLDetailsElement} */ (themeButton.closest("details"));
+  toggleTheme();
+  menu.open = false;
+  find(menu, "summary").focus();
+}
+
 /** Return what stands on the button after "Undo", and its title. @param {ReturnType<typeof undoableAction>} action */
 function labelUndo(action) {
   const [edit] = action === "edit" ? restorableEdits() : [], head = edit && ablatedHead(edit);
@@ -333,7 +341,7 @@ function connectButtons() {
     /** @type {HTMLDetailsElement} */ (example.closest("details")).open = false;
     runExample(example.dataset.text);
   });
-  const actions = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, "save-png": saveFigureInSight, "save-svg": saveFigureInSight, theme: () => toggleTheme(), "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
+  const actions = { share: copyLink, "copy-python": copyPython, "save-numbers": saveNumbersInSight, "save-png": saveFigureInSight, "save-svg": saveFigureInSight, theme: changeTheme, "open-file": () => openStateFile(takeSlides), "present-lesson": presentPage };
   for (const [id, action] of Object.entries(actions)) {
     const headerButton = find(document, `#${id}`);
     headerButton.addEventListener("click", () => action(headerButton));

@@ -151,9 +151,14 @@ export async function openRoom() {
   forgetReplies();
 }
 
+const READ_AS = { B: "8", S: "5", Z: "2" }; // as room_store.py has it
+
+/** Return a code as the teacher's page shows it, without its hyphen. @param {string} text */
+const parseCode = (text) => text.toUpperCase().replace(/[\s–—-]/g, "").replace(/[BSZ]/g, (letter) => READ_AS[letter]);
+
 /** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
 export function joinRoom(text) {
-  const code = text.toUpperCase().replace(/[\s–—-]/g, ""), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
+  const code = parseCode(text), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
   enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null });
 }
 const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -365,19 +370,22 @@ export async function replyToClass(reply) {
 export function placeRoomLine() {
   const line = make("div", { id: "room-line", hidden: true }), words = make("span", { role: "status" });
   const followButton = button("", () => setFollowing(!room.follows)), leaveButton = button(_("Leave"), leaveRoom, { title: _("Leave the class") });
-  const closeButton = button(_("Close"), () => { line.hidden = true; });
+  const showLine = (/** @type {boolean} */ isShown) => { // the class makes space for it
+    line.hidden = !isShown;
+    document.body.classList.toggle("in-room", isShown);
+  };
+  const closeButton = button(_("Close"), () => showLine(false));
   line.append(words, followButton, leaveButton, closeButton);
   find(document, "body > .skip").after(line);
   onRoom(() => {
     const isStudent = Boolean(room?.student);
-    line.hidden = !isStudent && !endReason;
+    showLine(isStudent || Boolean(endReason));
     line.classList.toggle("over", !isStudent);
-    document.body.classList.toggle("in-room", isStudent);
     document.body.classList.toggle("is-led", isLed());
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));
-    if (isStudent) setText(followButton, room.follows ? _("Let go") : _("Follow again"));
+    if (isStudent) setText(followButton, room.follows ? _("On my own") : _("Follow again"));
   });
 }
 

@@ -5,7 +5,7 @@ import { largest, vectorNorm, range, rowsOf } from "./figures.js";
 import { UserError } from "./worker_client.js";
 import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
 import { headRows, selectKeys } from "./views/attention.js";
-import { mainPair, rotatedPairs, rotationAngles, scoreByPair } from "./views/positions.js";
+import { mainPair, rotatedPairs, rotationAngles } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";
 import { residualStream, updates } from "./views/residual.js";
 
@@ -66,11 +66,12 @@ async function layers(context) {
 
 /** Walk through the rotation of the pair that the view names (rotation_walkthrough): the query's pair by position, then the key's, then both with their angle. @param {ViewContext} context @returns {Promise<Walkthrough>} */
 async function rotation(context) {
-  const { config, tokens, position: query, key } = context;
+  const { config, dHead, tokens, position: query, key } = context;
   if (config.position !== "rope") throw new UserError(_("This layer has no RoPE."));
-  const contributions = await scoreByPair(context), angles = await rotationAngles(context), positionOf = { q: query, k: key };
+  const angles = await rotationAngles(context), positionOf = { q: query, k: key };
   const [q, k] = [await rotatedPairs(context, "q", query), await rotatedPairs(context, "k", key)], pair = await mainPair(context);
   const hands = Object.fromEntries(Object.entries({ q, k }).map(([name, { before, after }]) => [name, { before: before[pair], after: after[pair] }]));
+  const dot = hands.q.after[0] * hands.k.after[0] + hands.q.after[1] * hands.k.after[1];
   const maxLength = largest(Object.values(hands).flatMap(({ before, after }) => [vectorNorm(before), vectorNorm(after)])) || 1, [queryToken, keyToken] = [query, key].map((index) => quoteToken(tokens[index]));
   const hand = (name, [a, b]) => ({ name, x: a / maxLength, y: b / maxLength, text: `(${formatNumber(a)}, ${formatNumber(b)})` });
   function frames(name) {
@@ -82,7 +83,7 @@ async function rotation(context) {
     { says: _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its position is known.", { pair, query: queryToken }), kind: "hands", frames: [{ hands: [hand("q", hands.q.before)] }] },
     { says: _("Each position rotates it by the same angle, up to position {position}. Its length stays.", { position: query }), kind: "hands", frames: frames("q") },
     { says: _("The same pair of the key of {key} is rotated to its own position, {position}.", { key: keyToken, position: key }), kind: "hands", frames: frames("k") },
-    { says: _("The score sees both rotated: this pair adds {adds} to it. If both moved by equally many positions, their angle and the score would stay.", { adds: formatNumber(contributions[pair]) }), kind: "hands",
+    { says: _("The score sees both rotated. This pair adds q·k ÷ {divisor} = {dot} ÷ {divisor} = {adds} to it. If both moved by equally many positions, their angle and the score would stay.", { divisor: `√${dHead}`, dot: formatNumber(dot), adds: formatNumber(dot / Math.sqrt(dHead)) }), kind: "hands",
       frames: [{ hands: [hand("q", hands.q.after), hand("k", hands.k.after)], angle: formatNumber(angles[query][pair] - angles[key][pair]) }] },
   ] };
 }

@@ -89,16 +89,17 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     teacher.page.evaluate("explorer.select({ view: 'attention', depth: 'numbers' })")
     second.open("tokens")
     second.page.get_by_role("button", name="Class", exact=True).click()
-    second.page.locator("#room").get_by_label("Code").fill(f" {code.lower()} ")
+    second.page.locator("#room").get_by_label("Code").fill(f" {code.lower().replace('5', 's').replace('2', 'z')} ")
     second.page.locator("#room").get_by_label("Code").press("Enter")
     expect(find_class_line(second)).to_contain_text("you follow the teacher")
+    expect(find_class_line(second)).to_contain_text(f"Class {code}: ")  # as the teacher's
     second.wait_until("page.state.view === 'attention'")
     expect(second.prompt).to_have_value("The cat saw the dog and the dog saw")
     expect(find_panel(teacher).locator(".people")).to_have_text("2 students are there")
     teacher.chips.nth(2).click()
     for student in (first, second):
         student.wait_until("page.state.query === 2")
-    first.page.get_by_role("button", name="Let go").click()
+    first.page.get_by_role("button", name="On my own").click()
     expect(find_class_line(first)).to_contain_text("you look on your own")
     teacher.tab("Residual stream")
     second.wait_until("page.state.view === 'residual'")
@@ -117,7 +118,14 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
         expect(find_lesson(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
         leave = student.page.get_by_role("button", name="Leave")
         expect(leave).to_have_attribute("title", "Leave the class")  # no second one
-    counts = find_panel(teacher).locator(".bars .count")
+    counts, beside_question = (
+        find_panel(teacher).locator(".bars .count"),
+        find_lesson(teacher.page).locator(".class-replies"),
+    )
+    for replies in (find_panel(teacher).locator(".replies"), beside_question):
+        expect(replies).to_contain_text("0 of 2 have replied.Show the replies")  # how many, and not yet what
+    expect(counts).to_have_count(0)
+    find_panel(teacher).get_by_role("button", name="Show the replies").click()
     expect(counts).to_have_text(["0", "0", "0", "0"])
     find_lesson(first.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
@@ -137,9 +145,9 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(find_panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
     expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
-    beside_question = find_lesson(teacher.page).locator(".class-replies")
-    expect(beside_question).to_have_text("2 of 2 have replied.Show the replies")  # how many, and not yet what
-    beside_question.get_by_role("button").click()
+    beside_question.get_by_role("button", name="Hide the replies").click()
+    expect(counts).to_have_count(0)
+    beside_question.get_by_role("button", name="Show the replies").click()
     expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
     expect(beside_question.locator(".is-right")).to_have_count(0)
     expect(beside_question.get_by_role("button", name="Hide the replies")).to_be_focused()
@@ -179,6 +187,9 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     find_panel(teacher).get_by_role("button", name="Close", exact=True).click()
     for student in (first, second):
         expect(find_class_line(student)).to_contain_text("The class is over")
+        expect(student.page.locator("#tokens")).to_have_css("top", "37px")  # the line covers nothing
+        find_class_line(student).get_by_role("button", name="Close").click()
+        expect(student.page.locator("#tokens")).to_have_css("top", "0px")
         student.page.wait_for_function("!location.search.includes('room=')")
     expect(find_panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
     teacher.chips.nth(1).click()
@@ -208,6 +219,9 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     cards[0].get_by_role("button", name="the cat").click()
     cards[1].get_by_role("button", name="the cat").click()
     counts = panel.locator(".asked .count")
+    expect(panel.locator(".asked .of")).to_have_text("2 of 2 have replied.")
+    expect(counts).to_have_count(0)  # students may see the screen
+    panel.get_by_role("button", name="Show the replies").click()
     expect(counts).to_have_text(["2", "0"])
     cards[1].get_by_role("button", name="the dog").click()
     expect(counts).to_have_text(["1", "1"])
@@ -232,6 +246,8 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     for card, words in zip(cards, ("It was near", "it was  NEAR"), strict=True):
         card.get_by_label("your reply").fill(words)
         card.get_by_role("button", name="Send").click()
+    expect(panel.locator(".asked .row")).to_have_count(0)  # another question
+    panel.get_by_role("button", name="Show the replies").click()
     expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
 
@@ -254,7 +270,7 @@ def test_student_class_line_stays_visible_on_phone(new_user):
         student.page.wait_for_function("scrollY > 300")
         box = find_class_line(student).bounding_box()
         assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
-        assert is_topmost(find_class_line(student).get_by_role("button", name="Let go"))
+        assert is_topmost(find_class_line(student).get_by_role("button", name="On my own"))
         assert is_topmost(student.strip)
         assert is_topmost(find_lesson(student.page).locator("header button").last)
 

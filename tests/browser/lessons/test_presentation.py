@@ -63,6 +63,12 @@ def test_figure_has_full_width_below_short_text_and_above_sheet(open_new_page, b
     page.locator("#run").click()  # it stands between the text and the figure
     expect(page.locator("#lesson .verdict")).to_contain_text("has probability 0.9")
     expect(page.locator("#next-token.presented .distribution")).to_be_visible()
+    open_lesson(page, bundled_address, lesson="who-looks-at-whom", step=2)
+    page.wait_for_function(ALL_DRAWN)
+    page.keyboard.press("p")
+    expect(page.locator("body")).to_have_attribute("data-page", "before")
+    page.keyboard.press("PageDown")
+    expect(page.locator("#lesson .question .words .term")).to_be_visible()  # also if it is not underlined
 
 
 def test_every_slide_of_lesson_is_legible(open_new_page, bundled_address):
@@ -122,6 +128,11 @@ def test_printed_lesson_has_answers_on_separate_page(page, bundled_address):
     caption = sheet.locator("figcaption").first.text_content()
     assert re.search(r"\d", caption), caption  # names its head by number
     assert sheet.locator("figure .main-svg").evaluate_all(WITHIN_PAPER)
+    expect(shares.locator("th sup").first).to_be_visible()
+    with_answers = sheet.get_by_label("with the answers")
+    with_answers.uncheck()
+    expect(sheet.locator(".answers")).to_be_hidden()
+    with_answers.check()
     page.emulate_media(media="print")
     assert page.locator("#sheet .paper").bounding_box()["width"] <= 178 / 25.4 * 96 + 1  # pixels of 178 mm
     expect(sheet.get_by_role("button", name="Print")).to_be_hidden()

@@ -91,6 +91,12 @@ def test_rotation_walk_ends_at_captured_vectors(rotating_trace):
         assert lengths == pytest.approx([lengths[0]] * len(lengths), rel=1e-4)
     x, y = (both.frames[0]["hands"][i] for i in (0, 1))
     assert (x["text"], y["text"]) == (q.frames[-1]["hands"][0]["text"], k.frames[-1]["hands"][0]["text"])
+    (a, b), (c, d) = ([parse_float(text) for text in hand["text"].strip("()").split(", ")] for hand in (x, y))
+    quotient, adds = re.search(r"q·k ÷ \S+ = (\S+) ÷ \S+ = (\S+) to it", both.says).groups()
+    assert parse_float(quotient) == pytest.approx(a * c + b * d, rel=0.02, abs=0.02)  # of the numbers shown
+    assert parse_float(adds) == pytest.approx(parse_float(quotient) / trace.config.divisor, rel=0.01)
+    pair_scores = score_by_pair(trace, clamped.layer, clamped.head, clamped.query, clamped.key)
+    assert np.abs(pair_scores - parse_float(adds)).min() < 0.01
     assert len(before.frames) == 1
 
 

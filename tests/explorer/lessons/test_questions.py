@@ -111,6 +111,12 @@ def test_grade_quotes_option_and_omits_zero_error(plain_context):
     assert "off by" not in right and " + ".join(map(escape_token, plain_context.trace.tokens)) in right
     assert format_answer_number(1.0) == "1"
     assert "off by" in number.grade(plain_context, str(len(plain_context.trace) + 1)).text
+    ranking, vocabulary = plain_context.trace.logits.row(-1).argsort()[::-1], plain_context.trace.vocabulary
+    words = [vocabulary[i].strip().casefold() for i in ranking]
+    unlikely = next(word for word in reversed(words) if word and words.count(word) == 1)
+    judged = make_question("token").grade(plain_context, unlikely)
+    *ranks, last = (bar["rank"] for bar in judged.truth["bars"])
+    assert ranks == list(range(1, len(ranks) + 1)) and f"place {last:,}." in judged.text
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)

@@ -275,7 +275,8 @@ def test_unaligned_tokens_are_counted():
 
 def test_lens_difference_has_tokens_of_both_runs():
     first, second = (draw_pair("prediction-lens", "rope", "edited", run_choice).data[0] for run_choice in "ab")
-    difference = draw_pair("prediction-lens", "rope", "edited", "difference").data[0]
+    difference_of_both = draw_pair("prediction-lens", "rope", "edited", "difference")
+    difference = difference_of_both.data[0]
     partners = make_comparison("rope", "edited").alignment.partners
     num_different = 0
     for column, partner in enumerate(partners):
@@ -284,6 +285,7 @@ def test_lens_difference_has_tokens_of_both_runs():
             assert text[column] == "<br>".join(dict.fromkeys(pair))
             num_different += len(set(pair)) == 2
     assert num_different
+    assert any(" / " in text for text in difference_of_both.layout["xaxis"]["ticktext"])
 
 
 def test_lens_difference_falls_back_to_target_token():
@@ -345,12 +347,12 @@ def test_sentence_names_largest_attention_difference(kind):
         pairs = [(tokens[i], tokens_b[partners[i]]) for i in (query, key)]
         places = [f" ({i})" * (tokens.count(tokens[i]) > 1) for i in (query, key)]  # of repeated tokens
         both = [
-            quote_token(a) + place + f" / {quote_token(b)}" * (a != b)
+            quote_token(a) + place + f" (in B {quote_token(b)})" * (a != b)
             for (a, b), place in zip(pairs, places, strict=True)
         ]
-        more = f"{'A' if difference > 0 else 'B'} {abs(difference):.2f} more"
+        more = f"the weight is {abs(difference):.2f} larger in {'A' if difference > 0 else 'B'}"
         sentence = attention_difference_sentence(comparison, Selection(layer=layer, head=head))
-        assert sentence == f"Layer {layer} head {head} differs most at {both[0]} → {both[1]}: {more}."
+        assert sentence == f"Layer {layer} head {head} differs most where {both[0]} looks at {both[1]}: {more}."
         signs.add(difference > 0)
     assert signs == {True, False}
     same = make_comparison("rope", "same")

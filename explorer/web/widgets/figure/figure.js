@@ -193,7 +193,7 @@ export function figure(element) {
     const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
-      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column }) : drawnFigure, width);
+      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : drawnFigure, width);
       markLegend(drawnFigure);
       await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
     }

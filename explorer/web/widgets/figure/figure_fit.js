@@ -17,11 +17,11 @@ const SIDES_WIDTH = 195, MAX_COLUMN_LETTERS = 8, CELL_LETTER_WIDTH = 6.6; // pix
  * Of columns of words only as many as have room are visible, among them the chosen one.
  * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
  * @param {Figure} figure
- * @param {{ width: number, column: number | null }} [space] of the figure; the chosen column of an axis of tokens
+ * @param {{ width: number, column: number | null, isBesideBars?: boolean }} [space] of the figure; the chosen column of an axis of tokens; whether bars beside it have the lines' names and colours
  * @returns {Figure}
  */
-export function figureOnStage(figure, { width, column } = { width: Infinity, column: null }) {
-  const { data, layout } = figure, hasTop = hasLegend(figure) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
+export function figureOnStage(figure, { width, column, isBesideBars } = { width: Infinity, column: null }) {
+  const { data } = figure, layout = isBesideBars ? { ...figure.layout, showlegend: false } : figure.layout, hasTop = hasLegend({ data, layout }) || layout.title?.text || layout.annotations?.length || Object.values(layout).some((part) => part?.side === "top");
   const margin = hasTop ? layout.margin : { ...layout.margin, t: TOP_MARGIN }, [words] = data.map(cellWords), range = column === null || !words?.length ? null : visibleColumns(data[0].text[0].length, words, width, column);
   return { ...figure, data: data.map((trace) => (trace.type === "heatmap" && trace.meta && !cellWords(trace).length ? { ...trace, showscale: false } : trace)), layout: { ...layout, ...(range && { xaxis: { ...layout.xaxis, range } }), ...(margin && { margin }), ...(layout.legend && { legend: { ...layout.legend, font: { ...layout.legend.font, size: MIN_FONT_SIZE } } }) } };
 }

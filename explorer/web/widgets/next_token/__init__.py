@@ -1,6 +1,7 @@
 """Table of the next token's distribution, presets of settings, and explanations on demand."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,12 @@ class NextTokenTable(HtmlWidget):
         if unchanged is not None:
             stages, num_of_model = unchanged_columns(stages, unchanged), 5
         if other:  # the sum so far has no room beside it, and the bar below says as much
-            stages = [*stages[:num_of_model], other_run_column(other.plain), *stages[num_of_model:-1]]
+            stages = [
+                *stages[: num_of_model - 1],
+                replace(stages[num_of_model - 1], title="A"),
+                other_run_column(other.plain),
+                *stages[num_of_model:-1],
+            ]
         rows = [
             {
                 "id": row.token_id,

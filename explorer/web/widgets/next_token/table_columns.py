@@ -378,7 +378,7 @@ def difference_columns(prediction: NextTokenDistribution, other: SecondRunPredic
     return [
         {
             "name": "model",
-            "title": _("A − B,\nmodel"),
+            "title": _("A − B in points,\nmodel"),
             "about": _("The model’s own probability in A less that in B, in percentage points."),
             "arithmetic": explain(prediction.plain, other.plain),
         },

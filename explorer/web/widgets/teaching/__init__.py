@@ -260,10 +260,7 @@ class ClassSessionPanel(HtmlWidget):
             code=_("Code"),
             join=_("Join"),
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
-            local=_(
-                "Only this computer opens this address. For a class, start with “--host 0.0.0.0” and open the page by "
-                "this computer’s name."
-            ),
+            local=_("Only this computer opens this address. Whoever starts the server can open it to others."),
             copy=_("Copy the link"),
             follow=_("the class follows me"),
             replies=_("Replies"),

@@ -21,18 +21,26 @@ const drawBars = (counts) => renderBars(replyCounts(countedQuestion(room.questio
 export function connectQuestionForm(panel, notice) {
   const writing = /** @type {HTMLDetailsElement} */ (find(panel, ".ask")), form = /** @type {HTMLFormElement} */ (find(writing, "form")), asked = find(panel, ".asked");
   const boxes = /** @type {HTMLInputElement[]} */ (findAll(form, "input")), replies = find(asked, ".own-counts"), showButton = find(asked, ".show"), endButton = find(asked, ".end-question");
-  let drawn = "";
+  let drawn = "", revealedNumber = 0; // the question whose replies the teacher has seen before the class
+  const revealButton = button("", () => {
+    revealedNumber = revealedNumber === room.question.number ? 0 : room.question.number;
+    update();
+  }, { className: "quiet-button" });
+  replies.after(revealButton);
 
   function update() {
     if (!isTeacher()) return;
-    const { question, people } = room, counts = ownReplyCounts() ?? {}, data = JSON.stringify([question, counts, people]);
+    const { question, people } = room, counts = ownReplyCounts() ?? {}, isRevealed = question?.shows_replies || revealedNumber === question?.number;
+    const data = JSON.stringify([question, counts, people, isRevealed]);
     if (data === drawn) return;
     drawn = data;
     [writing.hidden, asked.hidden] = [Boolean(question), !question];
     if (!question) return;
     setText(find(asked, "h2"), question.text);
     setText(showButton, question.shows_replies ? _("Hide from the class") : _("Show to the class"));
-    replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), drawBars(counts));
+    setText(revealButton, isRevealed ? _("Hide the replies") : _("Show the replies"));
+    revealButton.hidden = question.shows_replies;
+    replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), ...(isRevealed ? [drawBars(counts)] : []));
   }
 
   form.addEventListener("submit", (event) => {

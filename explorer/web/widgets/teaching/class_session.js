@@ -223,11 +223,18 @@ export function roomMenu(element) {
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
   let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0, revealedStep = ""; // the step whose replies are shown before its answer
   const stepName = () => `${room?.lesson} ${room?.step}`;
-  const revealButton = button("", () => {
-    revealedStep = revealedStep === stepName() ? "" : stepName();
-    updateLessonReplies();
-    revealButton.focus();
-  });
+  // Before the answer the replies are only a number until they are revealed, as students may see the screen.
+  const isRevealed = () => Boolean(classReplies()?.judged) || revealedStep === stepName();
+  const makeRevealButton = (className) => {
+    const node = button("", () => {
+      revealedStep = revealedStep === stepName() ? "" : stepName();
+      update();
+      node.focus();
+    }, { className });
+    return node;
+  };
+  const lessonButton = makeRevealButton(""), panelButton = makeRevealButton("quiet-button");
+  find(leading, ".counts").after(panelButton);
 
   const { show, hide } = makeDropdown(open, list, {
     fill() {
@@ -260,17 +267,19 @@ export function roomMenu(element) {
     return _("Class · {count} of {people} replied", { count: replyCount, people: Math.max(room.people, replyCount) });
   }
 
-  // Show the replies below the question: before the answer only their number until they are revealed, as students may see the screen.
+  // Show the replies below the lesson's question.
   function updateLessonReplies() {
     const box = find(document, "#lesson .class-replies"), replies = classReplies();
     if (!box) return;
-    const isRevealed = Boolean(replies?.judged) || revealedStep === stepName(), data = JSON.stringify([replies, isRevealed]);
+    const data = JSON.stringify([replies, isRevealed()]);
     if (data === drawnOnLesson) return;
     drawnOnLesson = data;
-    setText(revealButton, isRevealed ? _("Hide the replies") : _("Show the replies"));
-    const bars = isRevealed && replies ? renderCounts(replies.question, replies.counts, replies.people, replies.judged) : [make("p", { className: "of" }, replyCountText())];
-    box.replaceChildren(...(replies ? bars : []), ...(replies && !replies.judged ? [revealButton] : []));
+    setText(lessonButton, revealText());
+    const counts = replies ? renderCounts(replies.question, replies.counts, replies.people, replies.judged, isRevealed()) : [];
+    box.replaceChildren(...counts, ...(replies && !replies.judged ? [lessonButton] : []));
   }
+
+  const revealText = () => (isRevealed() ? _("Hide the replies") : _("Show the replies"));
 
   // Draw the code, the link and its QR code, once per room.
   function updateInvitation() {
@@ -285,11 +294,13 @@ export function roomMenu(element) {
   }
 
   function updateCounts() {
-    const { question = null, judged = null } = classReplies() ?? {}, data = JSON.stringify([question, room.counts, room.people, judged?.truth]);
+    const { question = null, judged = null } = classReplies() ?? {}, data = JSON.stringify([question, room.counts, room.people, judged?.truth, isRevealed()]);
     find(leading, ".replies").hidden = !room.lesson; // also after a step without a question, whose data are equal
     if (data === drawnCounts) return;
     drawnCounts = data;
-    find(leading, ".counts").replaceChildren(...renderCounts(question, room.counts, room.people, judged));
+    find(leading, ".counts").replaceChildren(...renderCounts(question, room.counts, room.people, judged, isRevealed()));
+    setText(panelButton, revealText());
+    panelButton.hidden = !question || Boolean(judged);
     announceCount();
   }
 

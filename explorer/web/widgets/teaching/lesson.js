@@ -109,8 +109,9 @@ const MAX_REPLY_CHARACTERS = 40; // the limit of lessons/questions.py
 function askToken({ options }, judged, reply) {
   if (judged) {
     const { bars, right, yours } = judged.truth;
-    return [make("ol", { className: "options" }, ...bars.map(({ token, share, number }, i) => {
+    return [make("ol", { className: "options" }, ...bars.map(({ token, rank, share, number }, i) => {
       const row = markOption(make("li", { className: "option" }, span("token", ...tokenNodes(token))), i === right, i === yours);
+      row.style.setProperty("--rank", String(rank)); // the reply's rank may be far below the others'
       row.append(shareBar(share), span("number", number), ...resultLabels(i === right, i === yours));
       return row;
     }))];

@@ -15,11 +15,13 @@ const BIN_COUNT = 10; // bins of a numeric reply, as in lessons/questions.py
  * @param {Record<string, number>} counts
  * @param {number} studentCount
  * @param {{ truth: Record<string, any> } | null} judged null before the answer is shown
+ * @param {boolean} isRevealed whether to show more than their number
  * @returns {Node[]}
  */
-export function renderCounts(question, counts, studentCount, judged) {
+export function renderCounts(question, counts, studentCount, judged, isRevealed) {
   if (!question) return [make("p", { className: "quiet" }, _("This step asks nothing."))];
   const replyTotal = totalCount(counts), summary = make("p", { className: "of" }, replyCountSentence(counts, studentCount));
+  if (!isRevealed) return [summary];
   if (question.kind === "cell" || question.kind === "curve") return [summary, renderGrid(replyGrid(question, counts, judged))];
   return [summary, renderBars(replyCounts(question, counts, judged), replyTotal)];
 }

@@ -99,7 +99,7 @@ function drawClock({ hands: handList, angle, position }) {
   set(figure, { viewBox: "-110 -110 220 220", "aria-hidden": "true" });
   const legendItems = handList.map(({ name, text, is_before: isBefore }) => make("li", { className: `of-${name}` }, span("label", isBefore ? _("{name} before", { name }) : name), " ", span("number pair", text)));
   if (position !== undefined) legendItems.push(make("li", {}, _("position {position}", { position })));
-  if (angle !== undefined) legendItems.push(make("li", {}, position === undefined ? _("rotated apart by {angle} radians", { angle }) : _("rotated by {angle} radians", { angle })));
+  if (angle !== undefined) legendItems.push(make("li", {}, position === undefined ? _("q is rotated {angle} radians further than k", { angle }) : _("rotated by {angle} radians", { angle })));
   return make("div", { className: "clock" }, figure, make("ul", { className: "legend" }, ...legendItems));
 }
 

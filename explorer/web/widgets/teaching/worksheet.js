@@ -37,6 +37,8 @@ const optionList = (options, isRight = (_i) => false, numbers = []) =>
   make("ul", { className: "options" }, ...options.map((label, i) => make("li", { className: isRight(i) ? "is-right" : "" }, numbers[i] ? `${label}: ${numbers[i]}` : label)));
 const table = (rows) => make("table", {}, ...rows.map((cells) => make("tr", {}, ...cells)));
 const cell = (...contents) => make("td", {}, ...contents);
+/** Return a formula with the exponents of e raised. @param {string} formula */
+const raiseExponents = (formula) => formula.split(/(?<=e)\^\(([^()]*)\)/).map((part, i) => (i % 2 ? make("sup", {}, part) : part));
 
 /** @type {Record<string, (question: Data) => Node[]>} */
 const BLANK_RENDERERS = {
@@ -48,7 +50,7 @@ const BLANK_RENDERERS = {
   ])],
   number: ({ lowest, highest }) => [make("p", {}, blankLine(), " ", _("(from {lowest} to {highest})", { lowest, highest }))],
   curve: ({ labels, lowest, highest }) => [drawAxes(labels, lowest, highest)],
-  blanks: ({ rows }) => [table(rows.map(({ says, value }) => [make("th", {}, says), cell(value ?? blankLine())]))],
+  blanks: ({ rows }) => [table(rows.map(({ says, value }) => [make("th", {}, ...raiseExponents(says)), cell(value ?? blankLine())]))],
 };
 
 /** Render a question with space for a reply. @param {Data} question */
@@ -63,7 +65,7 @@ const ANSWER_RENDERERS = {
   curve: ({ labels }, { written }) => [table([labels.map((label) => make("th", {}, label)), labels.map((_label, i) => cell(written[i]))])],
   blanks: ({ rows }, { truth }) => {
     let next = 0;
-    return [table(rows.map(({ says, value }) => [make("th", {}, says), value === null ? cell(make("strong", {}, truth[next++])) : cell(value)]))];
+    return [table(rows.map(({ says, value }) => [make("th", {}, ...raiseExponents(says)), value === null ? cell(make("strong", {}, truth[next++])) : cell(value)]))];
   },
 };
 
@@ -144,7 +146,12 @@ export async function openSheet(name, steps) {
       return;
     }
   }
-  if (answers.children.length > 1) paper.append(answers);
+  if (answers.children.length > 1) {
+    const box = make("input", { type: "checkbox", checked: true });
+    box.addEventListener("change", () => { answers.hidden = !box.checked; });
+    status.before(make("label", {}, box, " ", _("with the answers")));
+    paper.append(answers);
+  }
   finish();
 }
 

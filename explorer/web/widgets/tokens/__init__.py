@@ -373,7 +373,7 @@ class NextTokenGuessForm(HtmlWidget):
         """
         best = int(prediction.sampled.argmax())
         says = _(
-            "After {after} the model’s likeliest next token is {token}: {percent}.",
+            "After {after} the likeliest next token is {token}: {percent} with these settings.",
             after=quote_word(after),
             token=quote_word(vocabulary[best]),
             percent=format_percent(float(prediction.sampled[best])),
@@ -438,7 +438,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
     first = int(sampled.argmax())
     likelier = _(
-        "The model expects {first} ({share}).",
+        "With these settings the likeliest is {first} ({share}).",
         first=quote_word(vocabulary[first]),
         share=format_percent(float(sampled[first])),
     )
@@ -455,7 +455,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
         "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
     if is_exact and values["rank"] == 1:
-        return _("Right: {token} is the model’s first choice, too: {percent}.", **values)
+        return _("Right: {token} is the likeliest, with {percent} at these settings.", **values)
     if is_exact and best_share == 0:
         verdict = _("Your {token} is number {rank:,} on its list: the settings leave it out.", **values)
     elif is_exact:

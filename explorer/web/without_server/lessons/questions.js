@@ -59,8 +59,8 @@ export const QUESTIONS = {
       if (reply !== null && (!word || reply.length > MAX_CHARS)) return null;
       const yours = reply === null ? null : now.find((id) => normalise(vocabulary[id]) === normalise(word)) ?? null; // the likeliest matching token
       if (yours !== null && !ids.includes(yours)) ids.push(yours);
-      const bars = ids.map((id) => ({ token: vocabulary[id], share: plain[id], number: formatNumber(plain[id]) })), data = { bars, right: ids.indexOf(truth), yours: yours === null ? null : ids.indexOf(yours) };
-      const verdict = _("The run says {token}, with probability {probability}.", { token: quoteToken(vocabulary[truth]), probability: formatNumber(plain[truth]) });
+      const bars = ids.map((id) => ({ token: vocabulary[id], rank: 1 + now.indexOf(id), share: plain[id], number: formatNumber(plain[id]) })), data = { bars, right: ids.indexOf(truth), yours: yours === null ? null : ids.indexOf(yours) };
+      const verdict = _("The model says {token}, with probability {probability}.", { token: quoteToken(vocabulary[truth]), probability: formatNumber(plain[truth]) });
       if (reply === null) return { isRight: null, words: verdict, truth: data };
       const noToken = yours === null ? [_("{word} is no single token of this model.", { word: quoteToken(word) })] : [];
       const tokenRank = yours !== null && yours !== truth ? [_("It gives {token} place {rank:,}.", { token: quoteToken(vocabulary[yours]), rank: formatCount(1 + now.indexOf(yours)) })] : [];

@@ -198,7 +198,7 @@ const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengt
 
 /** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
 async function sentence(context) {
-  const [mainOfVisible, mainOfAll] = [_("Of the pairs that clearly turn, it adds most."), _("It adds most to the score.")], isRope = context.config.position === "rope";
+  const [mainOfVisible, mainOfAll] = [_("Of the pairs with a visible turn, it adds most to the score."), _("It adds most to the score.")], isRope = context.config.position === "rope";
   return `${await describePositions(context)} ${!isRope ? _("Choose two tokens.") : (await visiblyRotatedPairs(context)).includes(true) ? mainOfVisible : mainOfAll}`;
 }
 

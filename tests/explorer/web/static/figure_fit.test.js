@@ -46,6 +46,9 @@ test("when presented, heatmaps with numbers need no colour bar, and no margin is
   const { data, layout } = figureOnStage({ data: [cells, plain], layout: { margin: { t: 60, l: 9 } } });
   assert.deepEqual([data[0].showscale, data[1].showscale, layout.margin], [false, undefined, { t: 8, l: 9 }]);
   assert.equal(figureOnStage({ data: [], layout: { margin: { t: 60 }, annotations: [{}] } }).layout.margin.t, 60);
+  const lines = { data: [{ type: "scatter" }, { type: "scatter" }], layout: { margin: { t: 60 } } }, space = { width: 300, column: null };
+  assert.equal(figureOnStage(lines, space).layout.margin.t, 60);
+  assert.deepEqual(figureOnStage(lines, { ...space, isBesideBars: true }).layout, { margin: { t: 8 }, showlegend: false }); // the bars are its legend
 });
 
 test("when presented, heatmaps with words keep the colour bar and show as many columns as fit", () => {

@@ -83,14 +83,14 @@ test("a student stays in a room over a reload and a failed request; a refusal en
 
 test("a link to another room replaces the led room, and a student has a new name in each room", async () => {
   await opened();
-  globalThis.location = new URL("http://here/?room=0THERC0DE1");
+  globalThis.location = new URL("http://here/?room=7THERC4DE9");
   enterRoom();
   await settled();
   const { code, student } = last("next"), waits = last("next").signal;
-  assert.deepEqual([isTeacher(), code], [false, "0THERC0DE1"]);
+  assert.deepEqual([isTeacher(), code], [false, "7THERC4DE9"]);
   leaveRoom();
   assert.ok(waits.aborted && last("leave").keepalive);
-  joinRoom("0THERC0DE1");
+  joinRoom("7THERC4DE9");
   setFollowing(false);
   joinRoom(CODE);
   await settled();

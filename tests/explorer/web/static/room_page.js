@@ -4,7 +4,7 @@ import { startLeading, startListening, openRoom } from "../../../../explorer/web
 import { connectState, setState } from "../../../../explorer/web/static/page_state.js";
 import { settled, standInPage } from "./browser_stubs.js";
 
-export const CODE = "K7MQ29TFZX", KEY = "a-key-of-32-characters-abcdefghi", kept = {};
+export const CODE = "K7MQ29TF4X", KEY = "a-key-of-32-characters-abcdefghi", kept = {};
 export const MINE = { checkpoint: "tiny", prompt: [1], generated: [], view: "attention", query: 0, key: 0, lesson: "", step: 0, reply: "", turn: 0 };
 /** What was asked of the rooms; each is answered by its `answer`. @type {any[]} */
 export const asked = [];

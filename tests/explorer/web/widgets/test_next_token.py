@@ -113,6 +113,7 @@ def test_intervention_adds_column_with_original_probability(trace, pack_value):
     with_other = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", other=other, unchanged=unchanged)
     names = [column["name"] for column in with_other["columns"]]
     assert names == [*logits, "before", "model", "other", "scaled", "top_k", "probability"]
+    assert [column["title"] for column in with_other["columns"]][4:6] == ["A", "B"]
 
 
 def test_intervention_effect_is_described_by_probabilities():

@@ -150,7 +150,10 @@ def test_sentence_names_most_probable_token(trace, changed):
     top_logits = np.sort(logits)[::-1][: settings.top_k]
     share = 1 if settings.temperature == 0 else 1 / np.exp((top_logits - top_logits[0]) / settings.temperature).sum()
     token = quote_word(trace.vocabulary[int(logits.argmax())])
-    assert f"likeliest next token is {token}: {format_percent(float(share))}." in pack_guess(trace, settings)["says"]
+    assert (
+        f"likeliest next token is {token}: {format_percent(float(share))} with these settings."
+        in pack_guess(trace, settings)["says"]
+    )
 
 
 def test_generated_token_is_described_by_unfiltered_probability(trace, prediction):
@@ -172,7 +175,10 @@ def test_guessed_token_has_probability_and_rank(trace, prediction):
     if rank > 1:
         chance = format_percent(float(prediction.sampled[first]))
         better = f"{quote_word(trace.vocabulary[first])} ({chance})"
-        assert words.startswith(f"The model expects {better}.") and f"number {rank} on its list" in words
+        assert (
+            words.startswith(f"With these settings the likeliest is {better}.")
+            and f"number {rank} on its list" in words
+        )
 
 
 def test_guess_of_most_probable_word_is_right(trace):
@@ -181,7 +187,7 @@ def test_guess_of_most_probable_word_is_right(trace):
     vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
     share = format_percent(float(prediction.sampled[first]))
     words = describe_guess(prediction, vocabulary, f"W{first}")
-    assert words == f"Right: “w{first}” is the model’s first choice, too: {share}."
+    assert words == f"Right: “w{first}” is the likeliest, with {share} at these settings."
 
 
 def test_guess_cut_by_settings_has_rank_only(trace):
@@ -193,7 +199,10 @@ def test_guess_cut_by_settings_has_rank_only(trace):
 def test_longer_word_is_explained_by_its_first_token(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
-    likelier, told = f"The model expects {first} (", "“TheZorblat” is more than one token. It could begin with"
+    likelier, told = (
+        f"With these settings the likeliest is {first} (",
+        "“TheZorblat” is more than one token. It could begin with",
+    )
     assert f"{told} “the”" in words and "no single" not in words
     assert words.startswith(told if first == "“the”" else likelier)
 
