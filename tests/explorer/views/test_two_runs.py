@@ -345,10 +345,10 @@ def test_sentence_names_largest_attention_difference(kind):
         )
         tokens, tokens_b = (trace.tokens for trace in comparison.runs)
         pairs = [(tokens[i], tokens_b[partners[i]]) for i in (query, key)]
-        places = [f" ({i})" * (tokens.count(tokens[i]) > 1) for i in (query, key)]  # of repeated tokens
+        suffixes = [f" ({i})" * (tokens.count(tokens[i]) > 1) for i in (query, key)]  # of repeated tokens
         both = [
-            quote_token(a) + place + f" (in B {quote_token(b)})" * (a != b)
-            for (a, b), place in zip(pairs, places, strict=True)
+            quote_token(a) + suffix + f" (in B {quote_token(b)})" * (a != b)
+            for (a, b), suffix in zip(pairs, suffixes, strict=True)
         ]
         more = f"the weight is {abs(difference):.2f} larger in {'A' if difference > 0 else 'B'}"
         sentence = attention_difference_sentence(comparison, Selection(layer=layer, head=head))
