@@ -26,7 +26,7 @@ READ_PIXELS = """async (image) => {
   return [copy.width, copy.height, btoa(Array.from(pixels, (byte) => String.fromCharCode(byte)).join(""))];
 }"""
 WAIT_FOR_ANIMATIONS = (
-    "(box) => Promise.all(box.getAnimations({ subtree: true }).map((animation) => animation.finished)).then(() => true)"
+    "(box) => Promise.allSettled(box.getAnimations({ subtree: true }).map((animation) => animation.finished)).then(() => true)"
 )
 HOVER_TEXTS = "(plot) => [...plot.querySelectorAll('.hoverlayer .hovertext text')].map((text) => text.textContent)"
 TICKS = """(plot, letter) => [...plot.querySelectorAll(`.${letter}tick text`)].map((tick) => tick.textContent)"""
