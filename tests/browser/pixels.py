@@ -25,9 +25,8 @@ READ_PIXELS = """async (image) => {
   const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
   return [copy.width, copy.height, btoa(Array.from(pixels, (byte) => String.fromCharCode(byte)).join(""))];
 }"""
-WAIT_FOR_ANIMATIONS = (
-    "(box) => Promise.allSettled(box.getAnimations({ subtree: true }).map((animation) => animation.finished)).then(() => true)"
-)
+WAIT_FOR_ANIMATIONS = """(box) => Promise.allSettled(
+  box.getAnimations({ subtree: true }).map((animation) => animation.finished)).then(() => true)"""
 HOVER_TEXTS = "(plot) => [...plot.querySelectorAll('.hoverlayer .hovertext text')].map((text) => text.textContent)"
 TICKS = """(plot, letter) => [...plot.querySelectorAll(`.${letter}tick text`)].map((tick) => tick.textContent)"""
 # Texts in the cells of a heatmap: "column, row" -> text.
