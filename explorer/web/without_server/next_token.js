@@ -195,12 +195,12 @@ function matchGuess({ sampled, plain }, vocabulary, guess) {
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */
 function describeGuess(prediction, vocabulary, guess) {
   const { sampled, plain } = prediction, match = matchGuess(prediction, vocabulary, guess);
-  const likeliest = rankedIds(sampled)[0], likelier = _("With these settings the likeliest is {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
+  const likeliest = rankedIds(sampled)[0], likelier = _("The likeliest now is {first} ({share}).", { first: quoteWord(vocabulary[likeliest]), share: formatPercent(sampled[likeliest]) });
   if (!match) return `${likelier} ${_("The model has no token that your guess {guess} could begin with.", { guess: quoteToken(guess) })}`;
   const { id: matchId, isExact } = match;
   const distribution = sampled[matchId] > 0 ? sampled : plain, rank = 1 + distribution.filter((p) => p > distribution[matchId]).length;
   const values = { guess: quoteToken(guess), token: quoteWord(vocabulary[matchId]), percent: formatPercent(sampled[matchId]), rank: formatCount(rank) };
-  if (isExact && rank === 1) return _("Right: {token} is the likeliest, with {percent} at these settings.", values);
+  if (isExact && rank === 1) return _("Right: {token} is the likeliest now, with {percent}.", values);
   const verdict = isExact ? (sampled[matchId] ? _("Your {token} is number {rank:,} on its list ({percent}).", values) : _("Your {token} is number {rank:,} on its list: the settings leave it out.", values))
     : sampled[matchId] ? _("{guess} is more than one token. It could begin with {token}: number {rank:,} on its list ({percent}).", values) : _("{guess} is more than one token. It could begin with {token}, which the settings leave out.", values);
   return rank === 1 ? verdict : `${likelier} ${verdict}`;

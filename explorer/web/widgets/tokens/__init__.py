@@ -438,7 +438,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
     sampled, (best, is_exact) = prediction.sampled, guessed_token(prediction, vocabulary, guess)
     first = int(sampled.argmax())
     likelier = _(
-        "With these settings the likeliest is {first} ({share}).",
+        "The likeliest now is {first} ({share}).",
         first=quote_word(vocabulary[first]),
         share=format_percent(float(sampled[first])),
     )
@@ -455,7 +455,7 @@ def describe_guess(prediction: NextTokenDistribution, vocabulary: Sequence[str],
         "rank": int((sampled > best_share).sum()) + 1 if best_share > 0 else prediction.rank(best),
     }
     if is_exact and values["rank"] == 1:
-        return _("Right: {token} is the likeliest, with {percent} at these settings.", **values)
+        return _("Right: {token} is the likeliest now, with {percent}.", **values)
     if is_exact and best_share == 0:
         verdict = _("Your {token} is number {rank:,} on its list: the settings leave it out.", **values)
     elif is_exact:

@@ -175,10 +175,7 @@ def test_guessed_token_has_probability_and_rank(trace, prediction):
     if rank > 1:
         chance = format_percent(float(prediction.sampled[first]))
         better = f"{quote_word(trace.vocabulary[first])} ({chance})"
-        assert (
-            words.startswith(f"With these settings the likeliest is {better}.")
-            and f"number {rank} on its list" in words
-        )
+        assert words.startswith(f"The likeliest now is {better}.") and f"number {rank} on its list" in words
 
 
 def test_guess_of_most_probable_word_is_right(trace):
@@ -187,7 +184,7 @@ def test_guess_of_most_probable_word_is_right(trace):
     vocabulary = [f" w{i}" for i in range(len(prediction.plain))]
     share = format_percent(float(prediction.sampled[first]))
     words = describe_guess(prediction, vocabulary, f"W{first}")
-    assert words == f"Right: “w{first}” is the likeliest, with {share} at these settings."
+    assert words == f"Right: “w{first}” is the likeliest now, with {share}."
 
 
 def test_guess_cut_by_settings_has_rank_only(trace):
@@ -200,7 +197,7 @@ def test_longer_word_is_explained_by_its_first_token(trace, prediction):
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
     likelier, told = (
-        f"With these settings the likeliest is {first} (",
+        f"The likeliest now is {first} (",
         "“TheZorblat” is more than one token. It could begin with",
     )
     assert f"{told} “the”" in words and "no single" not in words
