@@ -27,8 +27,8 @@ from model.gguf.memory_mapping import use_mapped_weights
 from model.pretrained import gpt2, llama, phi3
 from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
-from model.pretrained.rotary_layout import convert_to_half_split
 from model.pretrained.tokenizer import PretrainedTokenizer
+from model.rotary_layout import convert_to_half_split
 from model.transformer_lm import TransformerLM
 from model.weight_placement import WeightPlacement, build_without_weights, set_weights
 

@@ -19,9 +19,9 @@ from model.errors import ModelError
 from model.pretrained import gpt2, llama
 from model.pretrained.config_reader import HFConfigFields
 from model.pretrained.reference_logits import save_reference_logits
-from model.pretrained.rotary_layout import convert_to_half_split
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
+from model.rotary_layout import convert_to_half_split
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
-from model.pretrained.rotary_layout import reorder_rotary_rows
+from model.rotary_layout import reorder_rotary_rows
 
 NAMES = {
     "embed_in": "token_embedding",

@@ -5,7 +5,7 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
-from model.pretrained.rotary_layout import reorder_rotary_rows
+from model.rotary_layout import reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",

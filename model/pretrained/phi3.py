@@ -4,7 +4,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained import llama
-from model.pretrained.rotary_layout import reorder_rotary_rows
+from model.rotary_layout import reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
