@@ -90,7 +90,7 @@ def explain_prediction_in_story(
 ) -> Iterator[ExplanationSentence]:
     """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated.
 
-    Of a written token that was not the likeliest, the first one says that it came by chance.
+    Of a written token that was not the likeliest, the first one names the likeliest.
 
     Args:
         predict_without: returns the same prediction with a component ablated, as the page shows it then.
@@ -105,9 +105,9 @@ def explain_prediction_in_story(
     }
     if prediction.actual == token_id and explanation.logit_difference < 0 and not trace.edits:
         if own == chance:
-            text = _("{token} came by chance, {chance}; likeliest was {first}.", **values)
+            text = _("{token} had a chance of {chance}; likeliest was {first}.", **values)
         else:
-            text = _("{token} came by chance, {chance} with your settings now; likeliest was {first}.", **values)
+            text = _("{token} has a chance of {chance} with your settings now; likeliest was {first}.", **values)
     elif own == chance:
         text = _("Chance of {token}: {chance}.", **values)
     else:

@@ -76,8 +76,15 @@ def assert_scroll_hint(person, box):
     assert not title.evaluate(has_hint)
 
 
-def test_phone_shows_end_of_prompt(open_new_page):
-    prompt = open_new_page(viewport=TELEPHONE).open("attention").prompt
+def test_phone_shows_prompt_and_moves_nothing_when_it_grows(open_new_page):
+    """A page that moves as the prompt loses the focus takes the target from under the finger."""
+    person = open_new_page(viewport=TELEPHONE).open("attention")
+    prompt, strip = person.prompt, person.page.locator("#strip")
+    top, height = strip.bounding_box()["y"], prompt.bounding_box()["height"]
+    prompt.fill("A long text of many words that needs three lines on the narrow screen of a phone, at the least")
+    assert prompt.bounding_box()["height"] > height + 20 and strip.bounding_box()["y"] == top
+    prompt.fill("Once upon a time there was a fox.")
+    prompt.blur()
     visible = prompt.screenshot()
     prompt.evaluate("(box) => { box.style.color = 'transparent'; }")
     assert prompt.screenshot() != visible

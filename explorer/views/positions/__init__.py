@@ -1,7 +1,5 @@
 """Positions view: how the model encodes positions."""
 
-import numpy as np
-
 from explorer.analysis.intervention_effects import weight_change
 from explorer.analysis.positions import (
     main_pair,
@@ -39,11 +37,11 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     if trace.config.position == "rope":
         pair = main_pair(trace, selection.layer, selection.head, query, key)
         angles = rotation_angles(trace, selection.layer)[:, pair]
-        names |= {"pair": pair, "angle": format_angle(angles[query]), "key_angle": format_angle(angles[key])}
+        names |= {"pair": pair, "angle": format_number(angles[query]), "key_angle": format_number(angles[key])}
         if query == key:
-            rotated = _("RoPE rotates pair {pair} of {query} by {angle}.", **names)
+            rotated = _("RoPE rotates pair {pair} of {query} by {angle} rad.", **names)
         else:
-            rotated = _("RoPE rotates pair {pair} of {query} by {angle}, of {key} by {key_angle}.", **names)
+            rotated = _("RoPE rotates pair {pair} of {query} by {angle} rad, of {key} by {key_angle} rad.", **names)
         has_visible = visibly_rotated_pairs(trace, selection.layer, query).any()
         return f"{rotated} {translate(MAIN_OF_VISIBLE if has_visible else MAIN_OF_ALL)}"
     elif query == key:
@@ -60,14 +58,8 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
-def format_angle(radians: float) -> str:
-    """Format an angle in radians and in turns."""
-    turns = format_number(abs(radians) / (2 * np.pi))
-    return _("{radians} rad ({turns} turns)", radians=format_number(radians), turns=turns)
-
-
-MAIN_OF_VISIBLE = N_("Of the pairs with a visible turn, it adds most to the score.")
-MAIN_OF_ALL = N_("It adds most to the score.")
+MAIN_OF_VISIBLE = N_("Of the visible turns, it changes the score most.")
+MAIN_OF_ALL = N_("It changes the score most.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

@@ -268,5 +268,5 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
     written = replace(next_token_distribution(trace, 2), actual=reasons.token_id)
     first, *_rest = explain_prediction_in_story(trace, written, reasons, lambda _ablation: written)
     token, likeliest = (quote_word(trace.vocabulary[i]) for i in (reasons.token_id, next_token_ranking(trace, 2)[0]))
-    assert first.text.startswith(f"{token} came by chance, ")
+    assert first.text.startswith(f"{token} had a chance of ")
     assert first.text.endswith(f"; likeliest was {likeliest}.")

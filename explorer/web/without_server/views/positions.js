@@ -198,20 +198,18 @@ const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengt
 
 /** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
 async function sentence(context) {
-  const [mainOfVisible, mainOfAll] = [_("Of the pairs with a visible turn, it adds most to the score."), _("It adds most to the score.")], isRope = context.config.position === "rope";
+  const [mainOfVisible, mainOfAll] = [_("Of the visible turns, it changes the score most."), _("It changes the score most.")], isRope = context.config.position === "rope";
   return `${await describePositions(context)} ${!isRope ? _("Choose two tokens.") : (await visiblyRotatedPairs(context)).includes(true) ? mainOfVisible : mainOfAll}`;
 }
 
-/** Format an angle in radians and in turns. @param {number} angle */
-const formatAngle = (angle) => _("{radians} rad ({turns} turns)", { radians: formatNumber(angle), turns: formatNumber(Math.abs(angle) / (2 * Math.PI)) });
 
 /** @param {ViewContext} context */
 async function describePositions(context) {
   const { config, tokens, position, key } = context, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
-    const pair = await mainPair(context), angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatAngle(angles[index][pair]));
-    if (key === position) return _("RoPE rotates pair {pair} of {query} by {angle}.", { ...values, pair, angle });
-    return _("RoPE rotates pair {pair} of {query} by {angle}, of {key} by {key_angle}.", { ...values, pair, angle, key_angle });
+    const pair = await mainPair(context), angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatNumber(angles[index][pair]));
+    if (key === position) return _("RoPE rotates pair {pair} of {query} by {angle} rad.", { ...values, pair, angle });
+    return _("RoPE rotates pair {pair} of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, pair, angle, key_angle });
   }
   if (key === position) return _("Each position adds a vector: {query} has that of position {position}.", values);
   const vectors = await positionVectors(context);
