@@ -76,6 +76,12 @@ def assert_scroll_hint(person, box):
     assert not title.evaluate(has_hint)
 
 
+IS_ON_TOP = """(box) => {
+  const { left, top, bottom } = box.getBoundingClientRect();
+  return [top + 8, bottom - 8].every((y) => document.elementFromPoint(left + 20, y) === box);
+}"""
+
+
 def test_phone_shows_prompt_and_moves_nothing_when_it_grows(open_new_page):
     """A page that moves as the prompt loses the focus takes the target from under the finger."""
     person = open_new_page(viewport=TELEPHONE).open("attention")
@@ -83,6 +89,7 @@ def test_phone_shows_prompt_and_moves_nothing_when_it_grows(open_new_page):
     top, height = strip.bounding_box()["y"], prompt.bounding_box()["height"]
     prompt.fill("A long text of many words that needs three lines on the narrow screen of a phone, at the least")
     assert prompt.bounding_box()["height"] > height + 20 and strip.bounding_box()["y"] == top
+    assert prompt.evaluate(IS_ON_TOP)
     prompt.fill("Once upon a time there was a fox.")
     prompt.blur()
     visible = prompt.screenshot()

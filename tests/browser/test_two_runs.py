@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from explorer.views.style import LIGHT
 from explorer.web.actions.page_actions import FIRST_PROMPT
 
-from .pixels import CELL_TEXTS, cell_colours, read_pixels, scale_colours
+from .pixels import CELL_TEXTS, TICKS, cell_colours, read_pixels, scale_colours
 from .two_runs import OTHER_PROMPT, compare, expect_painted, find_switch, find_tokens_b, open_more, show_run
 
 IS_WITHIN_FIGURE = """(frame) => {
@@ -123,6 +123,7 @@ def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     facts = person.page.locator("#compare-facts .plot")
     expect(facts).to_contain_text("loss of the text")
     texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (14, 3)).sum(axis=-1)[:6, :2]
+    assert facts.evaluate(TICKS, "x") == ["A", "B", "A − B"]
     assert texts["0, 0"] == texts["1, 0"] == "tiny"
     for row, (a, b) in enumerate(painted):
         assert a == b and (a < painted.max()) == (texts[f"0, {row}"] != texts[f"1, {row}"])
