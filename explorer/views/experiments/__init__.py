@@ -212,7 +212,7 @@ def name_unchanged_model(template: str) -> Callable[[Trace, Selection], str]:
 
     def heading(trace: Trace, selection: Selection) -> str:
         title = translate(template, token=quote_token(trace.vocabulary[target_token(trace, selection)]))
-        return _("On the unchanged model. {title}", title=title) if trace.baseline else title
+        return _("Unchanged model. {title}", title=title) if trace.baseline else title
 
     return heading
 

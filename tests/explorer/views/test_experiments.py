@@ -139,7 +139,7 @@ def test_ablation_figures_use_baseline(trace, edited_trace):
         changed, unchanged = (panels[name].draw(run, selection) for run in (edited_trace, trace))
         assert changed.with_traces_and_layout(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
     (panel, *_others), selection = experiments.VIEW.panels, Selection().clamp_to_trace(edited_trace)
-    assert panel.heading(edited_trace, selection).startswith("On the unchanged model. Each head ablated")
+    assert panel.heading(edited_trace, selection).startswith("Unchanged model. Each head ablated")
     assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated: log₂ p of “")
 
 
