@@ -125,20 +125,20 @@ def ablate_components(
     block, num_heads = lm.blocks[layer], lm.config.num_heads
     head_rows, heads = (components < num_heads).nonzero()[:, 0], components[components < num_heads]
 
-    def replacement_of(x: Tensor) -> Tensor:
+    def make_replacement(x: Tensor) -> Tensor:
         """Return what replaces a value, (…, T, d) -> (…, 1, d)."""
         mean = x.mean(-2, keepdim=True)
         return mean if operation == "mean" else torch.zeros_like(mean)
 
     def ablate_heads(module, inputs, z: Tensor) -> Tensor:
-        replacement = replacement_of(z)[0]
+        replacement = make_replacement(z)[0]
         z = z.expand(len(components), -1, -1, -1).clone()  # (1, H, T, d) -> (N, H, T, d)
         z[head_rows, heads] = replacement[heads]
         z[components == num_heads] = replacement
         return z
 
     def ablate_neurons(module, inputs, hidden: Tensor) -> Tensor:
-        replacement = replacement_of(hidden)
+        replacement = make_replacement(hidden)
         hidden = hidden.expand(len(components), -1, -1).clone()  # (N, T, F); (1, T, F) in a block that is parallel
         rows = components == num_heads + 1
         hidden[rows] = replacement.expand_as(hidden)[rows]

@@ -52,7 +52,7 @@ from explorer.views.style import (
 )
 from explorer.views.verification import verify_comparison
 
-ABLATIONS = {"zero": N_("to zero"), "mean": N_("to its mean")}  # what an ablated component is set to
+ABLATIONS = {"zero": N_("to 0"), "mean": N_("to its mean")}  # what an ablated component is set to
 
 
 def head_ablation_map(
