@@ -52,7 +52,7 @@ def draw_token_probabilities(trace: Trace, query: int) -> go.Figure:
     return token_bars(
         trace,
         token_probabilities(trace),
-        _("the model’s chance of each token before it read it"),
+        _("the model’s chance of each token"),
         _(
             "How likely the model found each of {tokens} tokens before it read it. {least}",
             tokens=len(trace),
@@ -161,7 +161,7 @@ def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
     return token_bars(
         trace,
         weights,
-        _("how the head shares its attention, seen from {token}", token=token_label(trace, query)),
+        _("the head’s attention, seen from {token}", token=token_label(trace, query)),
         f"{alt} {strongest_attention_text(trace, query)}",
         query=query,
         strongest=int(weights.argmax()) if key is None else key,
