@@ -171,6 +171,8 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
     expect(output).to_have_text(sentence)  # it was drawn with the earlier settings
     expect(person.page.locator("#answer header h2")).to_have_text(f"Next token after “{token.strip()}”")
     assert token in shares
+    person.page.locator("#why-token .asked").click()
+    expect(person.page.locator("#why-token .clauses")).to_be_in_viewport(ratio=1)
     person.run("the fox")
     expect(output).to_contain_text("likeliest next token is")
 

@@ -3,7 +3,7 @@
 // explanation of the prediction.
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
-import { onContent } from "../../static/widget_contents.js";
+import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
@@ -366,7 +366,7 @@ export function explanation(element) {
     clauses = content;
     draw();
     countDraw(clauseBox);
-    if (scrollWhenShown && clauses.length) requestAnimationFrame(() => clauseBox.scrollIntoView({ block: "nearest" }));
+    if (scrollWhenShown && clauses.length) requestAnimationFrame(() => scrollIntoNearestView(clauseBox));
     scrollWhenShown &&= !clauses.length;
   }
 
