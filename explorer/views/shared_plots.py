@@ -183,8 +183,12 @@ def token_bars(
 
 
 def short_percent(share: float) -> str:
-    """Format a share in whole percent."""
-    return "" if np.isnan(share) else "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+    """Format a share in whole percent, never as 0% or 100% if it is not."""
+    if np.isnan(share):
+        return ""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 
 def token_chip(text: str, column: str, is_framed: bool) -> dict[str, Any]:

@@ -308,32 +308,25 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     sides = ["inside" if share > LONG_BAR else "outside" for share in shares.tolist()]
     final = (ids == ids[-1]).tolist()
 
-    def draw_bars(lengths: np.ndarray, bar_texts: Sequence[str], **marker: str) -> go.Bar:
+    def draw_bars(has_bar: Sequence[bool], **marker: str) -> go.Bar:
         return go.Bar(
             y=names,
-            x=lengths,
+            x=np.where(has_bar, shares, np.nan),
             orientation="h",
             marker=marker,
-            text=bar_texts,
+            text=[text if is_drawn else "" for text, is_drawn in zip(texts, has_bar, strict=True)],
             textposition=sides,
             textangle=0,
             constraintext="none",
             textfont={"family": MONO, "size": 13 if len(names) <= MAX_ROOMY_LAYERS else 10},
             cliponaxis=False,
-            hovertext=texts,
-            hovertemplate="%{y}<br>%{hovertext}<extra></extra>",
+            hovertext=tokens,
+            hovertemplate="%{y}<br>%{hovertext} %{x:.2%}<extra></extra>",
         )
 
-    def draw_bars_of(has_bar: list[bool], **marker: str) -> go.Bar:
-        bar_texts = [text if is_drawn else "" for text, is_drawn in zip(texts, has_bar, strict=True)]
-        return draw_bars(np.where(has_bar, shares, np.nan), bar_texts, **marker)
-
+    tracks = go.Bar(y=names, x=np.ones(len(names)), orientation="h", marker={"color": TRACK}, hoverinfo="skip")
     return figure(
-        [
-            draw_bars(np.ones(len(names)), [""] * len(names), color=TRACK),
-            draw_bars_of([not is_final for is_final in final], color=QUIET),
-            draw_bars_of(final),
-        ],
+        [tracks, draw_bars([not is_final for is_final in final], color=QUIET), draw_bars(final)],
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
             first=quote_word(trace.vocabulary[ids[0]]),
