@@ -57,7 +57,8 @@ export function figureInWidth(figure, width) {
   return { ...figure, data, layout: { ...Object.fromEntries(layout), ...(hasLineNames && { margin: { ...margin, r: Math.max(LINE_NAME_WIDTH, margin?.r ?? 0) } }) } };
 }
 
-const CHIP_LETTER_WIDTH = 7.3, CHIP_PADDING = 14, NARROW_FONT_SIZE = 9; // pixels
+const CHIP_LETTER_WIDTH = 7.3, CHIP_PADDING = 14, MIN_NUMBER_SIZE = 9; // pixels
+const NUMBER_WIDTH = 2.8; // of “>99%”, in letter sizes
 
 const isChip = ({ name }) => name === "chip";
 
@@ -73,7 +74,8 @@ function chipsInWidth(figure, width) {
   const longest = CHIP_PADDING + CHIP_LETTER_WIDTH * Math.max(...chips.map(({ text }) => text.replace(/[\u2066-\u2069]/g, "").length));
   if (longest * chips.length <= width - margin.l - margin.r) return figure;
   const upright = annotations.map((note) => (isChip(note) ? { ...note, textangle: -90, borderpad: 2 } : note));
-  const data = figure.data.map((trace) => ({ ...trace, textfont: { ...trace.textfont, size: NARROW_FONT_SIZE } }));
+  const size = Math.max(MIN_NUMBER_SIZE, Math.floor(width / chips.length / NUMBER_WIDTH));
+  const data = figure.data.map((trace) => ({ ...trace, textfont: { ...trace.textfont, size: Math.min(size, trace.textfont.size) } }));
   return { ...figure, data, layout: { ...figure.layout, annotations: upright, margin: { ...margin, b: longest + 8 } } };
 }
 
