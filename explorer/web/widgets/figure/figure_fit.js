@@ -58,7 +58,7 @@ export function figureInWidth(figure, width) {
 }
 
 const CHIP_LETTER_WIDTH = 7.3, CHIP_PADDING = 14, MIN_NUMBER_SIZE = 9; // pixels
-const NUMBER_WIDTH = 2.8; // of “>99%”, in letter sizes
+const NUMBER_WIDTH = 3.2; // of “>99%” and a gap, in letter sizes
 
 const isChip = ({ name }) => name === "chip";
 
