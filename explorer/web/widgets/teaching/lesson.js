@@ -330,10 +330,10 @@ function renderQuestion(question, judged) {
   return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
-/** Return which controls above the figures a step shows: those that it points out or that its words name. @param {string} target @param {HTMLElement} column */
-function namedTools(target, column) {
+/** Return which controls a step shows: above the figures those that it points out or that its words name; the sliders if it sets them. @param {Record<string, any>} step @param {HTMLElement} column */
+function namedTools({ target, sets_sampling: setsSampling }, column) {
   const labels = { "what-ifs": _("Change"), walks: _("▶ Step by step").replace("▶ ", "") }, named = findAll(column, "em").map((node) => node.textContent);
-  return Object.keys(labels).filter((tool) => target?.endsWith(`-${tool}`) || named.includes(labels[tool])).join(" ");
+  return [...Object.keys(labels).filter((tool) => target?.endsWith(`-${tool}`) || named.includes(labels[tool])), ...(setsSampling ? ["sampling"] : [])].join(" ");
 }
 
 const TARGET_CLASS = "pointed-out", MAX_FRAMES = 600; // animation frames to wait for a figure
@@ -380,7 +380,7 @@ export function lesson(element) {
     updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
     updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
     updatePart(".after", step.after, renderBlocks, []);
-    document.body.dataset.lessonTools = namedTools(step.target, column);
+    document.body.dataset.lessonTools = namedTools(step, column);
     back.disabled = !(step.step > 1);
     const isSkipped = step.question && !step.question.is_example && !step.judged;
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");

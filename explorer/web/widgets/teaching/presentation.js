@@ -39,7 +39,7 @@ const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.4
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
 const BESIDE_BARS = "choosing-temperature", FIGURE_SHARE = 0.6, MIN_BESIDE_WIDTH = 900; // figure with the next token and the sliders at its right; its share of the width; pixels of the screen
-const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
+const NATURAL_SIZE = { width: 800, height: 440, words: 280, phone: 320 }; // pixels, before enlarging
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
 
@@ -169,7 +169,7 @@ function fitText(scales) {
   const column = find(document, "#lesson .lesson"), text = find(column, ".told");
   for (const scale of scales) {
     document.body.style.setProperty("--words-scale", String(scale));
-    if (text.scrollHeight <= text.clientHeight + 1) return true;
+    if (text.scrollHeight <= text.clientHeight + 1 && text.scrollWidth <= text.clientWidth) return true;
   }
   return false;
 }
