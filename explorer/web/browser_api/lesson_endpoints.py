@@ -123,21 +123,18 @@ class LessonContents:
             payload["next"] = {"heading": following[0].title, "before": following[0].before}
         if model is None:
             message = _(
-                "This lesson is about {model}, which is not here. It can be gone through with {offered}, whose numbers "
-                "differ.",
+                "This lesson is about {model}, which is not here. You can use {offered} instead; its numbers differ.",
                 model=lesson.model,
                 offered=self.fallback_model,
             )
             return payload | {"missing": {"words": message, "offered": self.fallback_model}}
         if model != lesson.model:
-            payload["note"] = _(
-                "{model} is not here: all numbers are those of {other}.", model=lesson.model, other=model
-            )
+            payload["note"] = _("{model} is not here: all numbers are from {other}.", model=lesson.model, other=model)
         context = QuantityContext(self.runs, self.open_state, lesson.state(step_number, model))
         try:
             return payload | self._question_payload(step, context, page_state, state)
         except ValueError as error:  # the model lacks something that the step needs
-            problem = _("This step cannot be asked of {model}: {why}.", model=model, why=str(error).rstrip("."))
+            problem = _("This step does not work with {model}: {why}.", model=model, why=str(error).rstrip("."))
             return payload | {"problem": problem, "after": []}
 
     def _question_payload(

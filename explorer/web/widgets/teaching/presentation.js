@@ -75,7 +75,7 @@ const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width 
  */
 export function lessonTextArea(screen, headHeight, isAlone, share = 0) {
   const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[share]), height = screen.height - headHeight - BAR_HEIGHT;
-  const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(2.4, width / NATURAL_SIZE.words));
+  const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(3, width / NATURAL_SIZE.words));
   const scales = [maxScale, (2 * maxScale + minScale) / 3, (maxScale + 2 * minScale) / 3, minScale];
   return { left: isAlone ? MARGIN : 0, top: headHeight, width, height, scale: maxScale, scales };
 }
@@ -321,7 +321,7 @@ export function stage(element) {
     if (!deck) return;
     const page = deck.currentPage();
     const repliesSentence = page.page === "question" || page.page === "answer" ? replyCountText() : "";
-    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
+    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("Press → again for the answer.") : ""].join(" ").trim());
     updateLayout();
     notes.show({ ...page, notes: [...page.notes, ...replyLines()] });
   }
@@ -366,7 +366,7 @@ export function stage(element) {
   function showKeyHint() {
     if (!deck) return;
     const isInside = isInFigure(/** @type {HTMLElement} */ (document.activeElement));
-    setText(find(box, ".keys"), isInside ? _("Page ↓: next slide") : namesButton() ? _("The button is on the page: Esc") : "");
+    setText(find(box, ".keys"), isInside ? _("Page ↓: next slide") : namesButton() ? _("The button is on the page: press Esc.") : "");
   }
 
   /** Return whether a lesson's text names a button, which no slide has. */

@@ -10,6 +10,7 @@ import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
+import { isAnswerHeld as isHeldByTeacher } from "../../static/room_client.js";
 import { renderBlocks } from "./lesson.js";
 
 /** @typedef {import("../../static/page_state.js").State} State */
@@ -205,7 +206,7 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
       const wasHeld = isAnswerHeld;
       isAnswerHeld = pages[nextIndex] === "answer" && !current.judged && !wasHeld && awaitsReplies();
       if (isAnswerHeld) return onChange();
-      if (pages[nextIndex] === "answer" && !current.judged) return showAnswer();
+      if (pages[nextIndex] === "answer" && !current.judged) return isHeldByTeacher() ? onChange() : showAnswer();
       if (nextIndex >= 0 && nextIndex < pages.length) {
         page = pages[nextIndex];
         return onChange();
