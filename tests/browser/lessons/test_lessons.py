@@ -187,7 +187,7 @@ def test_lesson_text_is_escaped_and_missing_model_is_named(page, bundled_address
     against = "You may think that <img src=x onerror=alert(1)>. It is not so."
     expect(find_lesson(page).locator(".against")).to_have_text(against)
     expect(find_lesson(page).locator(":is(img, i, b, script)")).to_have_count(0)
-    find_lesson(page).get_by_role("button", name="Go through it with llama-fables").click()
+    find_lesson(page).get_by_role("button", name="Use llama-fables instead").click()
     expect(find_lesson(page).locator(".note")).to_have_text(
         "no-such-model is not here: all numbers are from llama-fables."
     )
