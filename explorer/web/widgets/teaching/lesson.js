@@ -6,7 +6,7 @@ import { button, countDraw, makeDropdown, find, findAll, make, makeSvg, makeFocu
 import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
-import { heldReply, onRoom, replyToStep } from "../../static/room_client.js";
+import { heldReply, isAnswerHeld, onRoom, replyToStep } from "../../static/room_client.js";
 import { openSheet } from "./worksheet.js";
 
 // Rendering a lesson's text, which arrives as a small tree (lessons/lesson.py).
@@ -53,7 +53,7 @@ const coveredSelectors = ({ ids, view }) => ({
 function coverAnswers(hides) {
   if (!coverSheet) document.adoptedStyleSheets.push(coverSheet = new CSSStyleSheet());
   if (!hides) return coverSheet.replaceSync("");
-  const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(_("Shown once you have replied."));
+  const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(isAnswerHeld() ? _("Shown with the answer.") : _("Shown once you have replied."));
   const selectors = [...figures, ...words].join();
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
 :is(${figures.join()}) { --covered: ${coverText}; }
@@ -502,7 +502,14 @@ export function lesson(element) {
   });
   onState(element, updateOpen);
   onContent(element, show);
-  onRoom(() => { if (content && !isAtEnd) updateVerdict(); });
+  let wasHeld = false;
+  onRoom(() => {
+    if (!content || isAtEnd) return;
+    updateVerdict();
+    if (wasHeld === isAnswerHeld()) return;
+    wasHeld = !wasHeld;
+    coverAnswers(content.hides);
+  });
   updateOpen();
 }
 
