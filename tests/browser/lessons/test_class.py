@@ -258,21 +258,21 @@ def test_answers_are_held_back_until_teacher_shows_them(new_user):
     find_panel(teacher).get_by_label("hold answers back until I show them").check()
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     student.page.goto(link)
-    options, told = find_lesson(student.page).locator("button.option"), find_lesson(student.page).locator(".verdict")
+    options, verdict = find_lesson(student.page).locator("button.option"), find_lesson(student.page).locator(".verdict")
     expect(student.page.locator("body")).to_contain_class("answer-held")
     for name in ("Just show me", "Print"):
         expect(find_lesson(student.page).get_by_role("button", name=name)).to_be_hidden()
     options.nth(2).click()
-    expect(told).to_contain_text("Reply sent.")
+    expect(verdict).to_contain_text("Reply sent.")
     student.page.reload()  # the tab's storage has the reply
-    expect(told).to_contain_text("Reply sent.")
+    expect(verdict).to_contain_text("Reply sent.")
     options.nth(1).click()  # another reply
     expect(options.nth(1)).to_have_attribute("aria-pressed", "true")
     expect(options.nth(2)).to_have_attribute("aria-pressed", "false")
     expect(teacher.page.get_by_role("button", name="Class · 1 of 1 replied")).to_be_visible()
     assert student.state["reply"] == ""  # so the server has sent no answer
     find_lesson(teacher.page).get_by_role("button", name="Just show me").click()
-    expect(told).to_contain_text(re.compile("Right|Not quite"))
+    expect(verdict).to_contain_text(re.compile("Right|Not quite"))
     expect(find_lesson(student.page).locator(".is-yours")).to_have_count(1)
     expect(student.page.locator("body")).not_to_contain_class("answer-held")
 

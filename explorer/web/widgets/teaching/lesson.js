@@ -333,7 +333,7 @@ function renderQuestion(question, judged) {
   const nodes = [make("p", { className: "words" }, question.words), ...QUESTION_RENDERERS[question.kind](question, judged, replyToStep)];
   if (question.is_example) return nodes;
   if (judged) return [...nodes, button(_("Ask me again"), forgetReply, { className: "quiet" })];
-  return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet reveal" })];
+  return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
 /** Return which controls a step shows: above the figures those that it points out or that its words name; the sliders if it sets them. @param {Record<string, any>} step @param {HTMLElement} column */
