@@ -3,10 +3,10 @@
 import { _ } from "../../static/translations.js";
 
 // Figures narrower than on a phone, as beside a lesson's text when presenting: without a colour bar, and with the axis
-// title in several lines.
+// title and the names of rows in several lines.
 
 const NARROW_WIDTH = 300, LETTER_WIDTH = 6.5, TITLE_MARGIN = 40; // pixels: of a figure; of a title's letter, approximately; left of an axis, below whose middle its title stands
-const MIN_FONT_SIZE = 10, LINE_NAME_WIDTH = 40; // pixels: letters beside an axis; the name at a line's end
+const MIN_FONT_SIZE = 10, LINE_NAME_WIDTH = 40, MAX_ROW_LETTERS = 16; // pixels: letters beside an axis; the name at a line's end; of a row's name in a line
 
 const TOP_MARGIN = 8; // pixels above a presented figure, as the stage shows its title
 
@@ -27,7 +27,7 @@ export function figureOnStage(figure, { width, column, isBesideBars } = { width:
 }
 
 /** Return the texts in a heatmap's cells that are no numbers. @param {Record<string, any>} trace @returns {string[]} */
-const cellWords = ({ type, meta, text }) => (type === "heatmap" && meta ? (text ?? []).flat().filter((word) => word && Number.isNaN(Number(word.replaceAll("−", "-")))) : []);
+const cellWords = ({ type, meta, text }) => (type === "heatmap" && meta ? (text ?? []).flat().filter((word) => word && Number.isNaN(Number(word.replaceAll("−", "-").replace("∞", "Infinity")))) : []);
 
 /** Return the range of the columns that have room for their words, up to the chosen one or more; null for all. @param {number} count @param {string[]} words @param {number} width @param {number} column */
 function visibleColumns(count, words, width, column) {
@@ -52,7 +52,8 @@ export function figureInWidth(figure, width) {
     return title?.text === xaxis?.title?.text ? figure : { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, title } } };
   }
   const data = figure.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
-  const layout = Object.entries(figure.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? fitAxis(part, width) : part]);
+  const layout = Object.entries(figure.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? fitAxis(part, width) : part]), rows = rowNames(first, figure.layout.yaxis);
+  if (rows) layout.push(["yaxis", { ...fitAxis(figure.layout.yaxis, width), tickvals: rows, ticktext: rows.map((name) => wrapLine(name, MAX_ROW_LETTERS)) }]);
   const { margin } = figure.layout, hasLineNames = data.some(({ textposition }) => textposition === "middle right");
   return { ...figure, data, layout: { ...Object.fromEntries(layout), ...(hasLineNames && { margin: { ...margin, r: Math.max(LINE_NAME_WIDTH, margin?.r ?? 0) } }) } };
 }
@@ -122,6 +123,9 @@ function fitHorizontally(labels, width) {
   const maxLength = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
   return labels.length * (maxLength * LETTER_WIDTH + LETTER_WIDTH) <= width - AXIS_MARGINS;
 }
+
+/** Return the names of a heatmap's rows if one is too long for a narrow figure; null otherwise. @param {Record<string, any>} trace @param {Record<string, any>} axis @returns {string[] | null} */
+const rowNames = ({ type, y }, { ticktext }) => (type === "heatmap" && !ticktext && Array.isArray(y) && y.some((name) => typeof name === "string" && name.length > MAX_ROW_LETTERS) ? y : null);
 
 function fitAxis({ tickfont, title, ...axis }, width) {
   return { ...axis, tickfont: { ...tickfont, size: MIN_FONT_SIZE }, ...(title && { title: wrapTitle(title, width) }) };
