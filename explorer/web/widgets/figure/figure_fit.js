@@ -45,6 +45,7 @@ function visibleColumns(count, words, width, column) {
  */
 export function figureInWidth(figure, width) {
   const { xaxis } = figure.layout, [first] = figure.data;
+  if (figure.layout.annotations?.some(isChip)) return chipsInWidth(figure, width);
   if (xaxis?.tickangle && fitHorizontally(xaxis.ticktext ?? first?.x, width)) return { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, tickangle: 0 } } };
   if (width >= NARROW_WIDTH) {
     const title = wrapTitle(xaxis?.title, width);
@@ -55,6 +56,28 @@ export function figureInWidth(figure, width) {
   if (rows) layout.push(["yaxis", { ...fitAxis(figure.layout.yaxis, width), tickvals: rows, ticktext: rows.map((name) => wrapLine(name, MAX_ROW_LETTERS)) }]);
   const { margin } = figure.layout, hasLineNames = data.some(({ textposition }) => textposition === "middle right");
   return { ...figure, data, layout: { ...Object.fromEntries(layout), ...(hasLineNames && { margin: { ...margin, r: Math.max(LINE_NAME_WIDTH, margin?.r ?? 0) } }) } };
+}
+
+const CHIP_LETTER_WIDTH = 7.3, CHIP_PADDING = 14, MIN_NUMBER_SIZE = 9; // pixels
+const NUMBER_WIDTH = 3.2; // of “>99%” and a gap, in letter sizes
+
+const isChip = ({ name }) => name === "chip";
+
+/**
+ * Set the chips below a figure's columns on end, and the numbers above in small letters, if they have no room side by side.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @returns {Figure}
+ */
+function chipsInWidth(figure, width) {
+  const { annotations, margin } = figure.layout, chips = annotations.filter(isChip);
+  const longest = CHIP_PADDING + CHIP_LETTER_WIDTH * Math.max(...chips.map(({ text }) => text.replace(/[\u2066-\u2069]/g, "").length));
+  if (longest * chips.length <= width - margin.l - margin.r) return figure;
+  const upright = annotations.map((note) => (isChip(note) ? { ...note, textangle: -90, borderpad: 2 } : note));
+  const size = Math.max(MIN_NUMBER_SIZE, Math.floor(width / chips.length / NUMBER_WIDTH));
+  const data = figure.data.map((trace) => ({ ...trace, textfont: { ...trace.textfont, size: Math.min(size, trace.textfont.size) } }));
+  return { ...figure, data, layout: { ...figure.layout, annotations: upright, margin: { ...margin, b: longest + 8 } } };
 }
 
 const CELL_SIZE = { width: 2.2, height: 2.6 }, GRID_MARGINS = { width: 16, height: 60 }; // in radii: a circle with its name; in pixels: margins and the legend
