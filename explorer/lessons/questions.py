@@ -185,7 +185,7 @@ class ChoiceQuestion:
                 return None
             is_right = chosen in right
         if not right:
-            return ReplyGrade(is_right, _("In this run none of them is so."), truth)
+            return ReplyGrade(is_right, _("In this run none of them is right."), truth)
         options = [self.options[number - 1] for number in right]
         answers = [append_tokens(f"“{option.text.rstrip('.。')}”", option.value, context) for option in options]
         verdict = _("The answer is {places}.", places=join_names(answers))
@@ -263,7 +263,7 @@ class TokenQuestion:
         if reply is None:
             return ReplyGrade(None, verdict, payload)
         if reply_id is None:
-            none = _("{word} is no single token of this model.", word=quote_token(reply.strip()))
+            none = _("{word} is not a single token of this model.", word=quote_token(reply.strip()))
             verdict = f"{none} {verdict}"
         elif reply_id != truth:
             ranking = {"token": quote_token(vocabulary[reply_id]), "rank": next_token.rank(reply_id)}

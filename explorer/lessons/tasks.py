@@ -40,7 +40,7 @@ class FindHeadTask:
             "score": format_number(score),
             "least": format_number(self.at_least),
         }
-        text = _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", **values)
+        text = _("You chose layer {layer} head {head}: its score is {score}; it needs at least {least}.", **values)
         return TaskCheckResult(score >= self.at_least, text)
 
 
@@ -85,16 +85,16 @@ def _describe_condition(condition: LessonCondition, others: list[LessonCondition
     if quantity.name == "tokens":
         if is_met:
             return _("The number of tokens is right.")
-        return _("It has {value} tokens; {wanted} are wanted.", value=f"{value:,.0f}", wanted=_format_count_range(same))
+        return _("It has {value} tokens; it needs {wanted}.", value=f"{value:,.0f}", wanted=_format_count_range(same))
     values = {"value": format_number(value), "bound": f"{bounds[1]:g}"}
     if quantity.name == "mean_surprisal" and condition.name == "more":
         if is_met:
             return _("The surprisal is high enough.")
-        return _("Its surprisal is {value} bits a token; more than {bound} are wanted.", **values)
+        return _("Its surprisal is {value} bits a token; it needs more than {bound}.", **values)
     if quantity.name == "probability" and quantity.arguments.get("rank") == 1 and condition.name == "more":
         if is_met:
             return _("The probability is high enough.")
-        return _("The likeliest token has probability {value}; more than {bound} is wanted.", **values)
+        return _("The likeliest token has probability {value}; it needs more than {bound}.", **values)
     return ""
 
 
@@ -132,10 +132,10 @@ class AblateHeadsTask:
         if not interventions:
             return TaskCheckResult(False, _("No head is ablated yet."))
         if len(ablations) < len(interventions):
-            return TaskCheckResult(False, _("Something else is changed than heads that are ablated."))
+            return TaskCheckResult(False, _("Something other than heads was changed: undo that."))
         if len(ablations) > self.max_heads:
             return TaskCheckResult(
-                False, _("{count} heads are ablated; {most} must do.", count=len(ablations), most=self.max_heads)
+                False, _("{count} heads are ablated; use at most {most}.", count=len(ablations), most=self.max_heads)
             )
         before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
         after = predict_next_token(now).top(1)[0]

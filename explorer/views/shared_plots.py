@@ -125,48 +125,95 @@ def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
 
 
 MAX_BAR_LABELS = 24  # of tokens below their bars, on end
+MAX_CHIPS = 16  # tokens that have room for a chip below and a percentage above their bars
+QUIET = "rgba(136, 136, 136, 0.4)"  # RESIDUAL; figure.css colours the text on it
+TRACK = "rgba(136, 136, 136, 0.12)"  # RESIDUAL, behind bars and tokens in both themes
 
 
 def token_bars(
-    trace: Trace, shares: np.ndarray, selected_position: int, title: str, alt: str, first: int = 0, what: str = ""
+    trace: Trace, shares: np.ndarray, title: str, alt: str, query: int, strongest: int | None = None, first: int = 0
 ) -> go.Figure:
-    """Draw a bar for each token.
+    """Draw a bar for each token; those of a few tokens with direct labels, of many with an axis.
 
     Args:
         shares: (N,) in [0, 1], of N tokens beginning with position `first`.
-        selected_position: position of the token whose bar is highlighted and named above, if it is among them.
         title: what a bar's height is.
-        what: the same in the line above, after the highlighted bar's share.
+        query: the selected position, whose chip is framed.
+        strongest: position of the only bar that is not quiet; None: all have the accent, the query's its own colour.
     """
-    tokens, note = trace.tokens[: first + len(shares)], []
-    labels, hover = position_labels(tokens), "%{hovertext}<br>%{y:.2%}<extra></extra>"
-    bars = [go.Bar(x=labels[first:], y=shares, hovertext=labels[first:], hovertemplate=hover)]
-    if first <= selected_position < len(tokens):
-        selected_label, share = [labels[selected_position]], [shares[selected_position - first]]
-        colour = {"color": SELECTED}
-        bars.append(go.Bar(x=selected_label, y=share, hovertext=selected_label, hovertemplate=hover, marker=colour))
-        name = f"{label(tokens[selected_position])} {format_percent(float(share[0]))}"
-        note = note_above(f'<span style="color:{SELECTED}">■</span> {name}{what}')
+    tokens = trace.tokens[: first + len(shares)]
+    labels, has_chips = position_labels(tokens), len(shares) <= MAX_CHIPS
+    positions = range(first, len(tokens))
+    highlighted = query if strongest is None else strongest
+    if not has_chips and highlighted in positions:
+        title = f"{title}: {label(tokens[highlighted])} {format_percent(float(shares[highlighted - first]))}"
+
+    def draw_bars(has_bar: list[bool], **marker: str) -> go.Bar:
+        texts = [short_percent(share) if is_drawn else "" for share, is_drawn in zip(shares, has_bar, strict=True)]
+        return go.Bar(
+            x=labels[first:],
+            y=np.where(has_bar, shares, np.nan),
+            hovertext=labels[first:],
+            hovertemplate="%{hovertext}<br>%{y:.2%}<extra></extra>",
+            marker=marker,
+            text=texts if has_chips else None,
+            textposition="outside",
+            textangle=0,
+            textfont={"size": 13},
+            constraintext="none",
+            cliponaxis=False,
+        )
+
+    axis = token_axis(tokens, max_labels=MAX_BAR_LABELS)
+    chips = [token_chip(label(tokens[i]), labels[i], is_framed=i == query) for i in positions if has_chips]
     return figure(
-        bars,
+        [
+            draw_bars([i != highlighted for i in positions], **({} if strongest is None else {"color": QUIET})),
+            draw_bars([i == highlighted for i in positions], **({"color": SELECTED} if strongest is None else {})),
+        ],
         alt=alt,
-        xaxis=token_axis(tokens, _("token"), max_labels=MAX_BAR_LABELS),
-        yaxis=share_axis(shares, title),
-        annotations=note,
-        bargap=0.15,
+        xaxis=axis | ({"showticklabels": False, "showline": True} if has_chips else {}),
+        yaxis=share_axis(shares) | ({"visible": False} if has_chips else {"nticks": 5}),
+        annotations=[*note_above(title), *chips],
+        bargap=0.3,
         barmode="overlay",
+        margin={"l": 0, "r": 8, "t": 36, "b": 36 if has_chips else 8},
         showlegend=False,
     )
 
 
-def share_axis(shares: np.ndarray, title: str, top: float = 1.08) -> dict[str, Any]:
-    """Return the axis of bars, which ends above the longest.
+def short_percent(share: float) -> str:
+    """Format a share in whole percent, never as 0% or 100% if it is not."""
+    if np.isnan(share):
+        return ""
+    if 0 < share < 0.005:
+        return "<1%"
+    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
-    Args:
-        top: where the axis ends, as a multiple of its longest bar: with room for the bars' texts.
-    """
+
+def token_chip(text: str, column: str, is_framed: bool) -> dict[str, Any]:
+    """Return the annotation of a token below its column; `figure_fit.js` sets those on end that have no room."""
+    return {
+        "name": "chip",
+        "text": text,
+        "x": column,
+        "y": 0,
+        "yref": "paper",
+        "yanchor": "top",
+        "yshift": -6,
+        "showarrow": False,
+        "font": {"family": MONO, "size": 12},
+        "bgcolor": TRACK,
+        "borderpad": 4,
+        "borderwidth": 2,
+        "bordercolor": SELECTED if is_framed else "rgba(0, 0, 0, 0)",
+    }
+
+
+def share_axis(shares: np.ndarray) -> dict[str, Any]:
+    """Return the axis of bars, which ends above the longest, with room for its text."""
     largest = float(np.nan_to_num(shares).max(initial=0.0)) or 1.0
-    return {"range": [0, top * largest], "tickformat": ".2~%", "title": {"text": title}}
+    return {"range": [0, 1.1 * largest], "tickformat": ".2~%"}
 
 
 def score_term_values(terms: np.ndarray) -> dict[str, Any]:

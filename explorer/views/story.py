@@ -25,8 +25,19 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext
 from explorer.views import graph_objects as go
 from explorer.views.labels import PARTS, SUM_CHECK
-from explorer.views.shared_plots import share_axis, token_bars
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, MONO, NORM, RESIDUAL, SELECTED, figure, label
+from explorer.views.shared_plots import QUIET, TRACK, token_bars
+from explorer.views.style import (
+    ATTENTION,
+    EMBEDDING,
+    FEED_FORWARD,
+    MONO,
+    NORM,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    label,
+    note_above,
+)
 from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
 from explorer.views.view import Panel, View
 
@@ -41,15 +52,14 @@ def draw_token_probabilities(trace: Trace, query: int) -> go.Figure:
     return token_bars(
         trace,
         token_probabilities(trace),
-        query,
-        _("how likely the model found it"),
+        _("the model’s chance of each token"),
         _(
             "How likely the model found each of {tokens} tokens before it read it. {least}",
             tokens=len(trace),
             least=least_expected_text(trace),
         ),
         first=1,
-        what=_(", the model’s own chance"),
+        query=query,
     )
 
 
@@ -151,9 +161,10 @@ def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
     return token_bars(
         trace,
         weights,
-        int(weights.argmax()) if key is None else key,
-        _("share of its attention"),
+        _("the head’s attention, seen from {token}", token=token_label(trace, query)),
         f"{alt} {strongest_attention_text(trace, query)}",
+        query=query,
+        strongest=int(weights.argmax()) if key is None else key,
     )
 
 
@@ -269,7 +280,6 @@ ATTENTION_STEP = View(
 
 
 MAX_NAMED_GUESSES = 3  # guesses
-QUIET = "rgba(136, 136, 136, 0.25)"  # RESIDUAL; figure.css colours the text on it
 LONG_BAR = 0.6  # of the axis: its text has no room beyond it
 MAX_ROOMY_LAYERS = 20  # bars that have room for larger letters
 
@@ -294,17 +304,16 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
     ids, shares = top_token_by_layer(trace, query)
     tokens = [label(trace.vocabulary[token_id]) for token_id in ids]
     names = layer_labels(trace)
-    axis = share_axis(shares, _("the model’s own chance"))
-    texts = [f"{token} {format_percent(share)}" for token, share in zip(tokens, shares.tolist(), strict=True)]
-    sides = ["inside" if share > LONG_BAR * axis["range"][1] else "outside" for share in shares.tolist()]
+    texts = [f"\u00a0{token} {format_percent(float(share))}\u00a0" for token, share in zip(tokens, shares, strict=True)]
+    sides = ["inside" if share > LONG_BAR else "outside" for share in shares.tolist()]
     final = (ids == ids[-1]).tolist()
 
-    def draw_bars(has_bar: Sequence[bool], colour: str) -> go.Bar:
+    def draw_bars(has_bar: Sequence[bool], **marker: str) -> go.Bar:
         return go.Bar(
             y=names,
             x=np.where(has_bar, shares, np.nan),
             orientation="h",
-            marker={"color": colour},
+            marker=marker,
             text=[text if is_drawn else "" for text, is_drawn in zip(texts, has_bar, strict=True)],
             textposition=sides,
             textangle=0,
@@ -315,8 +324,9 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
             hovertemplate="%{y}<br>%{hovertext} %{x:.2%}<extra></extra>",
         )
 
+    tracks = go.Bar(y=names, x=np.ones(len(names)), orientation="h", marker={"color": TRACK}, hoverinfo="skip")
     return figure(
-        [draw_bars([not is_final for is_final in final], QUIET), draw_bars(final, SELECTED)],
+        [tracks, draw_bars([not is_final for is_final in final], color=QUIET), draw_bars(final)],
         alt=_(
             "The likeliest next token if the model stopped early: before any layer {first}, after all {last}.",
             first=quote_word(trace.vocabulary[ids[0]]),
@@ -324,12 +334,13 @@ def draw_guess_by_layer(trace: Trace, query: int) -> go.Figure:
         ),
         yaxis={
             "type": "category",
-            "title": {"text": _("if it stopped after")},
             "showgrid": False,
             "autorange": "reversed",
-            "ticksuffix": " ",
+            "ticksuffix": "  ",
+            "tickfont": {"size": 12},
         },
-        xaxis=axis,
+        xaxis={"range": [0, 1], "visible": False},
+        annotations=note_above(_("best guess if the model stopped after this layer")),
         bargap=0.4,
         barmode="overlay",
         showlegend=False,
@@ -390,7 +401,8 @@ PREDICTION_STEP = View(
     order=30,
     deeper_views=("prediction", "residual", "feed_forward"),
     description=N_(
-        "Each layer adds what it found. The bars show the best guess after each one; the first is before any."
+        "Each layer adds what it found. The bars show the best guess after each layer; the first bar is before any "
+        "layer."
     ),
     formula=describe_next_token,
     required_taps=("blocks.*.resid_post", "logits", "lm_head.weight"),
@@ -435,7 +447,7 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
                 y=shares[:, i],
                 mode="lines",
                 name=label(trace.vocabulary[token_id]),
-                line={"color": colour, "width": 3},
+                line={"color": colour, "width": 2.5},
                 hovertemplate="%{fullData.name}<br>%{x:.2f}: %{y:.1%}<extra></extra>",
             )
             for i, (token_id, colour) in enumerate(zip(ids, LINE_COLOURS, strict=False))
@@ -450,8 +462,20 @@ def draw_probabilities_by_temperature(trace: Trace, query: int) -> go.Figure:
             hot=format_percent(float(shares[-1, 0])),
             high=TEMPERATURES[-1],
         ),
-        xaxis={"title": {"text": _("temperature")}, "range": [-0.02, 2.05]},
-        yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": {"text": _("probability, all tokens kept")}},
+        xaxis={
+            "title": {"text": _("← sure · temperature · daring →")},
+            "range": [-0.02, 2.02],
+            "dtick": 0.5,
+            "showgrid": False,
+            "tickfont": {"size": 12},
+        },
+        yaxis={
+            "range": [0, 1.02],
+            "tickformat": ".0%",
+            "dtick": 0.25,
+            "tickfont": {"size": 12},
+            "title": {"text": _("probability, all tokens kept")},
+        },
     ).set_meta(
         setting_line={"setting": "temperature", "color": SELECTED},
         top_k={  # so that the lines follow the slider

@@ -36,7 +36,7 @@ class RoomError(Exception):
 
 def room_not_found_error() -> RoomError:
     """Return the error for an unknown room."""
-    return RoomError(404, _("There is no such room: it was closed, or its code is another."))
+    return RoomError(404, _("There is no room with this code: it was closed, or the code is wrong."))
 
 
 def room_full_error() -> RoomError:
@@ -129,6 +129,7 @@ class TeacherStateRequest(TeacherRequest):
     state: NotRequired[State | None]
     lesson: NotRequired[str | None]
     step: NotRequired[Index | None]
+    held_from: NotRequired[Index]
     question: NotRequired[ClassQuestion | None]
 
 
@@ -295,7 +296,7 @@ class RoomRoutes:
         return {"tag": seen_tag} if answer is None else answer
 
     async def set_teacher_state(self, payload: JsonBody, request: Request) -> dict[str, Any]:
-        """Set the teacher's state: `leads`, `state`, `lesson` and `step` whose replies are counted, own `question`."""
+        """Set the teacher's state: `leads`, `state`, counted `lesson` and `step`, `held_from` and own `question`."""
         room = await self._require_teacher(payload, request)
         leads, lesson, step = payload.get("leads") is True, payload.get("lesson"), parse_index(payload.get("step")) or 0
         state = parse_teacher_state(payload.get("state")) if leads else None
@@ -305,7 +306,12 @@ class RoomRoutes:
         await self.watcher.run_store_call(
             self.watcher.room_store.set_teacher_state,
             room.code,
-            TeacherState(leads, state, *((lesson, step) if is_known_lesson else ("", 0)), question),
+            TeacherState(
+                leads,
+                state,
+                *((lesson, step, payload.get("held_from", 0)) if is_known_lesson else ("", 0, 0)),
+                question,
+            ),
         )
         await self._renew(room)
         return {}
@@ -319,7 +325,7 @@ class RoomRoutes:
         question_name, tally_key = await self._question(room, payload["lesson"], payload["step"])
         counted_reply = tally_key(reply) if reply is not None and len(reply) <= MAX_REPLY_CHARS else None
         if counted_reply is None and reply is not None:
-            raise RoomError(422, _("This is no reply to the question."))
+            raise RoomError(422, _("This reply does not fit the question."))
         room_store = self.watcher.room_store
 
         def put() -> bool:
@@ -345,7 +351,7 @@ class RoomRoutes:
                 raise RoomError(409, _("This question is over."))
             return own_question_key(own), partial(own_question_tally_key, own)
         if lesson != room.teacher_state.lesson:
-            raise RoomError(409, _("The class goes through another lesson."))
+            raise RoomError(409, _("The class is in another lesson."))
         steps = (await self._lessons())[lesson].steps
         question = steps[step - 1].question if 1 <= step <= len(steps) else None
         if question is None:

@@ -65,6 +65,7 @@ class TeacherState:
         state: the page's state to follow; None if the teacher does not lead.
         lesson: the teacher's current lesson; "" for none.
         step: number of its step, from 1.
+        held_from: number of the lesson's first step whose answers are held back; 0 for none.
         question: the teacher's own question (`explorer.web.room_questions`); None for none.
     """
 
@@ -72,6 +73,7 @@ class TeacherState:
     state: Mapping[str, Any] | None = None
     lesson: str = ""
     step: int = 0
+    held_from: int = 0
     question: Mapping[str, Any] | None = None
 
 

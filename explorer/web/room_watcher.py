@@ -238,6 +238,7 @@ class RoomWatcher:
             "leads": teacher_state.leads,
             "state": teacher_state.state,
             "lesson": teacher_state.lesson,
+            "held_from": teacher_state.held_from,
             "question": question,
             "own_replies": limit_replies(own_replies) if question and question["shows_replies"] else None,
         }

@@ -10,7 +10,7 @@ from typing import Any
 from explorer.errors import UserError
 from explorer.interventions import Scale, ZeroAblation, parse_interventions
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep
-from explorer.web.browser_api.lesson_endpoints import hidden_elements
+from explorer.web.browser_api.lesson_endpoints import hidden_elements, sets_sampling
 
 SCALED_TAPS = ("attn.z", "ffn.hidden")  # of the interventions that the page has
 
@@ -45,6 +45,7 @@ def pack_step(step: LessonStep, views: Collection[str], missing: Collection[str]
         "kind": type(question).__name__ if question else None,
         "question": fields["question"] or fields["task"],
         "hides": hidden_elements(step),
+        "sets_sampling": sets_sampling(step),
     }
 
 

@@ -186,6 +186,8 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
     expect(output).to_have_text(sentence)  # it was drawn with the earlier settings
     expect(person.page.locator("#answer header h2")).to_have_text(f"Next token after “{token.strip()}”")
     assert token in shares
+    person.page.locator("#why-token .asked").click()
+    expect(person.page.locator("#why-token .clauses")).to_be_in_viewport(ratio=1)
     person.run("the fox")
     expect(output).to_contain_text("likeliest next token is")
 
@@ -327,13 +329,16 @@ def test_names_of_many_bars_do_not_overlap(open_new_page, width):
     plot = person.page.locator("#pieces-expected .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
     assert plot.evaluate(NAMES) == [True, 0, 0, 1]
-    expect(plot.locator(".annotation-text")).to_contain_text("%, the model’s own chance")
+    expect(plot.locator(".annotation-text")).to_have_text(re.compile(r"^the model’s chance of each token: .+%$"))
 
 
 def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
     person = open_new_page(viewport={"width": 390, "height": 844}).open(view="")
     find_card(person).locator(".see").click()
     assert person.page.locator("#title").evaluate("title => title.getClientRects()[0].height") >= 20  # not at the edge
+    parts = [person.page.locator(part).first for part in (".next-step:visible", "#overview-whole svg", "#next-token")]
+    heights = [part.bounding_box()["y"] for part in parts]
+    assert heights == sorted(heights)  # the drawing follows the card
     cut = "texts => texts.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
     assert person.prediction.locator(".tagged .text").evaluate_all(cut) == 0
     person.tab(STORY_VIEWS[0].title)
@@ -348,10 +353,9 @@ def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
     for step_view in STORY_STEPS[1:]:
         person.tab(step_view.title)
         person.page.evaluate("scrollTo(0, 0)")
-        axis_title = person.wait_until_idle().page.locator(f"#{step_view.name}-tab .xtitle").first.bounding_box()
-        assert axis_title["y"] + axis_title["height"] <= page_bar, step_view.name
-        next_step = person.page.locator(".next-step:visible").bounding_box()
-        assert step_view.name == "choosing" or next_step["y"] + next_step["height"] <= page_bar, step_view.name
+        person.wait_until_idle()
+        next_step = person.page.locator(".next-step:visible").bounding_box()  # below the figure
+        assert next_step["y"] + next_step["height"] <= page_bar, step_view.name
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44

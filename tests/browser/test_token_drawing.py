@@ -126,7 +126,7 @@ def test_next_token_of_text_longer_than_context(open_page):
     hot = sampling_distribution(trace["logits"][query], 2, 30)
     scale = find_scale(hot, plain)
     assert scale > 1  # small probabilities are magnified, and the factor is shown
-    expect(person.page.locator("#answer .scale")).to_have_text(f"bars {scale} × as long")
+    expect(person.page.locator("#answer .scale")).to_have_text(f"bars × {scale}")
     for row in wait_for_animations(person.prediction).evaluate(TABLE_ROWS):
         assert row["to"] == pytest.approx(scale * hot[row["id"]], abs=0.02)
     with person.wait_for_redraw(person.prediction):

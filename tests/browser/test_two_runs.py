@@ -133,6 +133,9 @@ def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     for run in ("B", "A"):  # the table of the next token beside it
         person.page.get_by_role("button", name=f"show {run}").click()
         expect(person.page.locator("#answer .of-run")).to_contain_text(f"· {run}")
+        heading = person.page.locator("#answer header h2")
+        expect(heading).to_have_attribute("title", re.compile("^Next token after “.+”$"))
+        assert heading.evaluate("title => title.scrollWidth <= title.clientWidth")  # whole
 
 
 def test_element_ids_are_unique_with_both_runs_drawn(open_new_page):

@@ -71,6 +71,10 @@ def test_wrong_number_is_flagged_below_every_figure_using_it(open_new_page, wron
     for badge, is_greenish in ((tick, True), (warning, False)):
         red, green, _blue = badge.evaluate(COLOURS)[0]
         assert (green > red) is is_greenish
+    tick.evaluate("mark => mark.append(' more words'.repeat(20))")
+    tick.hover()  # its text, of several lines, is above the figure
+    box, figure = tick.bounding_box(), person.pattern.bounding_box()
+    assert box["height"] > 30 and box["y"] + box["height"] <= figure["y"] + 20  # its margin
     with person.wait_for_redraw(person.pattern):
         person.chooser("layer").select_option("1")
     expect(get_badge(person, "attention-pattern")).to_have_attribute("data-state", "off")

@@ -1,7 +1,7 @@
 """Lessons for the browser: a step, its question and feedback on a reply, the list, worksheets and walkthroughs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from explorer.analysis.walkthroughs import get_walkthrough
@@ -9,6 +9,7 @@ from explorer.errors import UserError
 from explorer.lessons.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep, fill_placeholders
 from explorer.lessons.quantities import QuantityContext, StateOpener, format_answer_number
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.run_service import RunService
 from explorer.translations import _
@@ -33,6 +34,7 @@ from explorer.web.shared_constants import (
     element_id,
 )
 
+SAMPLING_FIELDS = {field.name for field in fields(GenerationSettings)}
 BUNDLED_MODEL = "llama-fables"
 REVEAL_ANSWER = "?"  # in a reply's place: the user asked for the answer
 ELEMENTS_AROUND_TABS = ("prompt", "generation", STRIP, NEXT_TOKEN, WHY, STAND_INS, CHANGES, RUNS, SERIES)
@@ -116,26 +118,23 @@ class LessonContents:
         step_number, model = lesson.steps.index(step) + 1, self.lesson_model(lesson, page_state.run.checkpoint)
         payload = {"name": lesson.name, "title": lesson.title, "against": lesson.misconception, "heading": step.title}
         payload |= {"step": step_number, "steps": len(lesson.steps), "before": step.before, "target": step.target}
-        payload["view"] = step.state["view"]
+        payload |= {"view": step.state["view"], "sets_sampling": sets_sampling(step)}
         if following := lesson.steps[step_number : step_number + 1]:
             payload["next"] = {"heading": following[0].title, "before": following[0].before}
         if model is None:
             message = _(
-                "This lesson is about {model}, which is not here. It can be gone through with {offered}, whose numbers "
-                "differ.",
+                "This lesson is about {model}, which is not here. You can use {offered} instead; its numbers differ.",
                 model=lesson.model,
                 offered=self.fallback_model,
             )
             return payload | {"missing": {"words": message, "offered": self.fallback_model}}
         if model != lesson.model:
-            payload["note"] = _(
-                "{model} is not here: all numbers are those of {other}.", model=lesson.model, other=model
-            )
+            payload["note"] = _("{model} is not here: all numbers are from {other}.", model=lesson.model, other=model)
         context = QuantityContext(self.runs, self.open_state, lesson.state(step_number, model))
         try:
             return payload | self._question_payload(step, context, page_state, state)
         except ValueError as error:  # the model lacks something that the step needs
-            problem = _("This step cannot be asked of {model}: {why}.", model=model, why=str(error).rstrip("."))
+            problem = _("This step does not work with {model}: {why}.", model=model, why=str(error).rstrip("."))
             return payload | {"problem": problem, "after": []}
 
     def _question_payload(
@@ -163,6 +162,11 @@ class LessonContents:
     @staticmethod
     def _explanation(step: LessonStep, context: QuantityContext) -> list[dict[str, Any]]:
         return fill_placeholders(step.after, lambda name: format_answer_number(step.values[name].evaluate(context)))
+
+
+def sets_sampling(step: LessonStep) -> bool:
+    """Return whether a step sets temperature, top-k or another setting of sampling."""
+    return not SAMPLING_FIELDS.isdisjoint(step.state)
 
 
 def hidden_elements(step: LessonStep) -> dict[str, Any] | None:

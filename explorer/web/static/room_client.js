@@ -3,7 +3,7 @@
 import { requestUpdate, requestView } from "./page_actions.js";
 import { RefusedError } from "./server_connection.js";
 import { button, find, make, setText } from "./dom.js";
-import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, urlWithoutRoom } from "./history.js";
+import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, sendReply as replyOpenly, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
 import { gradioEvents, onEveryState, depthOfView, setState, state } from "./page_state.js";
 
@@ -61,6 +61,9 @@ async function sendRoomRequest(name, body, signal) {
  * @property {number} people
  * @property {string} lesson lesson of the class
  * @property {number} step
+ * @property {boolean} holds whether the answers are held back until the teacher shows them
+ * @property {number} held_from first step whose answers are held back; 0 for none
+ * @property {Record<string, string>} heldReplies lesson and step -> this student's reply, while its answer is held back
  * @property {Record<string, number>} counts reply -> number of students
  * @property {ClassQuestion | null} question the teacher's own question
  * @property {{ number: number, counts: Record<string, number> } | null} own_replies replies to it; for a student only if the teacher shows them
@@ -69,7 +72,7 @@ async function sendRoomRequest(name, body, signal) {
  */
 /** @typedef {{ number: number, text: string, answers: string[], shows_replies: boolean }} ClassQuestion */
 
-const STORED_FIELDS = ["code", "key", "student", "leads", "follows", "question", "asked", "ownReply"];
+const STORED_FIELDS = ["code", "key", "student", "leads", "follows", "question", "asked", "ownReply", "holds", "heldReplies"];
 
 /** Current room, or null. @type {Room | null} */
 export let room = null;
@@ -120,7 +123,7 @@ function storeRoom() {
 
 /** @param {Partial<Room> & { code: string }} fields */
 function enterRoomAs(fields) {
-  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, counts: {}, question: null, own_replies: null, asked: 0, ownReply: null, ...fields };
+  room = { leads: true, follows: true, isReached: true, isHeard: false, problem: "", people: 0, lesson: "", step: 0, holds: false, held_from: 0, heldReplies: {}, counts: {}, question: null, own_replies: null, asked: 0, ownReply: null, ...fields };
   endReason = "";
   abortController = new AbortController();
   writeRoomToUrl(room.key ? null : room.code);
@@ -159,7 +162,7 @@ const parseCode = (text) => text.toUpperCase().replace(/[\s–—-]/g, "").repla
 /** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
 export function joinRoom(text) {
   const code = parseCode(text), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
-  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null });
+  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null, heldReplies: (isSame && stored.heldReplies) || {} });
 }
 const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
@@ -181,8 +184,8 @@ export async function closeRoom() {
 
 /** Enter the room in the URL, or the one that this tab leads. */
 export function enterRoom() {
-  const urlCode = new URLSearchParams(location.search).get(ROOM), { code, key, leads, question = null, asked = 0 } = storedRoom();
-  if (key && (!urlCode || urlCode === code)) enterRoomAs({ code, key, leads, question, asked });
+  const urlCode = new URLSearchParams(location.search).get(ROOM), { code, key, leads, question = null, asked = 0, holds = false } = storedRoom();
+  if (key && (!urlCode || urlCode === code)) enterRoomAs({ code, key, leads, question, asked, holds });
   else if (urlCode) joinRoom(urlCode);
 }
 
@@ -248,7 +251,7 @@ function scheduleSend() {
 }
 
 /** Return the message to the class as JSON. */
-const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step, question: room.question });
+const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step, held_from: room.holds && state.lesson ? state.step + Number(replyAtStep(state.step, state.reply) !== null) : 0, question: room.question });
 
 /** Ask the class a question of the teacher's own, in place of the one before. @param {string} text @param {string[]} answers none for replies in the students' words */
 export function askClass(text, answers) {
@@ -298,8 +301,10 @@ export function startListening() {
   onEveryState((now, before) => {
     if (!room?.student) return;
     if (!before.checkpoint && now.checkpoint) queueMicrotask(catchUp); // the page has loaded
+    releaseReply();
     sendReply();
   });
+  onRoom(showHolding);
 }
 
 /** Set whether this page follows the teacher. @param {boolean} follows */
@@ -340,13 +345,43 @@ function handleNews({ tag, state: teacherState, ...news }) {
   if (room.key || teacherState === undefined) return;
   lastTeacherState = teacherState;
   catchUp();
+  releaseReply();
   sendReply();
 }
+
+// A held answer: the reply goes to the class at once, and into this page's state, which asks for the verdict, later.
+
+/** Return whether the teacher holds back the answer of this page's step. */
+export const isAnswerHeld = () => Boolean(room?.student && room.held_from && state.lesson === room.lesson && state.step >= room.held_from);
+
+const heldReplyKey = () => `${state.lesson} ${state.step}`;
+
+/** Return the reply to this page's step whose answer is held back, or null. @returns {string | null} */
+export const heldReply = () => room?.heldReplies?.[heldReplyKey()] ?? null;
+
+/** Reply to the step's question. @param {string} reply */
+export function replyToStep(reply) {
+  if (!isAnswerHeld()) return replyOpenly(reply);
+  changeRoom({ heldReplies: { ...room.heldReplies, [heldReplyKey()]: reply } });
+  sendReply();
+}
+
+/** Reply openly, once the teacher has shown the answer. */
+function releaseReply() {
+  const reply = heldReply();
+  showHolding();
+  if (reply === null || isAnswerHeld()) return;
+  const { [heldReplyKey()]: _released, ...heldReplies } = room.heldReplies;
+  changeRoom({ heldReplies });
+  replyOpenly(reply);
+}
+
+const showHolding = () => document.body.classList.toggle("answer-held", isAnswerHeld()); // the style sheet hides what shows answers
 
 /** Send the reply to the step's question, or withdraw it. */
 function sendReply() {
   if (!room.lesson || state.lesson !== room.lesson) return;
-  const { lesson, step } = state, ownReply = replyAtStep(step, state.reply), reply = ownReply && ownReply !== ANSWER_REQUEST ? ownReply : null;
+  const { lesson, step } = state, ownReply = heldReply() ?? replyAtStep(step, state.reply), reply = ownReply && ownReply !== ANSWER_REQUEST ? ownReply : null;
   if ((countedReplies.get(step) ?? null) === reply) return;
   countedReplies.set(step, reply);
   sendRoomRequest("reply", { ...memberFields(), lesson, step, reply }).catch((error) => {
@@ -396,7 +431,7 @@ function roomStatus({ code, leads, follows, isReached, isHeard, problem }) {
   if (!isReached) return _("Class {name}: the server does not answer. The page tries again.", { name });
   if (!isHeard) return _("Class {name}: joining …", { name });
   if (!leads) return _("Class {name}: look around on your own.", { name });
-  return follows ? _("Class {name}: you follow the teacher.", { name }) : _("Class {name}: you look on your own.", { name });
+  return follows ? _("Class {name}: you follow the teacher.", { name }) : _("Class {name}: you look around on your own.", { name });
 }
 
 /** @param {string} reason */

@@ -188,20 +188,20 @@ export function scrollToFigure(id) {
   unfoldFigure(id);
   const figure = find(document, `#${id} [data-draws]`);
   if (!figure?.clientWidth) return requestAnimationFrame(() => scrollToFigure(id));
-  scrollIntoNearestView(id);
+  scrollIntoNearestView(find(document, `#${id}`));
   const userScroll = new AbortController(), { signal } = userScroll;
   for (const event of SCROLL_EVENTS) window.addEventListener(event, () => userScroll.abort(), { signal, passive: true });
   const scrollAgain = () => {
-    if (!signal.aborted) scrollIntoNearestView(id);
+    if (!signal.aborted) scrollIntoNearestView(find(document, `#${id}`));
     userScroll.abort();
   };
   requestAnimationFrame(() => whenFresh(scrollAgain)); // a request marks figures as stale after it is sent
 }
 
-/** @param {string} id */
-function scrollIntoNearestView(id) {
+/** Scroll as little as shows an element whole. @param {HTMLElement} element */
+export function scrollIntoNearestView(element) {
   const { matches: reducesMotion } = matchMedia("(prefers-reduced-motion: reduce)");
-  find(document, `#${id}`).scrollIntoView({ block: "nearest", behavior: reducesMotion ? "auto" : "smooth" });
+  element.scrollIntoView({ block: "nearest", behavior: reducesMotion ? "auto" : "smooth" });
 }
 
 // Wait for the figures above it, which may push it out of the viewport.
@@ -468,7 +468,7 @@ function toggleFigure(id) {
   const wasUnfolded = unfoldedIds.includes(id);
   setState({ unfolded: (wasUnfolded ? unfoldedIds.filter((unfoldedId) => unfoldedId !== id) : [...unfoldedIds, id]).join("~") });
   requestUpdate("view");
-  if (!wasUnfolded) requestAnimationFrame(() => whenFresh(() => scrollIntoNearestView(id))); // it opens over the whole width, below the other titles
+  if (!wasUnfolded) requestAnimationFrame(() => whenFresh(() => scrollIntoNearestView(find(document, `#${id}`)))); // it opens over the whole width, below the other titles
 }
 
 /** Unfold a figure that is folded and not requested yet. @param {string} id of its element */

@@ -100,13 +100,13 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     for student in (first, second):
         student.wait_until("page.state.query === 2")
     first.page.get_by_role("button", name="On my own").click()
-    expect(find_class_line(first)).to_contain_text("you look on your own")
+    expect(find_class_line(first)).to_contain_text("you look around on your own")
     teacher.tab("Residual stream")
     second.wait_until("page.state.view === 'residual'")
     expect(second.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
     assert first.state["view"] == "attention"
     first.page.reload()  # the URL has the room, the tab's storage that this student does not follow
-    expect(find_class_line(first)).to_contain_text("you look on your own")
+    expect(find_class_line(first)).to_contain_text("you look around on your own")
     first.page.get_by_role("button", name="Follow again").click()
     first.wait_until("page.state.view === 'residual'")
     find_panel(teacher).get_by_label("the class follows me").uncheck()
@@ -137,7 +137,7 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     replied = teacher.page.locator("#stage .replied")
     expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
     teacher.page.keyboard.press("ArrowRight")  # one student has not replied yet
-    expect(replied).to_have_text("1 of 2 has replied. → again: the answer")
+    expect(replied).to_have_text("1 of 2 has replied. Press → again for the answer.")
     expect(teacher.page.locator("body")).to_have_attribute("data-page", "question")
     expect(find_lesson(teacher.page).locator("button.option")).to_have_count(4)
     teacher.page.keyboard.press("Escape")
@@ -180,7 +180,7 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     find_panel(teacher).get_by_role("button", name="Keep it open").click()
     expect(close).to_be_focused()
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: 3, reply: '' })", QUESTION_STEP)
-    expect(find_panel(teacher).locator(".replies")).to_contain_text("asks nothing")
+    expect(find_panel(teacher).locator(".replies")).to_contain_text("This step has no question.")
     find_lesson(teacher.page).get_by_role("button", name="Leave").click()
     expect(find_panel(teacher).locator(".replies")).to_be_hidden()
     close.click()
@@ -252,6 +252,31 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
 
 
+def test_answers_are_held_back_until_teacher_shows_them(new_user):
+    teacher, student = new_user().open(), new_user()
+    _code, link = open_room(teacher)
+    find_panel(teacher).get_by_label("hold answers back until I show them").check()
+    teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
+    student.page.goto(link)
+    options, verdict = find_lesson(student.page).locator("button.option"), find_lesson(student.page).locator(".verdict")
+    expect(student.page.locator("body")).to_contain_class("answer-held")
+    for name in ("Just show me", "Print"):
+        expect(find_lesson(student.page).get_by_role("button", name=name)).to_be_hidden()
+    options.nth(2).click()
+    expect(verdict).to_contain_text("Reply sent.")
+    student.page.reload()  # the tab's storage has the reply
+    expect(verdict).to_contain_text("Reply sent.")
+    options.nth(1).click()  # another reply
+    expect(options.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(options.nth(2)).to_have_attribute("aria-pressed", "false")
+    expect(teacher.page.get_by_role("button", name="Class · 1 of 1 replied")).to_be_visible()
+    assert student.state["reply"] == ""  # so the server has sent no answer
+    find_lesson(teacher.page).get_by_role("button", name="Just show me").click()
+    expect(verdict).to_contain_text(re.compile("Right|Not quite"))
+    expect(find_lesson(student.page).locator(".is-yours")).to_have_count(1)
+    expect(student.page.locator("body")).not_to_contain_class("answer-held")
+
+
 @pytest.mark.exhaustive
 def test_student_class_line_stays_visible_on_phone(new_user):
     teacher = new_user().open(text="The cat saw the dog and the dog saw")
@@ -272,7 +297,7 @@ def test_student_class_line_stays_visible_on_phone(new_user):
         assert box["y"] == 0 and abs(student.page.locator("#tokens").bounding_box()["y"] - box["height"]) <= 1
         assert is_topmost(find_class_line(student).get_by_role("button", name="On my own"))
         assert is_topmost(student.strip)
-        assert is_topmost(find_lesson(student.page).locator("header button").last)
+        assert is_topmost(find_lesson(student.page).locator("header button:visible").last)
 
 
 def is_topmost(element: Locator) -> bool:

@@ -49,8 +49,9 @@ def test_prediction_is_hidden_in_every_panel(page, bundled_address):
     page.set_viewport_size({"width": 1440, "height": 900})
     find_lesson(page).get_by_role("button", name="Next").click()
     find_lesson(page).get_by_role("button", name="Just show me").click()
-    for selector in ("#lesson .verdict p", "#next-token .distribution", "#sampling"):
+    for selector in ("#lesson .verdict p", "#next-token .distribution"):
         expect(page.locator(selector)).to_be_in_viewport()
+    expect(page.locator("#sampling")).to_be_hidden()  # the step sets none of its sliders
     open_lesson(page, bundled_address, lesson="residual-stream", step=1, depth="story")
     expect(get_figure(page, "overview-map")).to_be_visible()
 

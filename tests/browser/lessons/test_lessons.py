@@ -118,7 +118,7 @@ def test_named_button_is_visible_and_slide_hints_at_it(page, bundled_address, le
         expect(page.get_by_role("button", name=name).locator("visible=true").first).to_be_in_viewport()
     page.locator("#present-lesson").click()
     hint = page.locator("#stage .keys")
-    while hint.text_content() != "The button is on the page: Esc":
+    while hint.text_content() != "The button is on the page: press Esc.":
         expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides has the hint
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
@@ -187,9 +187,9 @@ def test_lesson_text_is_escaped_and_missing_model_is_named(page, bundled_address
     against = "You may think that <img src=x onerror=alert(1)>. It is not so."
     expect(find_lesson(page).locator(".against")).to_have_text(against)
     expect(find_lesson(page).locator(":is(img, i, b, script)")).to_have_count(0)
-    find_lesson(page).get_by_role("button", name="Go through it with llama-fables").click()
+    find_lesson(page).get_by_role("button", name="Use llama-fables instead").click()
     expect(find_lesson(page).locator(".note")).to_have_text(
-        "no-such-model is not here: all numbers are those of llama-fables."
+        "no-such-model is not here: all numbers are from llama-fables."
     )
     expect(page.locator("#picker select")).to_have_value("llama-fables")
     expect(page.locator("#strip .chip")).to_have_count(6)

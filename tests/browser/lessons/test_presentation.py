@@ -66,8 +66,8 @@ def test_figure_has_full_width_below_short_text_and_above_sheet(open_new_page, b
     open_lesson(page, bundled_address, lesson="who-looks-at-whom", step=2)
     page.wait_for_function(ALL_DRAWN)
     page.keyboard.press("p")
-    expect(page.locator("body")).to_have_attribute("data-page", "before")
-    page.keyboard.press("PageDown")
+    expect(page.locator("body")).to_have_attribute("data-page", "question")
+    expect(page.locator("#lesson .before")).to_be_visible()  # with the question, as neither fills a slide
     expect(page.locator("#lesson .question .words .term")).to_be_visible()  # also if it is not underlined
 
 

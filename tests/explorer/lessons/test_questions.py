@@ -253,8 +253,7 @@ def test_find_prompt_task_names_failed_condition(plain_context):
     few = plain_context.replace({"text": "One two"})
     count = len(few.trace.tokens)
     assert (
-        task.check(plain_context, few).text
-        == f"It has {count} tokens; 5 or 6 are wanted. The surprisal is high enough."
+        task.check(plain_context, few).text == f"It has {count} tokens; it needs 5 or 6. The surprisal is high enough."
     )
     enough = plain_context.replace(
         {
@@ -269,7 +268,7 @@ def test_find_prompt_task_names_failed_condition(plain_context):
     text = f"Well done: your text has a surprisal of {format_number(bits)} bits a token."
     assert task.check(plain_context, enough).text == text
     task = parse_lesson("a", lesson_text(TASK % f"find_prompt: {conditions % 90}")).steps[0].task
-    assert "more than 90 are wanted" in task.check(plain_context, few).text
+    assert "needs more than 90" in task.check(plain_context, few).text
     task = (
         parse_lesson("a", lesson_text(TASK % "find_prompt: {more: [{of: probability, rank: 1}, 0.9999]}")).steps[0].task
     )

@@ -11,6 +11,8 @@ from explorer.explain.notation import format_percent, quote_word_in_text
 from explorer.state.selection import Selection
 from explorer.views import STORY_VIEWS, story
 from explorer.views.overview.whole_model import whole_model_sentence
+from explorer.views.shared_plots import short_percent
+from explorer.views.style import label
 from tests.sample_models import STYLES, capture_style
 
 every_style = pytest.mark.parametrize("style", STYLES)
@@ -61,6 +63,16 @@ def test_least_expected_token_is_named(style):
     assert f"{len(trace)} tokens" in text and f"{trace.config.d_model} numbers" in text
     assert parse_percentages(text.splitlines()[1]) == pytest.approx([min(own)], rel=0.06)
     assert trace.tokens[1 + int(np.argmin(own))].strip() in text.splitlines()[1]
+    bars, layout = story.draw_token_probabilities(trace, 3).traces_and_layout
+    assert ["".join(texts) for texts in zip(*(bar["text"] for bar in bars), strict=True)] == list(
+        map(short_percent, own)
+    )
+    assert np.nansum([bar["y"] for bar in bars], axis=0) == pytest.approx(own, rel=1e-4)
+    assert [note["text"] for note in layout["annotations"][1:]] == [label(token) for token in trace.tokens[1:]]
+
+
+def test_bars_have_whole_percent_but_no_false_certainty():
+    assert list(map(short_percent, (1, 0.9997, 0.37, 0.002, 0))) == ["100%", ">99%", "37%", "<1%", "0%"]
 
 
 @every_style

@@ -3,10 +3,10 @@
 import { _ } from "../../static/translations.js";
 
 // Figures narrower than on a phone, as beside a lesson's text when presenting: without a colour bar, and with the axis
-// title in several lines.
+// title and the names of rows in several lines.
 
 const NARROW_WIDTH = 300, LETTER_WIDTH = 6.5, TITLE_MARGIN = 40; // pixels: of a figure; of a title's letter, approximately; left of an axis, below whose middle its title stands
-const MIN_FONT_SIZE = 10, LINE_NAME_WIDTH = 40; // pixels: letters beside an axis; the name at a line's end
+const MIN_FONT_SIZE = 10, LINE_NAME_WIDTH = 40, MAX_ROW_LETTERS = 16; // pixels: letters beside an axis; the name at a line's end; of a row's name in a line
 
 const TOP_MARGIN = 8; // pixels above a presented figure, as the stage shows its title
 
@@ -27,7 +27,7 @@ export function figureOnStage(figure, { width, column, isBesideBars } = { width:
 }
 
 /** Return the texts in a heatmap's cells that are no numbers. @param {Record<string, any>} trace @returns {string[]} */
-const cellWords = ({ type, meta, text }) => (type === "heatmap" && meta ? (text ?? []).flat().filter((word) => word && Number.isNaN(Number(word.replaceAll("−", "-")))) : []);
+const cellWords = ({ type, meta, text }) => (type === "heatmap" && meta ? (text ?? []).flat().filter((word) => word && Number.isNaN(Number(word.replaceAll("−", "-").replace("∞", "Infinity")))) : []);
 
 /** Return the range of the columns that have room for their words, up to the chosen one or more; null for all. @param {number} count @param {string[]} words @param {number} width @param {number} column */
 function visibleColumns(count, words, width, column) {
@@ -45,15 +45,39 @@ function visibleColumns(count, words, width, column) {
  */
 export function figureInWidth(figure, width) {
   const { xaxis } = figure.layout, [first] = figure.data;
+  if (figure.layout.annotations?.some(isChip)) return chipsInWidth(figure, width);
   if (xaxis?.tickangle && fitHorizontally(xaxis.ticktext ?? first?.x, width)) return { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, tickangle: 0 } } };
   if (width >= NARROW_WIDTH) {
     const title = wrapTitle(xaxis?.title, width);
     return title?.text === xaxis?.title?.text ? figure : { ...figure, layout: { ...figure.layout, xaxis: { ...xaxis, title } } };
   }
   const data = figure.data.map((trace) => (trace.type === "heatmap" ? { ...trace, showscale: false } : trace));
-  const layout = Object.entries(figure.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? fitAxis(part, width) : part]);
+  const layout = Object.entries(figure.layout).map(([name, part]) => [name, /^[xy]axis/.test(name) ? fitAxis(part, width) : part]), rows = rowNames(first, figure.layout.yaxis);
+  if (rows) layout.push(["yaxis", { ...fitAxis(figure.layout.yaxis, width), tickvals: rows, ticktext: rows.map((name) => wrapLine(name, MAX_ROW_LETTERS)) }]);
   const { margin } = figure.layout, hasLineNames = data.some(({ textposition }) => textposition === "middle right");
   return { ...figure, data, layout: { ...Object.fromEntries(layout), ...(hasLineNames && { margin: { ...margin, r: Math.max(LINE_NAME_WIDTH, margin?.r ?? 0) } }) } };
+}
+
+const CHIP_LETTER_WIDTH = 7.3, CHIP_PADDING = 14, MIN_NUMBER_SIZE = 9; // pixels
+const NUMBER_WIDTH = 3.2; // of “>99%” and a gap, in letter sizes
+
+const isChip = ({ name }) => name === "chip";
+
+/**
+ * Set the chips below a figure's columns on end, and the numbers above in small letters, if they have no room side by side.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @returns {Figure}
+ */
+function chipsInWidth(figure, width) {
+  const { annotations, margin } = figure.layout, chips = annotations.filter(isChip);
+  const longest = CHIP_PADDING + CHIP_LETTER_WIDTH * Math.max(...chips.map(({ text }) => text.replace(/[\u2066-\u2069]/g, "").length));
+  if (longest * chips.length <= width - margin.l - margin.r) return figure;
+  const upright = annotations.map((note) => (isChip(note) ? { ...note, textangle: -90, borderpad: 2 } : note));
+  const size = Math.max(MIN_NUMBER_SIZE, Math.floor(width / chips.length / NUMBER_WIDTH));
+  const data = figure.data.map((trace) => ({ ...trace, textfont: { ...trace.textfont, size: Math.min(size, trace.textfont.size) } }));
+  return { ...figure, data, layout: { ...figure.layout, annotations: upright, margin: { ...margin, b: longest + 8 } } };
 }
 
 const CELL_SIZE = { width: 2.2, height: 2.6 }, GRID_MARGINS = { width: 16, height: 60 }; // in radii: a circle with its name; in pixels: margins and the legend
@@ -99,6 +123,9 @@ function fitHorizontally(labels, width) {
   const maxLength = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
   return labels.length * (maxLength * LETTER_WIDTH + LETTER_WIDTH) <= width - AXIS_MARGINS;
 }
+
+/** Return the names of a heatmap's rows if one is too long for a narrow figure; null otherwise. @param {Record<string, any>} trace @param {Record<string, any>} axis @returns {string[] | null} */
+const rowNames = ({ type, y }, { ticktext }) => (type === "heatmap" && !ticktext && Array.isArray(y) && y.some((name) => typeof name === "string" && name.length > MAX_ROW_LETTERS) ? y : null);
 
 function fitAxis({ tickfont, title, ...axis }, width) {
   return { ...axis, tickfont: { ...tickfont, size: MIN_FONT_SIZE }, ...(title && { title: wrapTitle(title, width) }) };

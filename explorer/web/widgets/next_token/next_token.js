@@ -3,7 +3,7 @@
 // explanation of the prediction.
 import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
-import { onContent } from "../../static/widget_contents.js";
+import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
 import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
@@ -195,7 +195,9 @@ export function distribution(element) {
   function fillTable() {
     const [first, ...titles] = head.rows[0].cells;
     setText(first, _("token"));
-    setText(find(document, "#answer header h2"), _("Next token after {token}", { token: shownContent.after }));
+    const heading = find(document, "#answer header h2"), token = shownContent.after;
+    heading.title = _("Next token after {token}", { token });
+    setText(heading, shownContent.run ? _("After {token}", { token }) : heading.title); // short beside the runs' button
     showRun(shownContent.run);
     find(box, ".table").dataset.run = shownContent.run;
     const isOwn = shownContent.rows.every(({ probability, plain }) => Math.abs(probability - plain) < MAX_OWN_DIFFERENCE);
@@ -206,7 +208,7 @@ export function distribution(element) {
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
     const scale = log.checked ? 1 : barScale(shownContent.rows);
     const scaleNote = find(document, "#answer .scale");
-    setText(scaleNote, scale > 1 ? _("bars {scale} × as long", { scale }) : "");
+    setText(scaleNote, scale > 1 ? _("bars × {scale}", { scale }) : "");
     scaleNote.title = _("Bars are drawn {scale} times as long, so that short ones can be seen. The numbers stay.", { scale });
     shownContent.rows.forEach((row, i) => {
       const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
@@ -364,7 +366,7 @@ export function explanation(element) {
     clauses = content;
     draw();
     countDraw(clauseBox);
-    if (scrollWhenShown && clauses.length) requestAnimationFrame(() => clauseBox.scrollIntoView({ block: "nearest" }));
+    if (scrollWhenShown && clauses.length) requestAnimationFrame(() => scrollIntoNearestView(clauseBox));
     scrollWhenShown &&= !clauses.length;
   }
 

@@ -213,6 +213,7 @@ autocapitalize="characters" spellcheck="false"></label>
 <a class="link" target="_blank" rel="noopener"></a><p class="local">{local}</p>
 <button type="button" class="copy">{copy}</button></div></details>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
+<label class="holds"><input type="checkbox"> {hold}</label>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
 <details class="ask"><summary>{ask_class}</summary><form>
 <label>{question} <input type="text" maxlength="{max_question}" autocomplete="off"></label>
@@ -253,21 +254,23 @@ class ClassSessionPanel(HtmlWidget):
             class_=_("Class"),
             class_is=_("lead a class from this page, or join one"),
             how=_(
-                "Open a room; students join by a code, without accounts. Their pages follow yours while they like. You "
-                "see how many give each reply to a lesson’s questions. Closing the room deletes everything."
+                "Open a room, and students join with a code, without accounts. Their pages follow yours until they "
+                "choose to look around on their own. You see how many chose each answer in a lesson. Closing the room "
+                "deletes everything."
             ),
             begin=_("Open a room"),
             code=_("Code"),
             join=_("Join"),
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
-            local=_("Only this computer opens this address. Whoever starts the server can open it to others."),
+            local=_("This address works only on this computer. Whoever starts the server can open it to others."),
             copy=_("Copy the link"),
             follow=_("the class follows me"),
+            hold=_("hold answers back until I show them"),
             replies=_("Replies"),
             ask_class=_("Ask the class"),
             question=_("Question"),
             max_question=str(MAX_QUESTION_CHARS),
-            answers=_("Two to four answers. Without any, students write their own."),
+            answers=_("Two to four answers. Leave them empty, and students write their own."),
             ask=_("Ask"),
             end_question=_("End the question"),
             end=_("Close the room"),

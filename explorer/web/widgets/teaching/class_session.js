@@ -219,7 +219,7 @@ const QUIET_ZONE_MODULES = 4, ANNOUNCE_INTERVAL_MS = 6000; // margin of a QR cod
 /** The panel of a class. @param {HTMLElement} element */
 export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
-  const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input"));
+  const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input")), holdsBox = /** @type {HTMLInputElement} */ (find(leading, ".holds input"));
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
   let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0, revealedStep = ""; // the step whose replies are shown before its answer
   const stepName = () => `${room?.lesson} ${room?.step}`;
@@ -254,7 +254,7 @@ export function roomMenu(element) {
     for (const control of findAll(outside, ":is(button,input)")) /** @type {HTMLButtonElement} */ (control).disabled = Boolean(room);
     if (!isLeading) return;
     updateInvitation();
-    leadsBox.checked = room.leads;
+    [leadsBox.checked, holdsBox.checked] = [room.leads, room.holds];
     setText(find(leading, ".people"), room.isReached ? ngettext("{count} student is there", "{count} students are there", room.people) : _("The server does not answer."));
     if (room.problem) setText(notice, room.problem);
     updateCounts();
@@ -350,6 +350,7 @@ export function roomMenu(element) {
   });
   find(leading, ".copy").addEventListener("click", copyLink);
   leadsBox.addEventListener("change", () => changeRoom({ leads: leadsBox.checked }));
+  holdsBox.addEventListener("change", () => changeRoom({ holds: holdsBox.checked }));
   endButton.addEventListener("click", () => askToEnd(true));
   document.addEventListener("keydown", (event) => {
     if (event.key.toLowerCase() !== "c" || event.repeat || isKeyForFocus(event) || !isTeacher()) return;

@@ -3,9 +3,10 @@
 import { callServer, RefusedError } from "../../static/server_connection.js";
 import { onContent, scrollToFigure, reportFailure } from "../../static/widget_contents.js";
 import { button, countDraw, makeDropdown, find, findAll, make, makeSvg, makeFocusableWhileScrolling, addRovingFocus, setText, set, span, setTabStop, tokenNodes } from "../../static/dom.js";
-import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, sendReply, showAnswer, notifyLessonStep } from "../../static/history.js";
+import { finishLesson, forgetReply, goToStep, leaveLesson, lessonPositions, showAnswer, notifyLessonStep } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onState, state } from "../../static/page_state.js";
+import { heldReply, isAnswerHeld, onRoom, replyToStep } from "../../static/room_client.js";
 import { openSheet } from "./worksheet.js";
 
 // Rendering a lesson's text, which arrives as a small tree (lessons/lesson.py).
@@ -52,7 +53,7 @@ const coveredSelectors = ({ ids, view }) => ({
 function coverAnswers(hides) {
   if (!coverSheet) document.adoptedStyleSheets.push(coverSheet = new CSSStyleSheet());
   if (!hides) return coverSheet.replaceSync("");
-  const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(_("Shown once you have replied."));
+  const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(isAnswerHeld() ? _("Shown with the answer.") : _("Shown once you have replied."));
   const selectors = [...figures, ...words].join();
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
 :is(${figures.join()}) { --covered: ${coverText}; }
@@ -61,7 +62,7 @@ function coverAnswers(hides) {
 
 /** @type {QuestionRenderer} */
 function askChoice({ options }, judged, reply) {
-  if (!judged) return [make("div", { className: "options" }, ...options.map((label, i) => optionButton(label, () => reply(String(i + 1)))))];
+  if (!judged) return [make("div", { className: "options" }, ...options.map((label, i) => optionButton(label, String(i + 1), reply)))];
   const { right, shown: values, are_shares: areShares } = judged.truth, max = areShares ? 1 : Math.max(...values.map((value) => Math.abs(value?.[0] ?? 0)));
   return [make("ol", { className: "options" }, ...options.map((label, i) => {
     const isRight = right.includes(i + 1), isYours = judged.reply === String(i + 1);
@@ -72,9 +73,10 @@ function askChoice({ options }, judged, reply) {
   }))];
 }
 
-/** @param {string} label @param {() => void} act */
-function optionButton(label, act) {
-  const option = button("", act, { className: "option" });
+/** @param {string} label @param {string} value its reply @param {(reply: string) => void} reply */
+function optionButton(label, value, reply) {
+  const option = button("", () => reply(value), { className: "option" });
+  option.dataset.reply = value;
   option.append(span("says", label));
   return option;
 }
@@ -116,7 +118,7 @@ function askToken({ options }, judged, reply) {
       return row;
     }))];
   }
-  if (options.length) return [make("div", { className: "options" }, ...options.map((word) => optionButton(word, () => reply(word))))];
+  if (options.length) return [make("div", { className: "options" }, ...options.map((word) => optionButton(word, word, reply)))];
   const box = make("input", { maxLength: MAX_REPLY_CHARACTERS, autocomplete: "off", spellcheck: false, ariaLabel: _("your reply") });
   const refusal = make("p", { className: "wrong", role: "alert" });
   const form = make("form", { className: "line" }, box, make("button", { type: "submit", className: "reply" }, _("Reply")));
@@ -154,7 +156,11 @@ function askCell({ rows, columns, there }, judged, reply) {
 
   function cell(i, j, row, column) {
     if (!there[i][j]) return make("span", { className: "none" });
-    if (!judged) return make("button", { type: "button", className: "cell", ariaLabel: _("row {row}, column {column}", { row, column }), onclick: () => reply(`${i}_${j}`) });
+    if (!judged) {
+      const node = make("button", { type: "button", className: "cell", ariaLabel: _("row {row}, column {column}", { row, column }), onclick: () => reply(`${i}_${j}`) });
+      node.dataset.reply = `${i}_${j}`;
+      return node;
+    }
     const { values, right, are_shares: areShares } = judged.truth, max = areShares ? 1 : Math.max(...values.flat().map((value) => Math.abs(value?.[0] ?? 0)));
     const isRight = right[0] === i && right[1] === j, isYours = judged.reply === `${i}_${j}`, [value, written] = values[i][j];
     const node = markOption(make("span", { className: "cell", title: written }, isRight ? "✓" : isYours ? "•" : ""), isRight, isYours);
@@ -324,16 +330,16 @@ const QUESTION_RENDERERS = { choice: askChoice, token: askToken, cell: askCell, 
 
 /** Render a question with its buttons. @param {Record<string, any>} question @param {Judged | undefined} judged */
 function renderQuestion(question, judged) {
-  const nodes = [make("p", { className: "words" }, question.words), ...QUESTION_RENDERERS[question.kind](question, judged, sendReply)];
+  const nodes = [make("p", { className: "words" }, question.words), ...QUESTION_RENDERERS[question.kind](question, judged, replyToStep)];
   if (question.is_example) return nodes;
   if (judged) return [...nodes, button(_("Ask me again"), forgetReply, { className: "quiet" })];
   return [...nodes, button(_("Just show me"), showAnswer, { className: "quiet" })];
 }
 
-/** Return which controls above the figures a step shows: those that it points out or that its words name. @param {string} target @param {HTMLElement} column */
-function namedTools(target, column) {
+/** Return which controls a step shows: above the figures those that it points out or that its words name; the sliders if it sets them. @param {Record<string, any>} step @param {HTMLElement} column */
+function namedTools({ target, sets_sampling: setsSampling }, column) {
   const labels = { "what-ifs": _("Change"), walks: _("▶ Step by step").replace("▶ ", "") }, named = findAll(column, "em").map((node) => node.textContent);
-  return Object.keys(labels).filter((tool) => target?.endsWith(`-${tool}`) || named.includes(labels[tool])).join(" ");
+  return [...Object.keys(labels).filter((tool) => target?.endsWith(`-${tool}`) || named.includes(labels[tool])), ...(setsSampling ? ["sampling"] : [])].join(" ");
 }
 
 const TARGET_CLASS = "pointed-out", MAX_FRAMES = 600; // animation frames to wait for a figure
@@ -378,9 +384,9 @@ export function lesson(element) {
     setText(find(column, ".against"), step.step === 1 ? _("You may think that {belief}. It is not so.", { belief: step.against }) : "");
     updatePart(".before", step.before, renderBlocks, []);
     updatePart(".question", [step.question, step.judged?.truth, step.judged?.reply, step.missing, step.problem], () => renderQuestionPart(step));
-    updatePart(".verdict", [step.judged?.is_right, step.judged?.words, step.task], () => renderVerdict(step));
+    updateVerdict();
     updatePart(".after", step.after, renderBlocks, []);
-    document.body.dataset.lessonTools = namedTools(step.target, column);
+    document.body.dataset.lessonTools = namedTools(step, column);
     back.disabled = !(step.step > 1);
     const isSkipped = step.question && !step.question.is_example && !step.judged;
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
@@ -425,11 +431,18 @@ export function lesson(element) {
 
   function renderQuestionPart({ question, judged, missing, problem }) {
     if (missing) {
-      const offer = button(_("Go through it with {model}", { model: missing.offered }), () => goToStep(content.name, content.step, missing.offered), { className: "reply" });
+      const offer = button(_("Use {model} instead", { model: missing.offered }), () => goToStep(content.name, content.step, missing.offered), { className: "reply" });
       return [make("p", {}, missing.words), offer];
     }
     if (problem) return [make("p", {}, problem)];
     return question ? renderQuestion(question, judged) : [];
+  }
+
+  /** Show the verdict, or whether the reply waits for the teacher to show the answer. */
+  function updateVerdict() {
+    const { judged, task } = content, held = judged ? null : heldReply();
+    updatePart(".verdict", [judged?.is_right, judged?.words, task, held !== null], () => (held === null ? renderVerdict(content) : [make("p", { className: "open" }, _("Reply sent. The teacher shows the answer later; until then you can change your reply."))]));
+    for (const node of findAll(column, ":is(button.option, button.cell)")) node.ariaPressed = held === null ? null : String(node.dataset.reply === held);
   }
 
   function renderVerdict({ judged, task }) {
@@ -489,6 +502,14 @@ export function lesson(element) {
   });
   onState(element, updateOpen);
   onContent(element, show);
+  let wasHeld = false;
+  onRoom(() => {
+    if (!content || isAtEnd) return;
+    updateVerdict();
+    if (wasHeld === isAnswerHeld()) return;
+    wasHeld = !wasHeld;
+    coverAnswers(content.hides);
+  });
   updateOpen();
 }
 

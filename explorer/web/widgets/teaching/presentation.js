@@ -35,11 +35,11 @@ const onPresent = (callback) => presentEvents.addEventListener("present", (event
 const MIN_LETTER_PX = 20; // font size of the smallest letters in a figure and in a lesson's text
 const PAGE_LETTER_PX = { figure: 10, words: 15 }; // font sizes on the normal page; lessons_and_presenting.css enlarges a lesson's smaller ones to this
 const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of two lines
-const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.58]; // share of the width for a lesson's text: usual, and for long text
+const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.5, 0.58]; // share of the width for a lesson's text: the first in which it fits
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
 const BESIDE_BARS = "choosing-temperature", FIGURE_SHARE = 0.6, MIN_BESIDE_WIDTH = 900; // figure with the next token and the sliders at its right; its share of the width; pixels of the screen
-const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pixels, before enlarging
+const NATURAL_SIZE = { width: 800, height: 440, words: 280, phone: 320 }; // pixels, before enlarging
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
 
@@ -48,11 +48,11 @@ const NATURAL_SIZE = { width: 800, height: 440, words: 400, phone: 320 }; // pix
  * @param {{ width: number, height: number }} screen
  * @param {number} headHeight
  * @param {boolean} hasWords whether a lesson's text stands at the left
- * @param {boolean} [isWide] whether that text gets the larger share of the width
+ * @param {number} [share] index of that text's share of the width
  * @returns {StageArea}
  */
-export function figureArea(screen, headHeight, hasWords, isWide = false) {
-  const left = (hasWords ? Math.round(screen.width * TEXT_WIDTH_SHARES[+isWide]) : 0) + MARGIN;
+export function figureArea(screen, headHeight, hasWords, share = 0) {
+  const left = (hasWords ? Math.round(screen.width * TEXT_WIDTH_SHARES[share]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - headHeight - BAR_HEIGHT;
   const minScale = Math.min(MIN_LETTER_PX / PAGE_LETTER_PX.figure, screen.width / NATURAL_SIZE.phone); // a phone is held close
   const scale = Math.max(minScale, Math.min(width / NATURAL_SIZE.width, height / NATURAL_SIZE.height));
@@ -70,12 +70,12 @@ const mapLetters = ({ width }) => ({ type: (MIN_LETTER_PX * MAP_WIDTH) / (width 
  * @param {{ width: number, height: number }} screen
  * @param {number} headHeight
  * @param {boolean} isAlone
- * @param {boolean} [isWide]
+ * @param {number} [share]
  * @returns {StageArea & { scales: number[] }}
  */
-export function lessonTextArea(screen, headHeight, isAlone, isWide = false) {
-  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[+isWide]), height = screen.height - headHeight - BAR_HEIGHT;
-  const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(2.4, width / NATURAL_SIZE.words));
+export function lessonTextArea(screen, headHeight, isAlone, share = 0) {
+  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * TEXT_WIDTH_SHARES[share]), height = screen.height - headHeight - BAR_HEIGHT;
+  const minScale = MIN_LETTER_PX / PAGE_LETTER_PX.words, maxScale = Math.max(minScale, Math.min(3, width / NATURAL_SIZE.words));
   const scales = [maxScale, (2 * maxScale + minScale) / 3, (maxScale + 2 * minScale) / 3, minScale];
   return { left: isAlone ? MARGIN : 0, top: headHeight, width, height, scale: maxScale, scales };
 }
@@ -126,23 +126,23 @@ function shortenCells(plot) {
  * Set the positions and sizes that lessons_and_presenting.css reads as custom properties.
  * @param {HTMLElement} head
  * @param {DeckPage} deckPage
- * @param {boolean} [isWide] whether the text gets the larger share of the width
+ * @param {number} [share] index of the text's share of the width
  */
-function layOut(head, deckPage, isWide = false) {
+function layOut(head, deckPage, share = 0) {
   const { page: lessonPage, figure, hasPrompt = false } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
   const isBesideBars = figure === BESIDE_BARS && !lessonPage && screen.width > MIN_BESIDE_WIDTH;
   document.body.classList.toggle("beside-bars", isBesideBars);
   document.body.classList.toggle("with-prompt", hasPrompt);
-  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure + (hasPrompt ? PROMPT_HEIGHT : 0), Boolean(lessonPage) && !heightAboveFigure, isWide);
-  const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, isWide);
+  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure + (hasPrompt ? PROMPT_HEIGHT : 0), Boolean(lessonPage) && !heightAboveFigure, share);
+  const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, share);
   for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
   const letters = mapLetters(area);
   document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
   document.body.classList.toggle("crowded", letters.isCrowded);
   document.body.classList.toggle("tight", letters.isTight);
-  if (lessonPage && !fitText(textBox.scales) && figure && !heightAboveFigure && !isWide) layOut(head, deckPage, true);
+  if (lessonPage && !fitText(textBox.scales) && figure && !heightAboveFigure && share + 1 < TEXT_WIDTH_SHARES.length) layOut(head, deckPage, share + 1);
 }
 
 /** Return the height of a lesson's text above its figure; 0 if it is too long, or the screen is wide enough for it beside the figure. @param {{ width: number, height: number }} screen @param {number} headHeight */
@@ -169,7 +169,7 @@ function fitText(scales) {
   const column = find(document, "#lesson .lesson"), text = find(column, ".told");
   for (const scale of scales) {
     document.body.style.setProperty("--words-scale", String(scale));
-    if (text.scrollHeight <= text.clientHeight + 1) return true;
+    if (text.scrollHeight <= text.clientHeight + 1 && text.scrollWidth <= text.clientWidth) return true;
   }
   return false;
 }
@@ -321,7 +321,7 @@ export function stage(element) {
     if (!deck) return;
     const page = deck.currentPage();
     const repliesSentence = page.page === "question" || page.page === "answer" ? replyCountText() : "";
-    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("→ again: the answer") : ""].join(" ").trim());
+    setText(find(box, ".replied"), [repliesSentence, repliesSentence && page.isHeld ? _("Press → again for the answer.") : ""].join(" ").trim());
     updateLayout();
     notes.show({ ...page, notes: [...page.notes, ...replyLines()] });
   }
@@ -366,7 +366,7 @@ export function stage(element) {
   function showKeyHint() {
     if (!deck) return;
     const isInside = isInFigure(/** @type {HTMLElement} */ (document.activeElement));
-    setText(find(box, ".keys"), isInside ? _("Page ↓: next slide") : namesButton() ? _("The button is on the page: Esc") : "");
+    setText(find(box, ".keys"), isInside ? _("Page ↓: next slide") : namesButton() ? _("The button is on the page: press Esc.") : "");
   }
 
   /** Return whether a lesson's text names a button, which no slide has. */

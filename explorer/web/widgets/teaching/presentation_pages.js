@@ -10,6 +10,7 @@ import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
 import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
+import { isAnswerHeld as isHeldByTeacher } from "../../static/room_client.js";
 import { renderBlocks } from "./lesson.js";
 
 /** @typedef {import("../../static/page_state.js").State} State */
@@ -117,10 +118,10 @@ async function decompress(bytes) {
 
 // Pages of a lesson's step.
 
-/** @typedef {"before" | "question" | "answer" | "after"} StepPage */
+/** @typedef {"before" | "question" | "answer" | "after"} StepPage the page of the question also has the text before it */
 
 /**
- * Return the pages of a lesson's step, each short enough for a screen: its text, its question, the answer, the text after.
+ * Return the pages of a lesson's step, each short enough for a screen: its text with its question, the answer, the text after.
  * @param {Record<string, any>} step as Python sends it
  * @returns {StepPage[]}
  */
@@ -128,7 +129,7 @@ export function stepPages({ before, question, after, task, missing, problem }) {
   if (missing || problem) return ["question"];
   if (task) return task.is_done ? ["before", "after"] : ["before"];
   const needsReply = question && !question.is_example;
-  const pages = /** @type {StepPage[]} */ ([before?.length && "before", question && "question", needsReply && "answer", after?.length && "after"].filter(Boolean));
+  const pages = /** @type {StepPage[]} */ ([question ? "question" : before?.length && "before", needsReply && "answer", after?.length && "after"].filter(Boolean));
   return pages.length ? pages : ["before"];
 }
 
@@ -141,7 +142,7 @@ export function stepPages({ before, question, after, task, missing, problem }) {
 export function pageAfterAnswer(page, before, after) {
   if (!before.judged && after.judged) return "answer";
   if (!before.task?.is_done && after.task?.is_done) return "after";
-  if (before.judged && !after.judged && page !== "before") return "question";
+  if (before.judged && !after.judged) return "question";
   return page;
 }
 
@@ -205,7 +206,7 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
       const wasHeld = isAnswerHeld;
       isAnswerHeld = pages[nextIndex] === "answer" && !current.judged && !wasHeld && awaitsReplies();
       if (isAnswerHeld) return onChange();
-      if (pages[nextIndex] === "answer" && !current.judged) return showAnswer();
+      if (pages[nextIndex] === "answer" && !current.judged) return isHeldByTeacher() ? onChange() : showAnswer();
       if (nextIndex >= 0 && nextIndex < pages.length) {
         page = pages[nextIndex];
         return onChange();

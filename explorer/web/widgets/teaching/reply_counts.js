@@ -19,7 +19,7 @@ const BIN_COUNT = 10; // bins of a numeric reply, as in lessons/questions.py
  * @returns {Node[]}
  */
 export function renderCounts(question, counts, studentCount, judged, isRevealed) {
-  if (!question) return [make("p", { className: "quiet" }, _("This step asks nothing."))];
+  if (!question) return [make("p", { className: "quiet" }, _("This step has no question."))];
   const replyTotal = totalCount(counts), summary = make("p", { className: "of" }, replyCountSentence(counts, studentCount));
   if (!isRevealed) return [summary];
   if (question.kind === "cell" || question.kind === "curve") return [summary, renderGrid(replyGrid(question, counts, judged))];

@@ -11,7 +11,7 @@ import { QUESTIONS, TASKS } from "./questions.js";
 
 /** @typedef {Record<string, any>} State @typedef {import("./quantities.js").Context} Context */
 /** Step, as packed by web/static_lessons.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./quantities.js").Quantity>,
- *   is_here: boolean, is_task: boolean, kind: string | null, question: any, hides: { ids: string[], view: string } | null }} Step */
+ *   is_here: boolean, is_task: boolean, kind: string | null, question: any, hides: { ids: string[], view: string } | null, sets_sampling: boolean }} Step */
 /** Lesson; it has no steps if most of them need Python. @typedef {{ name: string, title: string, audience: string, minutes: number, model: string, misconception: string, length: number, steps: Step[] }} Lesson */
 
 /** @type {Lesson[]} */
@@ -72,7 +72,7 @@ export async function packLesson(scope, { state }) {
 /** Pack a step for the widget. The answer is included only after a reply. @param {Lesson} lesson @param {Step} step @param {string | null} reply @param {State} state the page's */
 async function packStep(lesson, step, reply, state) {
   const { name, title, misconception: against, steps } = lesson, { title: heading, before, target, state: { view } } = step, number = steps.indexOf(step) + 1, next = steps[number];
-  const payload = { name, title, against, heading, step: number, steps: steps.length, before, target, view, ...(next && { next: { heading: next.title, before: next.before } }) };
+  const payload = { name, title, against, heading, step: number, steps: steps.length, before, target, view, sets_sampling: step.sets_sampling, ...(next && { next: { heading: next.title, before: next.before } }) };
   return { ...payload, ...(step.is_here ? await packQuestion(step, await stepContext(lesson, step), reply, state) : { problem: NEEDS_PYTHON, after: [] }) };
 }
 

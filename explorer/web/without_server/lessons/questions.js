@@ -48,7 +48,7 @@ export const QUESTIONS = {
       const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, choice = reply === null ? null : parseIndex(reply);
       if (reply !== null && !options[choice - 1]) return null;
       const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
-      return { isRight: reply === null ? null : right.includes(choice), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is so."), truth };
+      return { isRight: reply === null ? null : right.includes(choice), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is right."), truth };
     },
   },
 
@@ -62,7 +62,7 @@ export const QUESTIONS = {
       const bars = ids.map((id) => ({ token: vocabulary[id], rank: 1 + now.indexOf(id), share: plain[id], number: formatNumber(plain[id]) })), data = { bars, right: ids.indexOf(truth), yours: yours === null ? null : ids.indexOf(yours) };
       const verdict = _("The model says {token}, with probability {probability}.", { token: quoteToken(vocabulary[truth]), probability: formatNumber(plain[truth]) });
       if (reply === null) return { isRight: null, words: verdict, truth: data };
-      const noToken = yours === null ? [_("{word} is no single token of this model.", { word: quoteToken(word) })] : [];
+      const noToken = yours === null ? [_("{word} is not a single token of this model.", { word: quoteToken(word) })] : [];
       const tokenRank = yours !== null && yours !== truth ? [_("It gives {token} place {rank:,}.", { token: quoteToken(vocabulary[yours]), rank: formatCount(1 + now.indexOf(yours)) })] : [];
       return { isRight: yours === truth, words: [...noToken, verdict, ...tokenRank].join(" "), truth: data };
     },
@@ -150,9 +150,9 @@ async function describeCondition(condition, others, context) {
   const { quantity, bound } = bounds, value = await evaluate(context, quantity), isMore = condition.name === "more";
   const sameQuantity = others.filter((other) => JSON.stringify(parseBound(other)?.quantity) === JSON.stringify(quantity));
   const isMet = (await Promise.all(sameQuantity.map((other) => isConditionMet(context, other)))).every(Boolean), values = { value: formatNumber(value), bound: String(bound) };
-  if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; {wanted} are wanted.", { value: value.toLocaleString("en"), wanted: formatCountRange(sameQuantity) });
-  if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; more than {bound} are wanted.", values);
-  if (isOfLikeliest(quantity) && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; more than {bound} is wanted.", values);
+  if (quantity.name === "tokens") return isMet ? _("The number of tokens is right.") : _("It has {value} tokens; it needs {wanted}.", { value: value.toLocaleString("en"), wanted: formatCountRange(sameQuantity) });
+  if (quantity.name === "mean_surprisal" && isMore) return isMet ? _("The surprisal is high enough.") : _("Its surprisal is {value} bits a token; it needs more than {bound}.", values);
+  if (isOfLikeliest(quantity) && isMore) return isMet ? _("The probability is high enough.") : _("The likeliest token has probability {value}; it needs more than {bound}.", values);
   return "";
 }
 
@@ -169,7 +169,7 @@ function formatCountRange(conditions) {
 export const TASKS = {
   async FindHeadTask({ score: name, at_least: minScore }, _step, now) {
     const { layer, head } = now, score = await evaluate(now, { name: "head_score", arguments: { score: name }, change: {} });
-    return { is_done: score >= minScore, words: _("You chose layer {layer} head {head}: its score is {score}; {least} is asked for.", { layer, head, score: formatNumber(score), least: formatNumber(minScore) }) };
+    return { is_done: score >= minScore, words: _("You chose layer {layer} head {head}: its score is {score}; it needs at least {least}.", { layer, head, score: formatNumber(score), least: formatNumber(minScore) }) };
   },
   async FindPromptTask({ when }, step, now) {
     if (String(now.ids) === String(step.ids)) return { is_done: false, words: _("This is still the text of the lesson: change it, and press Run.") };

@@ -92,9 +92,10 @@ class Teacher(Student):
     def code(self) -> str:
         return self.credentials["code"]
 
-    async def lead(self, leads: bool = True, question: dict[str, Any] | None = None, **state: Any):
+    async def lead(self, leads: bool = True, question: dict[str, Any] | None = None, held_from: int = 0, **state: Any):
         state = STATE | state
         lesson_fields = {"leads": leads, "lesson": state["lesson"], "step": state["step"], "question": question}
+        lesson_fields["held_from"] = held_from
         await self.request_json("lead", **self.credentials, **lesson_fields, state=state)
 
 

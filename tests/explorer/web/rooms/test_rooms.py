@@ -60,9 +60,9 @@ def test_state_is_not_sent_while_teacher_does_not_lead(monkeypatch):
         process = make_process(MemoryStore())
         teacher = await Teacher.open_room(process)
         student = Student(process, teacher.code)
-        await teacher.lead(leads=False, query=1, lesson="order", step=2)
+        await teacher.lead(leads=False, query=1, lesson="order", step=2, held_from=2)
         update = await student.until(lambda update: not update["leads"])
-        assert update["state"] is None and update["lesson"] == "order"
+        assert update["state"] is None and update["lesson"] == "order" and update["held_from"] == 2
         await teacher.lead(query=1)
         assert (await student.until(lambda update: update["leads"]))["state"] == STATE | {"query": 1}
 
@@ -76,7 +76,7 @@ def test_students_never_see_private_fields_of_teacher(store):
         await teacher.lead(lesson="order", step=2, reply="2:right", guess="fox", lang="zh-CN", turn=7)
         student = Student(process, teacher.code)
         update = await student.until(lambda update: update["state"])
-        assert set(update) == {"tag", "leads", "state", "lesson", "question", "own_replies"}
+        assert set(update) == {"tag", "leads", "state", "lesson", "held_from", "question", "own_replies"}
         assert not {"reply", "guess", "lang", "turn"} & set(update["state"])
         assert teacher.credentials["key"] not in str(update)
         assert teacher.credentials["key"].encode() not in b"".join(filter(None, map(store.get, store.keys(""))))
@@ -193,7 +193,7 @@ def test_closed_room_leaves_nothing_and_students_are_told(store, address):
         assert [key for key in store.keys("") if teacher.code in key] == []
         assert [key for key in store.keys("") if other.code in key] != []
         again = await students[1].answer("next", **students[1].credentials)
-        assert again.status_code == 404 and "no such room" in again.json()["detail"]
+        assert again.status_code == 404 and "no room with this code" in again.json()["detail"]
 
     run_in_event_loop(story())
 

@@ -49,7 +49,7 @@ def test_unknown_room_is_refused(process):
     async def story():
         for code in ("", "AAAAA", "A" * 11, HOSTILE, "A" * 10, "room/x", "*" * 10):
             assert_refused(
-                await RoomClient(process).answer("next", code=code, student=STUDENT_NAME), 404, "no such room"
+                await RoomClient(process).answer("next", code=code, student=STUDENT_NAME), 404, "no room with this code"
             )
 
     run_in_event_loop(story())

@@ -10,6 +10,15 @@ const FIGURE = {
 
 test("a figure with enough room is unchanged", () => assert.equal(figureInWidth(FIGURE, 358), FIGURE));
 
+test("chips without room side by side are set on end, and the numbers above them are smaller", () => {
+  const annotations = [{ text: "above" }, ...Array.from({ length: 13 }, () => ({ name: "chip", text: "·wanted" }))];
+  const figure = { data: [{ textfont: { size: 13 } }], layout: { annotations, margin: { l: 0, r: 8, b: 36 } } };
+  assert.equal(figureInWidth(figure, 955), figure);
+  const { data, layout } = figureInWidth(figure, 358);
+  assert.deepEqual([data[0].textfont.size, ...layout.annotations.map(({ textangle }) => textangle ?? 0)], [9, 0, ...Array(13).fill(-90)]);
+  assert.ok(layout.margin.b > 60);
+});
+
 test("a title longer than its axis is wrapped", () => {
   const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
   assert.deepEqual([data, layout.xaxis.title.text], [[], "layer (blue: without its heads,<br>orange: without its feed-forward)"]);

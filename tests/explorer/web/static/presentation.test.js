@@ -7,9 +7,9 @@ import { figureArea, lessonTextArea } from "../../../../explorer/web/widgets/tea
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
 
-test("a step has the pages text, question, answer, and explanation once the answer is shown", () => {
-  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" } }), ["before", "question", "answer"]);
-  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" }, judged: {}, after: WORDS }), ["before", "question", "answer", "after"]);
+test("a step has the pages question with its text, answer, and explanation once the answer is shown", () => {
+  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" } }), ["question", "answer"]);
+  assert.deepEqual(stepPages({ before: WORDS, question: { kind: "choice" }, judged: {}, after: WORDS }), ["question", "answer", "after"]);
   assert.deepEqual(stepPages({ before: [], question: { is_example: true }, after: WORDS }), ["question", "after"]);
   assert.deepEqual(stepPages({ before: WORDS, after: WORDS }), ["before", "after"]);
   assert.deepEqual(stepPages({ before: WORDS, task: { is_done: false } }), ["before"]);
@@ -21,7 +21,6 @@ test("a step has the pages text, question, answer, and explanation once the answ
 test("a reply leads to the answer, and asking again back to the question", () => {
   assert.equal(pageAfterAnswer("question", {}, { judged: {} }), "answer");
   assert.equal(pageAfterAnswer("answer", { judged: {} }, {}), "question");
-  assert.equal(pageAfterAnswer("before", { judged: {} }, {}), "before");
   assert.equal(pageAfterAnswer("before", { task: { is_done: false } }, { task: { is_done: true } }), "after");
   assert.equal(pageAfterAnswer("after", { judged: {} }, { judged: {} }), "after");
 });
