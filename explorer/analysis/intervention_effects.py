@@ -48,6 +48,7 @@ def ablation_effects(
     token_id: int,
     interventions: tuple[Intervention, ...] = (),
     max_wait_macs: float = MAX_CLICK_MACS,
+    operation: str = "zero",
 ) -> AblationEffects:
     """Return the effect of ablating each component on the log probability of a token after a position.
 
@@ -57,6 +58,7 @@ def ablation_effects(
         interventions: active in all these runs, but not in the run that they are compared with; `error` is
             then the effect of these interventions alone.
         max_wait_macs: multiply-accumulate operations above which a page request does not wait for the result.
+        operation: what a component is set to, "zero" or "mean" (over all tokens).
 
     Raises:
         ValueError: the trace has no model to run again.
@@ -64,7 +66,7 @@ def ablation_effects(
     """
     before = log2_probability(trace, position, token_id)
     baseline_change, *component_changes = (
-        trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2) - before
+        trace.ablate(position, token_id, interventions, max_wait_macs, operation) / np.log(2) - before
     )
     changes = np.reshape(component_changes, (trace.config.num_layers, -1))  # (L, H + 2)
     return AblationEffects(before, changes[:, :-2], changes[:, -2:], float(abs(baseline_change)))
@@ -269,23 +271,26 @@ def weight_change(comparison: Comparison, layer: int, head: int, query: int, key
 
 FILE = "explorer/analysis/intervention_effects.py"
 ABLATION_LOCATIONS = {
-    "head": N_("of {token} after {place}, without layer {layer} head {head}"),
-    "heads": N_("of {token} after {place}, without all heads of layer {layer}"),
-    "feed_forward": N_("of {token} after {place}, without the feed-forward of layer {layer}"),
+    "head": N_("of {token} after {place}, layer {layer} head {head} ablated"),
+    "heads": N_("of {token} after {place}, all heads of layer {layer} ablated"),
+    "feed_forward": N_("of {token} after {place}, the feed-forward of layer {layer} ablated"),
 }
 
 
-def ablation_effect(trace: Trace, query: int, token_id: int, component: int, layer: int) -> Derivation:
+def ablation_effect(
+    trace: Trace, query: int, token_id: int, component: int, layer: int, operation: str = "zero"
+) -> Derivation:
     """Derive the change of a token's log₂ probability after the query if a component is ablated, in bits.
 
     Args:
         component: index of a head of the layer; after the heads, all heads, then all neurons of its feed-forward.
+        operation: what it is set to, "zero" or "mean".
     """
-    ablations, heads = ablation_effects(trace, query, token_id), trace.config.num_heads
+    ablations, heads = ablation_effects(trace, query, token_id, operation=operation), trace.config.num_heads
     displayed_value = get_element(np.concatenate([ablations.heads, ablations.sublayers], axis=-1), layer, component)
     logits, read = read_input(trace, "logits", query)
     before = -arithmetic.surprisal(logits, token_id, ()).value
-    after = float(trace.ablate(query, token_id)[1 + layer * (heads + 2) + component]) / math.log(2)
+    after = float(trace.ablate(query, token_id, operation=operation)[1 + layer * (heads + 2) + component]) / math.log(2)
     kind = ["heads", "feed_forward"][component - heads] if component >= heads else "head"
     location = translate(
         ABLATION_LOCATIONS[kind],
@@ -296,7 +301,7 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
     )
     index = component if component < heads else None
     intervention = make_intervention(
-        f"blocks.{layer}.{'ffn.hidden' if component > heads else 'attn.z'}", "zero", index=index
+        f"blocks.{layer}.{'ffn.hidden' if component > heads else 'attn.z'}", operation, index=index
     )
     numbers = {
         "after": format_six_digits(2**after),
@@ -304,7 +309,7 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
         "change": format_six_digits(after - before),
     }
     working = Calculation(
-        _("change = log₂ p without it − log₂ p as it is"),
+        _("change = log₂ p with it ablated − log₂ p as it is"),
         lambda: _("log₂ {after} − log₂ {before} = {change} bits", **numbers),
         after - before,
         (read, Input(_("logits of a run with {edit}, at [{query}]", edit=intervention, query=query), (), logits.shape)),
@@ -316,14 +321,14 @@ def ablation_effect(trace: Trace, query: int, token_id: int, component: int, lay
         working,
         SourceLine(
             FILE,
-            "trace.ablate(position, token_id, interventions, max_wait_macs) / np.log(2)",
+            "trace.ablate(position, token_id, interventions, max_wait_macs, operation) / np.log(2)",
         ),
     )
 
 
-def check_ablation_rerun(trace: Trace, query: int, token_id: int) -> RecomputationCheck:
+def check_ablation_rerun(trace: Trace, query: int, token_id: int, operation: str = "zero") -> RecomputationCheck:
     """Check log₂ p of a token, from running the model again without ablation, against the captured logits."""
-    error = ablation_effects(trace, query, token_id).error
+    error = ablation_effects(trace, query, token_id, operation=operation).error
     return RecomputationCheck.from_arrays(trace.dtype, error, 0.0, np.abs(trace.logits.row(query)).max() / np.log(2))
 
 

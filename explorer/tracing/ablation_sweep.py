@@ -17,31 +17,38 @@ from model.transformer_lm import TransformerLM
 
 
 def ablate(
-    lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int, token_id: int
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    position: int,
+    token_id: int,
+    operation: str = "zero",
 ) -> JobSteps:
     """Compute ln of a token's probability after a position with each component ablated, (1 + L (H + 2),).
 
     The first run has nothing ablated. The components of each layer follow: each head (`attn.z`), all heads, all
-    neurons (`ffn.hidden`), each set to 0. Biases of W_O and W_down remain, since they do not depend on the tokens.
-    Each run starts at the layer of its component, from the stream that enters this layer. Yields how many of
-    `num_runs` are done.
+    neurons (`ffn.hidden`), each set to 0 or to its mean over all tokens. Biases of W_O and W_down remain, since they
+    do not depend on the tokens. Each run starts at the layer of its component, from the stream that enters this
+    layer. Yields how many of `num_runs` are done.
 
     Args:
         interventions: those that all these runs have.
+        operation: "zero" or "mean".
     """
     # A mean needs all its tokens; otherwise later tokens have no influence.
     interventions = [
         intervention if intervention.min_tokens else intervention.for_prompt(token_ids)
         for intervention in interventions
     ]
-    ids = list(token_ids[: max(position + 1, *(intervention.min_tokens for intervention in interventions), 0)])
+    needs_all = operation == "mean"
+    min_tokens = [intervention.min_tokens for intervention in interventions]
+    ids = list(token_ids if needs_all else token_ids[: max(position + 1, *min_tokens, 0)])
     batch_size = max(1, chunk_tokens(lm.config) // len(ids))
     session = InterventionSession(lm, interventions)
     session.pass_context.ids = ids
-    output_positions = (
-        slice(None) if interventions else slice(position, position + 1)
-    )  # an intervention may need any position of the last block
-    output_index, num_components = position if interventions else 0, lm.config.num_heads + 2
+    needs_all = needs_all or bool(interventions)  # which may need any position of the last block
+    output_positions = slice(None) if needs_all else slice(position, position + 1)
+    output_index, num_components = position if needs_all else 0, lm.config.num_heads + 2
 
     def log_probabilities(x: Tensor) -> np.ndarray:
         """Return ln of the token's probability from the stream after the last block, (N, T, D) -> (N,)."""
@@ -59,7 +66,8 @@ def ablate(
         for components in torch.arange(num_components, device=lm.device).split(batch_size):
             check_budget()
             with session.active(), torch.inference_mode():
-                log_probs.append(log_probabilities(ablate_components(lm, entry, layer, components, output_positions)))
+                x = ablate_components(lm, entry, layer, components, output_positions, operation)
+                log_probs.append(log_probabilities(x))
             yield sum(map(len, log_probs))
     return np.concatenate(log_probs)
 
@@ -107,7 +115,7 @@ def restrict_block_positions(block: nn.Module, output_positions: slice) -> Itera
 
 
 def ablate_components(
-    lm: TransformerLM, entry: Tensor, layer: int, components: Tensor, output_positions: slice
+    lm: TransformerLM, entry: Tensor, layer: int, components: Tensor, output_positions: slice, operation: str
 ) -> Tensor:
     """Return the stream after all blocks, (N, T, D), in N runs with one component of a layer ablated each.
 
@@ -117,15 +125,23 @@ def ablate_components(
     block, num_heads = lm.blocks[layer], lm.config.num_heads
     head_rows, heads = (components < num_heads).nonzero()[:, 0], components[components < num_heads]
 
+    def make_replacement(x: Tensor) -> Tensor:
+        """Return what replaces a value, (…, T, d) -> (…, 1, d)."""
+        mean = x.mean(-2, keepdim=True)
+        return mean if operation == "mean" else torch.zeros_like(mean)
+
     def ablate_heads(module, inputs, z: Tensor) -> Tensor:
+        replacement = make_replacement(z)[0]
         z = z.expand(len(components), -1, -1, -1).clone()  # (1, H, T, d) -> (N, H, T, d)
-        z[head_rows, heads] = 0
-        z[components == num_heads] = 0
+        z[head_rows, heads] = replacement[heads]
+        z[components == num_heads] = replacement
         return z
 
     def ablate_neurons(module, inputs, hidden: Tensor) -> Tensor:
+        replacement = make_replacement(hidden)
         hidden = hidden.expand(len(components), -1, -1).clone()  # (N, T, F); (1, T, F) in a block that is parallel
-        hidden[components == num_heads + 1] = 0
+        rows = components == num_heads + 1
+        hidden[rows] = replacement.expand_as(hidden)[rows]
         return hidden
 
     with forward_hooks([block.attn.z], ablate_heads), forward_hooks([block.ffn.hidden], ablate_neurons):

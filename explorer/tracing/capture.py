@@ -328,12 +328,22 @@ def make_model_functions(lm: TransformerLM) -> ModelFunctions:
 
 
 def ablation_job(
-    lm: TransformerLM, token_ids: Sequence[int], interventions: Sequence[Intervention], position: int, token_id: int
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    interventions: Sequence[Intervention],
+    position: int,
+    token_id: int,
+    operation: str,
 ) -> Job:
     """Return the job that runs `explorer.tracing.ablation_sweep.ablate`."""
-    args = tuple(token_ids), tuple(interventions), position, token_id
+    args = tuple(token_ids), tuple(interventions), position, token_id, operation
     key = "ablation", register_model_functions(lm, make_model_functions), *args
-    return Job(key, lambda: ablate(lm, *args), num_ablation_runs(lm), estimate_macs(lm, position + 1))
+    return Job(
+        key,
+        lambda: ablate(lm, *args),
+        num_ablation_runs(lm),
+        estimate_macs(lm, len(token_ids) if operation == "mean" else position + 1),
+    )
 
 
 def token_contributions_job(

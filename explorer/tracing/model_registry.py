@@ -28,8 +28,8 @@ class ModelFunctions:
 
     Attributes:
         weights: name -> weight, read-only (see `explorer.tracing.weight_matrices`).
-        ablate: (model, token ids, edits, position, token id) -> the job that computes the token's probability
-            without each component (see `explorer.tracing.ablation_sweep`).
+        ablate: (model, token ids, edits, position, token id, "zero" or "mean") -> the job that computes the token's
+            probability with each component ablated (see `explorer.tracing.ablation_sweep`).
         logit_and_log_probability: (model, token ids, edits, position, token id) -> its logit and ln p (see
             `explorer.tracing.forward_hooks`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
@@ -197,6 +197,7 @@ class ModelComputations:
         token_id: int,
         interventions: tuple[Intervention, ...] = (),
         max_wait_macs: float = MAX_CLICK_MACS,
+        operation: str = "zero",
     ) -> np.ndarray:
         """Compute a token's log-probability after a position with each component ablated.
 
@@ -205,6 +206,7 @@ class ModelComputations:
         Args:
             interventions: of all these runs besides the trace's own.
             max_wait_macs: largest cost that a page request waits for, in multiply-accumulates.
+            operation: "zero" or "mean".
 
         Raises:
             ValueError: no model ran.
@@ -215,7 +217,8 @@ class ModelComputations:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
         lm, functions = get_model(self.model)
         return get_or_run(
-            functions.ablate(lm, self.token_ids, (*self.edits, *interventions), position, token_id), max_wait_macs
+            functions.ablate(lm, self.token_ids, (*self.edits, *interventions), position, token_id, operation),
+            max_wait_macs,
         )
 
     def logit_and_log_probability(

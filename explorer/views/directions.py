@@ -236,7 +236,7 @@ def directions_sentence(trace: Trace, selection: Selection) -> str:
     with suppress(ResultNotReadyError):  # the figure's placeholder shows how far that is
         steering = steering_effects(trace, selection)
         effect = _(
-            "Adding it raises {token} over {rival} after {count} of {prompts} prompts.",
+            "Adding it raises {token} over {rival} in {count} of {prompts} prompts.",
             token=quote_token(trace.vocabulary[steering.token_id]),
             rival=quote_token(trace.vocabulary[steering.contrast_id]),
             count=int((steering.changes > 0).sum()),
@@ -245,8 +245,8 @@ def directions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{pointing} {effect}".strip()
 
 
-POINTS_ALONG = N_("{token} points furthest along the direction {depth} (cosine {cosine}).")
-POINTS_AGAINST = N_("{token} points furthest against the direction {depth} (cosine {cosine}).")
+POINTS_ALONG = N_("{token} is furthest along the direction {depth} (cosine {cosine}).")
+POINTS_AGAINST = N_("{token} is furthest against the direction {depth} (cosine {cosine}).")
 
 VIEW = View(
     name="directions",

@@ -100,7 +100,7 @@ def css_colours() -> str:
 
 
 # The space after its numbers keeps the title beside them from touching them.
-COLORBAR = {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}, "ticksuffix": "\u2002"}
+COLORBAR = {"thickness": 10, "ypad": 0, "outlinewidth": 0, "tickfont": {"size": 11}, "ticksuffix": "\u2002"}
 
 
 @cache

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.views import STORY_STEPS, STORY_VIEWS
 
-from .person import ANSWER, collect_posts
+from .person import ANSWER, collect_posts, count_draws
 
 
 def find_card(person):
@@ -108,7 +108,7 @@ def follow_all_steps(person):
     button.click()
     expect(person.page.locator("#lessons .one").first).to_be_visible()
     person.page.keyboard.press("Escape")
-    find_card(person).get_by_role("button", name="Another example").click()
+    expect_other_example_awaited(person)
     expect(person.prompt).to_have_value(GUESS_EXAMPLES[1])
     expect(find_card(person).locator(".see")).to_be_visible()
     person.expect_selected(view="overview")
@@ -143,6 +143,21 @@ def follow_all_steps(person):
     notices.get_by_role("button", name="Undo").click()
     expect(person.prompt).to_have_value("the fox")
     expect(notices).to_have_count(0)
+
+
+def expect_other_example_awaited(person):
+    """Choose another example while an answer about the old text is open: no guess before the new text has arrived."""
+    held, card = [], find_card(person)
+    person.wait_until_idle().page.route(ANSWER, lambda route: held.append(route), times=2)
+    with person.page.expect_request(ANSWER):
+        person.evaluate("actions.requestUpdate('show')")
+    draws = count_draws(card)
+    card.get_by_role("button", name="Another example").click()
+    with person.page.expect_request(ANSWER):  # about the new text, after the answer about the old one
+        held[0].continue_()
+    expect(card).not_to_have_attribute("data-draws", str(draws))
+    expect(card).to_have_attribute("inert", "")
+    held[1].continue_()
 
 
 def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):

@@ -59,15 +59,15 @@ CELL = {  # whether scores are capped -> from the products to a weight
     False: N_(
         "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
         "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
-        "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
-        "{vectors}, off by {error}"
+        "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}\n"
+        "recomputed from {vectors}, off by {error}"
     ),
     True: N_(
         "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
         "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
         "capped = {cap} = {capped}\n"
-        "weight = e^(capped − max) / Σ e^(capped − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
-        "{vectors}, off by {error}"
+        "weight = e^(capped − max) / Σ e^(capped − max) = {exp_score} / {exp_total} = {weight}\n"
+        "recomputed from {vectors}, off by {error}"
     ),
 }
 

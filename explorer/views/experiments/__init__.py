@@ -22,7 +22,7 @@ from explorer.explain.derivation import Derivation
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import make_intervention
-from explorer.state.selection import Selection
+from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
@@ -35,6 +35,7 @@ from explorer.views.experiments.compensation import (
     inspect_head_compensation,
 )
 from explorer.views.experiments.effects import (
+    ABLATIONS,
     MARK_OF_TOGETHER,
     attention_shift_map,
     combined_effects_bars,
@@ -148,7 +149,7 @@ INTERACTION_TITLES = {  # measure of a next token -> of what the panel is
 VERIFY_COMPENSATION = verify_comparison(*PARTS, "logits")
 RERUN_CHECK = (
     N_("log₂ p, run again with nothing ablated, against the captured logits"),
-    lambda trace, s: check_ablation_rerun(baseline_trace(trace), s.query, target_token(trace, s)),
+    lambda trace, s: check_ablation_rerun(baseline_trace(trace), s.query, target_token(trace, s), s.option("ablation")),
 )
 
 
@@ -195,7 +196,9 @@ def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoin
     run = baseline_trace(trace)
     if point.column >= run.config.num_heads:
         raise PointNotFoundError(_("there is no head {head}", head=point.column))
-    return ablation_effect(run, selection.query, target_token(trace, selection), point.column, point.row)
+    return ablation_effect(
+        run, selection.query, target_token(trace, selection), point.column, point.row, selection.option("ablation")
+    )
 
 
 def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
@@ -203,16 +206,22 @@ def inspect_sublayer_ablation(trace: Trace, selection: Selection, point: Clicked
     layer, component = divmod(point.coordinate("item"), 2)
     run = baseline_trace(trace)
     return ablation_effect(
-        run, selection.query, target_token(trace, selection), run.config.num_heads + component, layer
+        run,
+        selection.query,
+        target_token(trace, selection),
+        run.config.num_heads + component,
+        layer,
+        selection.option("ablation"),
     )
 
 
-def name_unchanged_model(template: str) -> Callable[[Trace, Selection], str]:
-    """Return a panel's heading: its title with the target {token}, and, where the run is changed, that it is not."""
+def name_unchanged_model(template: str, unchanged: str) -> Callable[[Trace, Selection], str]:
+    """Return a panel's heading: its title with the target {token}; of a changed run, that the model is unchanged."""
 
     def heading(trace: Trace, selection: Selection) -> str:
-        title = translate(template, token=quote_token(trace.vocabulary[target_token(trace, selection)]))
-        return _("On the unchanged model. {title}", title=title) if trace.baseline else title
+        if trace.baseline:
+            return translate(unchanged)
+        return translate(template, token=quote_token(trace.vocabulary[target_token(trace, selection)]))
 
     return heading
 
@@ -222,6 +231,7 @@ VIEW = View(
     title=N_("Change"),
     group="try",
     order=100,
+    fields=(SelectionField("ablation", "zero", N_("ablated"), ABLATIONS),),
     description=N_(
         "What does a head do? Each cell ablates one head: by how many bits that changes the explained token. Choose "
         "one."
@@ -241,10 +251,19 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("Each head ablated alone: change of the explained token’s log₂ probability"),
-            heading=name_unchanged_model(N_("Each head ablated: log₂ p of {token}")),
-            draw=lambda trace, s: head_ablation_map(
-                baseline_trace(trace), s.query, target_token(trace, s), s.layer, s.head, trace.edits
+            heading=name_unchanged_model(
+                N_("Each head ablated: log₂ p of {token}"), N_("Each head ablated, unchanged model")
             ),
+            draw=lambda trace, s: head_ablation_map(
+                baseline_trace(trace),
+                s.query,
+                target_token(trace, s),
+                s.layer,
+                s.head,
+                trace.edits,
+                s.option("ablation"),
+            ),
+            chooser="ablation",
             click_selects={"x": "head", "y": "layer"},
             verify=verify_ablated_logits,
             inspect=inspect_head_ablation,
@@ -262,8 +281,13 @@ VIEW = View(
         Panel(
             name="sublayers",
             title=N_("A layer’s heads ablated, or its feed-forward"),
-            heading=name_unchanged_model(N_("Heads or feed-forward ablated: log₂ p of {token}")),
-            draw=lambda trace, s: sublayer_ablation_bars(baseline_trace(trace), s.query, target_token(trace, s)),
+            heading=name_unchanged_model(
+                N_("Heads or feed-forward ablated: log₂ p of {token}"),
+                N_("Heads or feed-forward ablated, unchanged model"),
+            ),
+            draw=lambda trace, s: sublayer_ablation_bars(
+                baseline_trace(trace), s.query, target_token(trace, s), s.option("ablation")
+            ),
             inspect=inspect_sublayer_ablation,
             click_selects={"customdata": "layer"},
             verify=verify_ablated_logits,

@@ -19,7 +19,6 @@ from explorer.analysis.intervention_effects import (
     surprisal_change,
 )
 from explorer.analysis.next_token import surprisal
-from explorer.analysis.prediction_reasons import ModelComponent
 from explorer.analysis.residual import residual_stages, sublayer_labels
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
@@ -53,6 +52,8 @@ from explorer.views.style import (
 )
 from explorer.views.verification import verify_comparison
 
+ABLATIONS = {"zero": N_("to 0"), "mean": N_("to its mean")}  # what an ablated component is set to
+
 
 def head_ablation_map(
     trace: Trace,
@@ -61,13 +62,15 @@ def head_ablation_map(
     layer: int | None = None,
     head: int = 0,
     interventions: Sequence[Intervention] = (),
+    operation: str = "zero",
 ) -> go.Figure:
     """Draw the effect of ablating each head on a token's log-probability after the query, in bits; row = layer.
 
     Args:
         interventions: of the run: the ablated heads among them are marked.
+        operation: what a head is set to, one of `ABLATIONS`.
     """
-    effects = ablation_effects(trace, query, token_id)
+    effects = ablation_effects(trace, query, token_id, operation=operation)
     values = effects.heads  # (L, H)
     limit, largest = rounding_threshold(trace.dtype) * max(1.0, -effects.before), float(np.abs(values).max())
     is_negligible, baseline_text = largest <= limit, format_number(2**effects.before)
@@ -82,17 +85,18 @@ def head_ablation_map(
             customdata=2 ** (effects.before + values),
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=_(
-                "without layer %{{y}} head %{{x}}<br>%{{text}} bits: probability {before} → %{{customdata:.3g}}"
+                "layer %{{y}} head %{{x}} ablated<br>%{{text}} bits: probability {before} → %{{customdata:.3g}}"
                 "<extra></extra>",
                 before=baseline_text,
             ),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("bits, without it"), "side": "right"}},
+            colorbar={"title": {"text": _("bits, ablated"), "side": "right"}},
         ),
         alt=_(
             "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is ablated "
-            "alone: most without layer {layer} head {head}, {bits} bits.",
+            "alone ({operation}): most by layer {layer} head {head}, {bits} bits.",
+            operation=translate(ABLATIONS[operation]),
             token=quote_token(trace.vocabulary[token_id]),
             query=quote_token(trace.tokens[query]),
             probability=baseline_text,
@@ -106,7 +110,7 @@ def head_ablation_map(
     if layer is not None:
         frame_head(fig, layer, head)
     texts = [
-        [str(ModelComponent(row, column).ablation) for column in range(values.shape[1])] for row in range(len(values))
+        [f"blocks.{row}.attn.z.{column}*{operation}" for column in range(values.shape[1])] for row in range(len(values))
     ]
     for intervention in interventions:
         for row, column in zip(*np.nonzero(np.array(texts) == str(intervention)), strict=True):
@@ -114,7 +118,7 @@ def head_ablation_map(
             fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 2, "dash": "dot"})
     if is_negligible:
         alike = _(
-            "without any head it is as likely, as far as {dtype} can tell ({limit} bits)",
+            "with any head ablated it is as likely, as far as {dtype} can tell ({limit} bits)",
             dtype=trace.dtype,
             limit=format_number(limit),
         )
@@ -122,15 +126,19 @@ def head_ablation_map(
     return fig.set_click_interventions(texts)
 
 
-def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure:
-    """Draw the effect of ablating all heads of a layer, or its feed-forward, on a token's log-probability, in bits."""
-    effects = ablation_effects(trace, query, token_id)
+def sublayer_ablation_bars(trace: Trace, query: int, token_id: int, operation: str = "zero") -> go.Figure:
+    """Draw the effect of ablating all heads of a layer, or its feed-forward, on a token's log-probability, in bits.
+
+    Args:
+        operation: what they are set to, one of `ABLATIONS`.
+    """
+    effects = ablation_effects(trace, query, token_id, operation=operation)
     values = effects.sublayers.ravel()  # (2 L,)
     names = sublayer_labels(trace.config)
     chance = format_number(2**effects.before)
     largest_index = int(np.abs(values).argmax())
     layers = range(len(effects.sublayers))
-    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(ModelComponent(layer).ablation))]
+    texts = [f"blocks.{layer}.{value}*{operation}" for layer in layers for value in ("attn.z", "ffn.hidden")]
     return figure(
         go.Bar(
             x=np.arange(len(names)),
@@ -138,7 +146,7 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
             customdata=np.arange(len(names)) // 2,
             text=[
                 _(
-                    "without {part}: {bits} bits<br>probability {before} → {after}",
+                    "{part} ablated: {bits} bits<br>probability {before} → {after}",
                     part=name,
                     bits=format_contribution(value),
                     before=chance,
@@ -151,8 +159,9 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
             hovertemplate="%{text}<extra></extra>",
         ),
         alt=_(
-            "Change of the probability of {token} after {query}, {probability}, without each sublayer: most without "
-            "{part}, {bits} bits.",
+            "Change of the probability of {token} after {query}, {probability}, when each sublayer is ablated alone "
+            "({operation}): most by {part}, {bits} bits.",
+            operation=translate(ABLATIONS[operation]),
             token=quote_token(trace.vocabulary[token_id]),
             query=quote_token(trace.tokens[query]),
             probability=chance,
@@ -160,7 +169,7 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int) -> go.Figure
             bits=format_contribution(values[largest_index]),
         ),
         xaxis={
-            "title": {"text": _("layer (blue: without its heads, orange: without its feed-forward)")},
+            "title": {"text": _("layer (blue: its heads ablated, orange: its feed-forward)")},
             "tickvals": [2 * layer + 0.5 for layer in layers],
             "ticktext": [str(layer) for layer in layers],
             "showgrid": False,

@@ -374,7 +374,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     if position == effects.shape[1] - 1 or layer <= layers[-1] or at_end[layer] < MIN_LATER_EFFECT:
         return sentence
     later = _(
-        "In layer {layer}, {token} restores {share} of the difference.",
+        "In layer {layer}, {token} restores {share}.",
         token=quote_token_in_text(prompt_pair.tokens, len(prompt_pair.tokens) - 1),
         layer=layer,
         share=format_percent(float(at_end[layer])),

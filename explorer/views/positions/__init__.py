@@ -7,7 +7,7 @@ from explorer.analysis.positions import (
     rotation_angles,
     visibly_rotated_pairs,
 )
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, quote_token, quote_token_in_text
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
@@ -33,8 +33,10 @@ def describe_positions(trace: Trace, selection: Selection) -> str:
 def positions_sentence(trace: Trace, selection: Selection) -> str:
     """Return how far RoPE rotates the selected query and key, or how alike their position vectors are."""
     query, key = selection.query, selection.key
-    names = {"query": quote_token(trace.tokens[query]), "key": quote_token(trace.tokens[key])}
-    if trace.config.position == "rope":
+    is_rope = trace.config.position == "rope"
+    quote = quote_token_in_text if is_rope else lambda tokens, position: quote_token(tokens[position])
+    names = {"query": quote(trace.tokens, query), "key": quote(trace.tokens, key)}
+    if is_rope:
         pair = main_pair(trace, selection.layer, selection.head, query, key)
         angles = rotation_angles(trace, selection.layer)[:, pair]
         names |= {"pair": pair, "angle": format_number(angles[query]), "key_angle": format_number(angles[key])}
@@ -58,8 +60,8 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
-MAIN_OF_VISIBLE = N_("Of the visible turns, it changes the score most.")
-MAIN_OF_ALL = N_("It changes the score most.")
+MAIN_OF_VISIBLE = N_("No visible turn changes the score more.")
+MAIN_OF_ALL = N_("No turn changes the score more.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

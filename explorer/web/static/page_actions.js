@@ -531,11 +531,11 @@ export function runChat(messages) {
   runAction({ kind: "chat", messages });
 }
 
-/** Run an example with its model. @param {string} text */
+/** Run an example with its model. @param {string} text @returns {Promise<boolean>} whether it ran */
 export function runExample(text) {
   haltWriting();
   syncControls(text);
-  runAction({ kind: "example", text });
+  return runAction({ kind: "example", text });
 }
 
 /** Run the same prompt with another model, with the continuations that it had here before. @param {string} checkpoint */

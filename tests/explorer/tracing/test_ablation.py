@@ -20,12 +20,12 @@ def log_probability(lm, edits) -> float:
     return float(logits[TOKEN] - np.log(np.exp(logits).sum()))
 
 
-def component_ablations(config, layer: int) -> list[tuple[Intervention, ...]]:
-    heads = [(make_intervention(f"blocks.{layer}.attn.z", "zero", index=head),) for head in range(config.num_heads)]
+def component_ablations(config, layer: int, operation: str) -> list[tuple[Intervention, ...]]:
+    heads = [(make_intervention(f"blocks.{layer}.attn.z", operation, index=head),) for head in range(config.num_heads)]
     return [
         *heads,
-        (make_intervention(f"blocks.{layer}.attn.z", "zero"),),
-        (make_intervention(f"blocks.{layer}.ffn.hidden", "zero"),),
+        (make_intervention(f"blocks.{layer}.attn.z", operation),),
+        (make_intervention(f"blocks.{layer}.ffn.hidden", operation),),
     ]
 
 
@@ -39,13 +39,12 @@ INTERVENTION_TEXTS = [
 @pytest.mark.parametrize("text", INTERVENTION_TEXTS)
 def test_each_component_is_ablated_alone(lms, style, text):
     lm, edits = lms[style], parse_interventions(text)
-    log_probabilities = run_to_completion(ablate(lm, IDS, edits, POSITION, TOKEN))
-    changes = [
-        (),
-        *(ablation for layer in range(lm.config.num_layers) for ablation in component_ablations(lm.config, layer)),
-    ]
-    assert_allclose(log_probabilities, [log_probability(lm, edits + ablation) for ablation in changes], atol=1e-4)
-    assert np.ptp(log_probabilities) > 1e-3
+    for operation in ("zero", "mean"):
+        log_probabilities = run_to_completion(ablate(lm, IDS, edits, POSITION, TOKEN, operation))
+        layers = [component_ablations(lm.config, layer, operation) for layer in range(lm.config.num_layers)]
+        changes = [(), *(ablation for ablations in layers for ablation in ablations)]
+        assert_allclose(log_probabilities, [log_probability(lm, edits + ablation) for ablation in changes], atol=1e-4)
+        assert np.ptp(log_probabilities) > 1e-3
 
 
 @pytest.mark.parametrize("position", [0, 11])
@@ -97,4 +96,4 @@ def test_trace_caches_ablations(tiny_lm, monkeypatch):
     for token_id in (TOKEN, TOKEN, 5):
         trace.ablate(POSITION, token_id)
     assert all(lm is tiny_lm for lm, *_ in calls)
-    assert [args[1:] for args in calls] == [(IDS, (), POSITION, TOKEN), (IDS, (), POSITION, 5)]
+    assert [args[1:] for args in calls] == [(IDS, (), POSITION, TOKEN, "zero"), (IDS, (), POSITION, 5, "zero")]

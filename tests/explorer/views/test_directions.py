@@ -153,4 +153,4 @@ def test_sentence_names_depth_of_largest_cosine(trace):
     assert ("at the embedding (" if depth == 0 else f"after layer {depth - 1} (") in words
     assert f"(cosine {format_number(cosines[depth])})" in words
     bars = EXAMPLES.draw(trace, selection).traces_and_layout[0][0]["x"]
-    assert f" after {sum(bars > 0)} of {len(bars)} prompts." in words
+    assert f" in {sum(bars > 0)} of {len(bars)} prompts." in words

@@ -121,7 +121,7 @@ def without_sublayers(case: Case) -> ExpectedPoints:
     changes = [bits(make_intervention(f"blocks.{i}.{tap}", "zero")) - bits() for i, _, tap in sublayers]
     return [
         [
-            ExpectedPoint(effect, f"without {i} {part}", {"layer": i})
+            ExpectedPoint(effect, f"{i} {part} ablated", {"layer": i})
             for effect, (i, part, _) in zip(changes, sublayers, strict=True)
         ]
     ]

@@ -107,7 +107,12 @@ def test_sublayer_bars_have_effects_and_layers(trace):
 
 def test_click_ablates_clicked_component(lms, style, trace):
     """The ablated run has the log-probability that the figure shows, and other interventions stay."""
-    for fig in (head_ablation_map(trace, 9, 33), sublayer_ablation_bars(trace, 9, 33)):
+    figures = [
+        draw(trace, 9, 33, operation=operation)
+        for draw in (head_ablation_map, sublayer_ablation_bars)
+        for operation in ("zero", "mean")
+    ]
+    for fig in figures:
         ((plot_trace,), layout), ablations = fig.traces_and_layout, ablation_effects(trace, 9, 33)
         changes, values = layout["meta"]["changes"], np.asarray(plot_trace["z" if "z" in plot_trace else "y"])
         assert (changes["of"], changes["adds"]) == ("edits", True)
@@ -139,7 +144,7 @@ def test_ablation_figures_use_baseline(trace, edited_trace):
         changed, unchanged = (panels[name].draw(run, selection) for run in (edited_trace, trace))
         assert changed.with_traces_and_layout(changed.traces_and_layout[0], unchanged.traces_and_layout[1]) == unchanged
     (panel, *_others), selection = experiments.VIEW.panels, Selection().clamp_to_trace(edited_trace)
-    assert panel.heading(edited_trace, selection).startswith("On the unchanged model. Each head ablated")
+    assert panel.heading(edited_trace, selection) == "Each head ablated, unchanged model"
     assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated: log₂ p of “")
 
 

@@ -357,14 +357,14 @@ const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), result = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = "";
+  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = "", isChangingText = false;
 
   function show({ choices: options, says, told: verdict, wrote, text }) {
     const ending = Array.from(text).slice(-MAX_ENDING_CHARACTERS).join("");
     find(form, ".ending").replaceChildren(...textNodes(ending.length < text.length ? `…${ending.replace(/^\S*\s+/, "")}` : text), " ___");
     choices.replaceChildren(...options.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
     find(result, "output").textContent = (state.guess && verdict) || wrote || says;
-    card.inert = false;
+    card.inert = isChangingText; // a response may still be about the old text
     updateCard();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
     countDraw(card);
@@ -403,16 +403,18 @@ export function guess(element) {
   find(result, ".again").addEventListener("click", askAgain);
   const otherTextButton = find(result, ".another"), texts = JSON.parse(otherTextButton.dataset.texts);
   let shownTexts = new Set();
-  otherTextButton.addEventListener("click", () => {
+  otherTextButton.addEventListener("click", async () => {
     askAgain();
-    card.inert = true; // until the new text has arrived
+    isChangingText = card.inert = true; // a guess would be forgotten when the new text arrives
     const { value } = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea")), index = texts.indexOf(value);
     shownTexts.add(value);
     if (texts.every((text) => shownTexts.has(text))) shownTexts = new Set([value]); // start over once all were shown
     const nextText = [...texts.slice(index + 1), ...texts.slice(0, index + 1)].find((text) => !shownTexts.has(text));
     shownTexts.add(nextText);
-    runExample(nextText);
+    const whenRun = runExample(nextText);
     if (index < 0) notify(_("This is another text. Undo brings back the one before."), "", button(_("Undo"), () => { clearNotices(); undo(); }, { className: "plain" }));
+    await whenRun;
+    isChangingText = card.inert = false;
   });
   let nextButton = null; // stays in one place from step to step
   function updateNextButton() {

@@ -3,7 +3,7 @@
 import { _ } from "../../static/translations.js";
 import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
 import { sinusoidalPositions } from "../../static/in_browser/layers.js";
-import { formatNumber, quoteToken } from "../notation.js";
+import { formatNumber, quoteToken, quoteTokenInText } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -198,7 +198,7 @@ const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengt
 
 /** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
 async function sentence(context) {
-  const [mainOfVisible, mainOfAll] = [_("Of the visible turns, it changes the score most."), _("It changes the score most.")], isRope = context.config.position === "rope";
+  const [mainOfVisible, mainOfAll] = [_("No visible turn changes the score more."), _("No turn changes the score more.")], isRope = context.config.position === "rope";
   return `${await describePositions(context)} ${!isRope ? _("Choose two tokens.") : (await visiblyRotatedPairs(context)).includes(true) ? mainOfVisible : mainOfAll}`;
 }
 
@@ -208,6 +208,7 @@ async function describePositions(context) {
   const { config, tokens, position, key } = context, values = { query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), position, key_position: key };
   if (config.position === "rope") {
     const pair = await mainPair(context), angles = await rotationAngles(context), [angle, key_angle] = [position, key].map((index) => formatNumber(angles[index][pair]));
+    Object.assign(values, { query: quoteTokenInText(tokens, position), key: quoteTokenInText(tokens, key) });
     if (key === position) return _("RoPE rotates pair {pair} of {query} by {angle} rad.", { ...values, pair, angle });
     return _("RoPE rotates pair {pair} of {query} by {angle} rad, of {key} by {key_angle} rad.", { ...values, pair, angle, key_angle });
   }
