@@ -6,7 +6,7 @@ import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_co
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInWidth, figureOnStage, gridInSize, hasLegend, withTopK } from "./figure_fit.js";
+import { figureInSize, figureOnStage, gridInSize, hasLegend, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
@@ -193,7 +193,7 @@ export function figure(element) {
     const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
-      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(drawnFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : drawnFigure, width);
+      const { data: traces, layout: fittedLayout } = figureInSize(isOnStage ? figureOnStage(drawnFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : drawnFigure, width, height);
       markLegend(drawnFigure);
       await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
     }
