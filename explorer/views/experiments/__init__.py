@@ -168,7 +168,7 @@ def ablation_sentence(trace: Trace, selection: Selection) -> str:
         before, after = (format_percent(2**log_probability) for log_probability in bits)
         if before != after:
             return _(
-                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. With the head’s mean "
+                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. With its mean "
                 "instead: {mean}. −1 bit: half as likely. Choose a cell.",
                 layer=layer,
                 head=head,
