@@ -492,10 +492,13 @@ export function headTable(element) {
     const heading = headings()[i + 1];
     heading.title = description;
     setText(heading, label);
+    const isEmpty = values.every((number) => number === null);
+    heading.parentElement.classList.toggle("without-values", isEmpty);
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
       cell.textContent = formatScore(number, signed);
       cell.classList.toggle("takes", number < 0);
+      cell.classList.toggle("without-values", isEmpty);
       cell.style.setProperty("--share", Math.min(1, Math.abs(number ?? 0) / limit).toFixed(4));
     });
   }
