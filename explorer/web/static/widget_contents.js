@@ -206,7 +206,7 @@ export function scrollToFigure(id) {
  */
 export function scrollIntoNearestView(element, pressedY = Infinity) {
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-  const maxDistance = Math.max(0, pressedY - HEADER_PX), distance = element.getBoundingClientRect().bottom - innerHeight;
+  const maxDistance = Math.max(0, pressedY - HEADER_PX), distance = element.getBoundingClientRect().bottom + parseFloat(getComputedStyle(element).scrollMarginBottom) - innerHeight;
   if (distance > maxDistance) scrollBy({ top: maxDistance, behavior });
   else element.scrollIntoView({ block: "nearest", behavior });
 }

@@ -213,7 +213,7 @@ autocapitalize="characters" spellcheck="false"></label>
 <a class="link" target="_blank" rel="noopener"></a><p class="local">{local}</p>
 <button type="button" class="copy">{copy}</button>
 <button type="button" class="enlarge">{enlarge}</button></div></details>
-<dialog class="large-code" aria-label="{code}"></dialog>
+<dialog class="large-code" aria-label="{class_}"></dialog>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
 <label class="holds"><input type="checkbox"> {hold}</label>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
