@@ -57,7 +57,23 @@ function coverAnswers(hides) {
   const selectors = [...figures, ...words].join();
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
 :is(${figures.join()}) { --covered: ${coverText}; }
-.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
+.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }
+${AXES_RULES}`);
+}
+
+// A covered figure of pairs of tokens keeps its title, its frame and the tokens at its axes, which reveal nothing.
+const AXES_FIGURE = "attention-pattern", AXES_BLOCK = `body[data-lesson-covers="axes"]:not(.presenting) ${`#${AXES_FIGURE}`.repeat(3)}`;
+const AXES_RULES = `@media (min-width: 1100px) {
+${AXES_BLOCK} { height: auto; pointer-events: none; }
+${AXES_BLOCK} :is(h2, h2 *, .xaxislayer-above *, .yaxislayer-above *, .g-xtitle *, .g-ytitle *, .nsewdrag) { visibility: visible !important; }
+}`;
+
+/** Return the id of the figure that a step shows, if it is covered; "" otherwise, and null before its view is there. @param {{ target?: string, task: any, view: any, hides?: { ids: string[] } | null }} step */
+function coveredFigure(step) {
+  const subject = visibleSubject(step), { ids } = step.hides ?? { ids: [] };
+  if (!ids.length || ids.includes("strip")) return "";
+  const id = { figure: step.target, answer: "next-token", view: document.querySelector(`#view > [id^="${step.view}-"] .panels > .block:not(.hidden)`)?.id ?? null }[subject] ?? (subject === "view" ? null : "");
+  return id && !ids.includes(id) ? "" : id;
 }
 
 /** @type {QuestionRenderer} */
@@ -378,6 +394,7 @@ export function lesson(element) {
     coverAnswers(step.hides);
     column.classList.toggle("covers", Boolean(step.hides && (!step.target || step.hides.ids.includes(step.target)))); // the question takes the space of its covered figure
     showSubject(step);
+    markCovered(step, stepKey, MAX_FRAMES);
     setText(heading, step.heading ?? "");
     setText(find(column, ".of"), step.steps ? _("{title} · {step} of {steps}", { title: step.title, step: step.step, steps: step.steps }) : "");
     setText(find(column, ".note"), step.note ?? "");
@@ -469,6 +486,14 @@ export function lesson(element) {
     figure.classList.add(TARGET_CLASS);
     if (figure.closest(".panels")) scrollToFigure(id);
     else figure.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Let the style sheet show, in place of a covered figure, its axes or the tokens in large letters; wait for its view. @param {any} step @param {string} stepKey @param {number} framesLeft */
+  function markCovered(step, stepKey, framesLeft) {
+    const id = coveredFigure(step);
+    if (stepKey !== currentStep || step !== content || !framesLeft) return;
+    if (id === null) return requestAnimationFrame(() => markCovered(step, stepKey, framesLeft - 1));
+    document.body.dataset.lessonCovers = id === AXES_FIGURE ? "axes" : id ? "tokens" : "";
   }
 
   function clearHighlight() {
