@@ -165,7 +165,6 @@ ROW_FIGURE = FigureTemplate(
     layout={
         "xaxis": extend("keys", title={"text": text(N_("key"))}),
         "yaxis": {"range": value("range"), "title": {"text": text(N_("weight"))}},
-        "bargap": 0.15,
         "barmode": "overlay",
         "showlegend": False,
     },

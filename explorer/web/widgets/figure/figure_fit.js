@@ -115,6 +115,22 @@ const decodeNumbers = (values) => (Array.isArray(values) ? values : Array.from(n
 /** Return whether Plotly draws a legend above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} figure */
 export const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
 
+const MAX_NUMBERED_BARS = 12, MIN_NUMBERED_WIDTH = 48; // bars; pixels of the figure for each
+
+/**
+ * Return a figure of a few upright bars with each one's number at its end; any other as it is.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @returns {Figure}
+ */
+export function withBarNumbers(figure, width) {
+  const { data, layout } = figure, [first] = data, count = first?.x?.length ?? Infinity;
+  const isPlain = data.every(({ type, text, orientation, base }) => type === "bar" && !text && orientation !== "h" && !base) && (data.length === 1 || layout.barmode === "overlay");
+  if (!isPlain || layout.yaxis?.type === "log" || count > Math.min(MAX_NUMBERED_BARS, width / MIN_NUMBERED_WIDTH)) return figure;
+  return { ...figure, data: [{ ...first, texttemplate: "%{y:.3g}", textposition: "outside", textfont: { size: 11 }, cliponaxis: false }, ...data.slice(1)] };
+}
+
 const LESSON_FONT_SIZE = { tick: 12, title: 13 }; // pixels
 
 /**

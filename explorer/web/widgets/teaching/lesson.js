@@ -57,14 +57,14 @@ function coverAnswers(hides) {
   const selectors = [...figures, ...words].join();
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
 :is(${figures.join()}) { --covered: ${coverText}; }
-.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }
+.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; @media (min-width: 1100px) { flex: 0 1 640px !important; margin: 24px auto 0; } }
 ${AXES_RULES}`);
 }
 
 // A covered figure of pairs of tokens keeps its title, its frame and the tokens at its axes, which reveal nothing.
 const AXES_FIGURE = "attention-pattern", AXES_BLOCK = `body[data-lesson-covers="axes"]:not(.presenting) ${`#${AXES_FIGURE}`.repeat(3)}`;
 const AXES_RULES = `@media (min-width: 1100px) {
-${AXES_BLOCK} { height: auto; pointer-events: none; }
+${AXES_BLOCK} { flex: 1 1 100% !important; height: auto; margin: 0; pointer-events: none; }
 ${AXES_BLOCK} :is(h2, h2 *, .xaxislayer-above *, .yaxislayer-above *, .g-xtitle *, .g-ytitle *, .nsewdrag) { visibility: visible !important; }
 }`;
 
@@ -72,8 +72,10 @@ ${AXES_BLOCK} :is(h2, h2 *, .xaxislayer-above *, .yaxislayer-above *, .g-xtitle 
 function coveredFigure(step) {
   const subject = visibleSubject(step), { ids } = step.hides ?? { ids: [] };
   if (!ids.length || ids.includes("strip")) return "";
-  const id = { figure: step.target, answer: "next-token", view: document.querySelector(`#view > [id^="${step.view}-"] .panels > .block:not(.hidden)`)?.id ?? null }[subject] ?? (subject === "view" ? null : "");
-  return id && !ids.includes(id) ? "" : id;
+  const first = subject === "view" ? find(document, `#view > [id^="${step.view}-"] .panels > .block:not(.hidden)`) : null;
+  if (subject === "view" && !first?.matches("[data-drawn]")) return null;
+  const id = first?.id ?? { figure: step.target, answer: "next-token" }[subject] ?? "";
+  return ids.includes(id) ? id : "";
 }
 
 /** @type {QuestionRenderer} */
