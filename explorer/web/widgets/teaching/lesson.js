@@ -57,16 +57,10 @@ function coverAnswers(hides) {
   const selectors = [...figures, ...words].join();
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
 :is(${figures.join()}) { --covered: ${coverText}; }
-.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; @media (min-width: 1100px) { flex: 0 1 640px !important; margin: 24px auto 0; } }
-${AXES_RULES}`);
+.panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
-// A covered figure of pairs of tokens keeps its title, its frame and the tokens at its axes, which reveal nothing.
-const AXES_FIGURE = "attention-pattern", AXES_BLOCK = `body[data-lesson-covers="axes"]:not(.presenting) ${`#${AXES_FIGURE}`.repeat(3)}`;
-const AXES_RULES = `@media (min-width: 1100px) {
-${AXES_BLOCK} { flex: 1 1 100% !important; height: auto; margin: 0; pointer-events: none; }
-${AXES_BLOCK} :is(h2, h2 *, .xaxislayer-above *, .yaxislayer-above *, .g-xtitle *, .g-ytitle *, .nsewdrag) { visibility: visible !important; }
-}`;
+const AXES_FIGURE = "attention-pattern"; // covered, it keeps its title, its frame and the tokens at its axes (lessons_and_presenting.css), which reveal nothing
 
 /** Return the id of the figure that a step shows, if it is covered; "" otherwise, and null before its view is there. @param {{ target?: string, task: any, view: any, hides?: { ids: string[] } | null }} step */
 function coveredFigure(step) {
