@@ -54,7 +54,7 @@ def is_unlikely_token(prediction: NextTokenDistribution, token_id: int) -> bool:
 
 
 def explain_written_token(
-    trace: Trace, prediction: NextTokenDistribution, temperature: float
+    trace: Trace, prediction: NextTokenDistribution, temperature: float, quote: Callable[[str], str] = quote_word
 ) -> Iterator[ExplanationSentence]:
     """Yield a sentence on how a written token that was not the likeliest was chosen; of an unlikely one, what was.
 
@@ -63,7 +63,7 @@ def explain_written_token(
     token_id = prediction.actual
     if prediction.rank(token_id) == 1:
         return
-    values = {"token": quote_word(trace.vocabulary[token_id]), "rank": prediction.rank(token_id)}
+    values = {"token": quote(trace.vocabulary[token_id]), "rank": prediction.rank(token_id)}
     if token_id == prediction.sampled_token_id:
         text = _(
             "{token} was a random draw: its chance was {chance} at temperature {temperature:g}, number {rank:,} on the "
@@ -83,7 +83,7 @@ def explain_written_token(
         (first,) = prediction.top(1)
         text = _(
             "The model itself expected {first}: {own}.",
-            first=quote_word(trace.vocabulary[first]),
+            first=quote(trace.vocabulary[first]),
             own=format_percent(float(prediction.plain[first])),
         )
         yield ExplanationSentence(text)

@@ -432,30 +432,30 @@ def cell_sentence(trace: Trace, selection: Selection) -> str:
 
 
 def block_sentence(heads: float, feed_forward: float, token: str) -> str:
-    """Return the story's sentence on an open block: what its two parts do to the token's score (its logit)."""
+    """Return the story's sentence on an open block: whether its two parts add to the token's logit."""
     if (heads > 0) == (feed_forward > 0):
         template = (
-            N_("The heads and the feed-forward of this layer raise the score of {token}.")
+            N_("The heads and the feed-forward of this layer speak for {token}.")
             if heads > 0
-            else N_("The heads and the feed-forward of this layer lower the score of {token}.")
+            else N_("The heads and the feed-forward of this layer speak against {token}.")
         )
     else:
         template = (
-            N_("The heads of this layer raise the score of {token}, its feed-forward lowers it.")
+            N_("The heads of this layer speak for {token}, its feed-forward against it.")
             if heads > 0
-            else N_("The heads of this layer lower the score of {token}, its feed-forward raises it.")
+            else N_("The heads of this layer speak against {token}, its feed-forward for it.")
         )
     return translate(template, token=token)
 
 
 def head_sentence(trace: Trace, selection: Selection, key: int, weight: float, effect: float, token: str) -> str:
-    """Return the story's sentence on an open head: where it looks most, and what that does to the token's score."""
+    """Return the story's sentence on an open head: where it looks most, and whether that adds to the token's logit."""
     if float(f"{effect:.2f}") == 0:
-        template = N_("{query} looks most at {key} here ({percent}). This hardly changes the score of {token}.")
+        template = N_("{query} looks most at {key} here ({percent}). This says little about {token}.")
     elif effect > 0:
-        template = N_("{query} looks most at {key} here ({percent}). This raises the score of {token}.")
+        template = N_("{query} looks most at {key} here ({percent}). This speaks for {token}.")
     else:
-        template = N_("{query} looks most at {key} here ({percent}). This lowers the score of {token}.")
+        template = N_("{query} looks most at {key} here ({percent}). This speaks against {token}.")
     values = {
         "query": quote_word(trace.tokens[selection.query]),
         "key": quote_word(trace.tokens[key]),

@@ -366,7 +366,8 @@ class PageContents:
 
         prediction, written = predict_without(), ()
         if is_written_token_explained(page_state, trace) and not trace.edits:
-            written = tuple(explain_written_token(trace, prediction, settings.temperature))
+            quote = quote_word if selection.is_story else quote_token
+            written = tuple(explain_written_token(trace, prediction, settings.temperature, quote))
             if is_unlikely_token(prediction, prediction.actual):
                 if selection.is_story:
                     yield from written

@@ -189,17 +189,17 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
-/** Describe what an open block's two parts do to the token's score (its logit). @param {number} heads @param {number} feedForward @param {string} token */
+/** Describe whether an open block's two parts add to the token's logit. @param {number} heads @param {number} feedForward @param {string} token */
 function blockSentence(heads, feedForward, token) {
-  if (heads > 0 && feedForward > 0) return _("The heads and the feed-forward of this layer raise the score of {token}.", { token });
-  if (heads > 0) return _("The heads of this layer raise the score of {token}, its feed-forward lowers it.", { token });
-  return feedForward > 0 ? _("The heads of this layer lower the score of {token}, its feed-forward raises it.", { token }) : _("The heads and the feed-forward of this layer lower the score of {token}.", { token });
+  if (heads > 0 && feedForward > 0) return _("The heads and the feed-forward of this layer speak for {token}.", { token });
+  if (heads > 0) return _("The heads of this layer speak for {token}, its feed-forward against it.", { token });
+  return feedForward > 0 ? _("The heads of this layer speak against {token}, its feed-forward for it.", { token }) : _("The heads and the feed-forward of this layer speak against {token}.", { token });
 }
 
-/** Describe where an open head looks most, and what that does to the token's score. @param {number} effect @param {Record<string, any>} values */
+/** Describe where an open head looks most, and whether that adds to the token's logit. @param {number} effect @param {Record<string, any>} values */
 function headSentence(effect, values) {
-  if (+effect.toFixed(2) === 0) return _("{query} looks most at {key} here ({percent}). This hardly changes the score of {token}.", values);
-  return effect > 0 ? _("{query} looks most at {key} here ({percent}). This raises the score of {token}.", values) : _("{query} looks most at {key} here ({percent}). This lowers the score of {token}.", values);
+  if (+effect.toFixed(2) === 0) return _("{query} looks most at {key} here ({percent}). This says little about {token}.", values);
+  return effect > 0 ? _("{query} looks most at {key} here ({percent}). This speaks for {token}.", values) : _("{query} looks most at {key} here ({percent}). This speaks against {token}.", values);
 }
 
 /** Return the sum of contributions to the target's logit, in numbers. */

@@ -213,7 +213,7 @@ export function wholeModel(element) {
 
   const width = () => layout.width;
   /** Format an effect: as words in the story, else in logits. @param {number | null} value @param {number} max the largest effect @param {boolean} [isShort] whether it has the space of a number */
-  const effectText = (value, max, isShort = false) => (isStory() ? { adds: isShort ? _("for") : _("for the answer"), takes: isShort ? _("against") : _("against the answer"), neutral: isShort ? "" : _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
+  const effectText = (value, max, isShort = false) => (isStory() ? { adds: isShort ? _("for it") : _("for the answer"), takes: isShort ? _("against it") : _("against the answer"), neutral: isShort ? "" : _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
   const headLabel = (l, h, value, max) => _("layer {layer} head {head}: {value}", { layer: l, head: h, value: effectText(value, max) });
 
   function drawHeadDots(heads, l, x, availableWidth, maxEffect) {
