@@ -74,7 +74,7 @@ def explain_written_token(
         )
     else:
         text = _(
-            "{token} was written against the odds: the model’s own chance was {own}, number {rank:,} on its list.",
+            "{token} was not the likeliest: the model’s own chance was {own}, number {rank:,} on its list.",
             own=format_percent(float(prediction.plain[token_id])),
             **values,
         )

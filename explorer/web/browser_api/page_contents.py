@@ -222,7 +222,7 @@ class PageContents:
             CHAT: ChatForm.pack(messages, generated) if has_chat_template(tokenizer) else None,
             STRIP: TokenStrip.pack(**strip, beginning=("", False) if messages else self.bos_text(run)),
             STORY: {"prompt": prompt, "generated": generated, "ended": describe_end(run, tokenizer)}
-            | {"tokens": strip["tokens"][strip["num_prompt"] :], "position": strip["num_prompt"]},
+            | {"tokens": list(strip["tokens"][strip["num_prompt"] :]), "position": strip["num_prompt"]},
             PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
 

@@ -275,16 +275,17 @@ def check_written_tokens(trace):
     ranking = next_token_ranking(trace, 2)
     likeliest, unlikely = ranking[0], ranking[200]
     assert not list(explain_written_token(trace, replace(prediction, actual=int(likeliest)), 1.9))
-    drawn = replace(prediction, actual=int(unlikely), u=find_random_number(prediction.sampled, unlikely))
-    first, expected = explain_written_token(trace, drawn, 1.9)
+    sampled_written = replace(prediction, actual=int(unlikely), u=find_random_number(prediction.sampled, unlikely))
+    first, expected = explain_written_token(trace, sampled_written, 1.9)
     token, chance = quote_word(trace.vocabulary[unlikely]), format_percent(float(prediction.sampled[unlikely]))
     assert first.text == (
         f"{token} was a random draw: its chance was {chance} at temperature 1.9, number 201 on the list."
     )
     own = format_percent(float(prediction.plain[likeliest]))
     assert expected.text == f"The model itself expected {quote_word(trace.vocabulary[likeliest])}: {own}."
-    other, _expected = explain_written_token(trace, replace(drawn, u=find_random_number(drawn.sampled, likeliest)), 1.9)
-    assert other.text.startswith(f"{token} was written against the odds: the model’s own chance was ")
+    other_draw = replace(sampled_written, u=find_random_number(prediction.sampled, likeliest))
+    other, _expected = explain_written_token(trace, other_draw, 1.9)
+    assert other.text.startswith(f"{token} was not the likeliest: the model’s own chance was ")
 
 
 def find_random_number(sampled, token_id):
