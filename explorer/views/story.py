@@ -90,6 +90,11 @@ def describe_tokens(trace: Trace, selection: Selection) -> str:
     return "\n".join([f"{tokens} {numbers}", least_expected_text(trace)])
 
 
+def describe_generated_count(num_tokens: int, num_generated: int) -> str:
+    """Return how many tokens are the user's, and how many the model's."""
+    return _("Yours: {yours}; the model’s: {written}.", yours=num_tokens - num_generated, written=num_generated)
+
+
 def inspect_token_probability(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the clicked token's probability; None for the first, which nothing predicts."""
     position = point.column
@@ -107,6 +112,7 @@ TOKENS_STEP = View(
         "expected."
     ),
     formula=describe_tokens,
+    generated_note=describe_generated_count,
     required_taps=("logits",),
     unavailable_message=lambda config: _("What this model expected was not captured."),
     panels=(

@@ -38,7 +38,7 @@ export function drawingLayout(model, { level, layer, head }, { width, height }) 
   const headsX = blockLefts.map((x, l) => x + streamWidths[l] * 0.46), feedForwardX = blockLefts.map((x, l) => x + streamWidths[l] * 0.72);
   const gap = Math.min(10, closedWidth * 0.12);
   const cellHeight = Math.min(rowPitch, 46), cardTop = Math.max(34, rowYs[0] - cellHeight / 2 - 6);
-  const card = isOpen ? { x: blockLefts[layer] + streamWidths[layer], y: cardTop, w: blockWidths[layer] - streamWidths[layer] - gap - 8, h: height - 14 - cardTop } : { x: headsX[layer], y: streamY, w: 0, h: 0 };
+  const card = isOpen ? { x: blockLefts[layer] + streamWidths[layer], y: cardTop, w: blockWidths[layer] - streamWidths[layer] - gap - 8, h: height - 10 - cardTop } : { x: headsX[layer], y: streamY, w: 0, h: 0 };
   const grid = headGridLayout(model.blocks[0].heads.length, card);
   const smallPattern = grid.at(head), cellWidth = Math.min(rowPitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.36) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
   const pattern = !isOpen ? { x: headsX[layer], y: streamY, w: 0, h: 0 }
