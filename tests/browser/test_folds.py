@@ -99,7 +99,7 @@ FITS_WITH_16_LETTERS = """(next) => {
 
 def test_phone_bar_shows_next_draw_like_table(open_page):
     page = open_page(viewport=TELEPHONE, seed=3).wait_until_idle().page
-    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="at random"))
+    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="random"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
     expect(page.locator("#brief .next")).to_have_text(f"random pick: {row.locator('.text').text_content()}")
     assert page.locator("#brief .next").evaluate(FITS_WITH_16_LETTERS)
@@ -191,7 +191,7 @@ def test_wheel_and_tab_key_reach_whole_side_panel(open_page, size):
     page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
     cut, gap = page.evaluate(TABLE_ROOM)
     assert cut == 0 and gap >= 0
-    expect(page.locator("#next-token .token .tag", has_text="at random")).to_be_visible()
+    expect(page.locator("#next-token .token .tag", has_text="random")).to_be_visible()
     first.hover()
     for end in (last, first):  # down to its end, and back to its top
         for _ in range(12):

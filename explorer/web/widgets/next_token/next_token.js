@@ -91,7 +91,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("at random") : "");
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("random") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
