@@ -126,8 +126,8 @@ def check_story_sentences(trace, figure):
     assert verbs in block and (", its feed-forward " in block) == ((heads > 0) != (feed_forward > 0))
     key = trace["blocks.1.attn.pattern"][2, QUERY, : QUERY + 1].argmax()
     effect = attribution_by_source(trace, QUERY, int(next_token_ranking(trace, QUERY)[0])).effects[1, 2, key]
-    said = "says little about" if abs(effect) < 0.005 else "speaks for" if effect > 0 else "speaks against"
-    assert f"looks most at {quote_word(trace.tokens[key])} here (" in head and f"This {said} " in head
+    verb = "says little about" if abs(effect) < 0.005 else "speaks for" if effect > 0 else "speaks against"
+    assert f"looks most at {quote_word(trace.tokens[key])} here (" in head and f"This {verb} " in head
 
 
 @pytest.mark.parametrize("key", range(QUERY + 1))
