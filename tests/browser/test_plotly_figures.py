@@ -80,6 +80,13 @@ def read_hover_text(person, plot, x: float, y: float) -> str:
     return " ".join(plot.evaluate(HOVER_TEXTS))
 
 
+SQUARE_CELLS = """() => {
+  const { width, xaxis, yaxis } = document.querySelector("#attention-pattern .plot")._fullLayout;
+  const ratio = xaxis._length / yaxis._length;
+  return width === document.querySelector("#attention-pattern .plot").clientWidth && ratio > 0.85 && ratio < 1.2;
+}"""
+
+
 def test_pattern_heatmap_and_query_row_match_trace(open_page):
     person = open_page(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4, unfolded="attention-row")
     trace, row = capture_visible_run(person), person.page.locator("#attention-row .plot")
@@ -88,6 +95,9 @@ def test_pattern_heatmap_and_query_row_match_trace(open_page):
     for theme in iterate_themes(person, person.pattern):
         painted = cell_colours(person.pattern, weights.shape)
         assert np.abs(painted - scale_colours(theme.sequential, weights))[allowed].max() <= 2
+    for width in (1024, 1366):
+        person.page.set_viewport_size({"width": width, "height": 768})
+        person.page.wait_for_function(SQUARE_CELLS)
     for letter, title in (("x", "key"), ("y", "query")):
         expect(person.pattern.locator(f".{letter}title")).to_contain_text(title)
         tick_labels = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
