@@ -221,20 +221,23 @@ def test_figure_is_saved_on_white_in_either_theme(open_new_page, view, figure):
     assert save("png") == saved
 
 
+TOP_ON_PAGE = "(plot) => plot.getBoundingClientRect().top + scrollY"
+
+
 def test_click_on_cell_keeps_figure_in_place(open_page):
     """The formula above the figure sometimes has one more line."""
     person = open_page(depth="formula", query=27, key=26)
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
     formula.evaluate(FIT)
     person.pattern.scroll_into_view_if_needed()
-    tops.add(person.pattern.bounding_box()["y"])
+    tops.add(person.pattern.evaluate(TOP_ON_PAGE))
     for query, key in ((12, 0), (20, 11), (3, 3), (15, 4), (27, 13), (8, 2), (21, 20), (5, 0)):
         with person.wait_for_redraw(person.pattern):
             person.page.mouse.click(*person.pattern.evaluate(CELL, [key, query]))
         person.expect_selected(query=query, key=key)
         expect(person.wait_until_idle().page.locator(".inspection:visible")).to_have_count(1)
         person.page.evaluate(TWO_FRAMES)  # the derivation may redraw the figure, which loses a click meanwhile
-        tops.add(person.pattern.bounding_box()["y"])
+        tops.add(person.pattern.evaluate(TOP_ON_PAGE))
         lengths.add(formula.evaluate(COUNT_LINES))
     formula.evaluate("(text) => text.removeAttribute('style')")
     assert len(lengths) > 1 and len(tops) == 1, (lengths, tops)

@@ -490,13 +490,13 @@ export function headTable(element) {
 
   /** @param {HeadColumn} column @param {number} i */
   function fillColumn({ label, description, limit, signed, values }, i) {
-    const heading = headings()[i + 1];
-    heading.title = description;
+    const heading = headings()[i + 1], isEmpty = values.every((number) => number === null);
+    Object.assign(heading, { title: description }).parentElement.classList.toggle("without-values", isEmpty);
     setText(heading, label);
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
       cell.textContent = formatScore(number, signed);
-      cell.classList.toggle("takes", number < 0);
+      cell.className = [number < 0 && "takes", isEmpty && "without-values"].filter(Boolean).join(" ");
       cell.style.setProperty("--share", Math.min(1, Math.abs(number ?? 0) / limit).toFixed(4));
     });
   }
