@@ -45,6 +45,50 @@ class ExplanationSentence:
     ablation: str = ""
 
 
+MIN_EXPLAINED_CHANCE = 0.05  # of a written token that was not the likeliest: below it the choice has no other reason
+
+
+def is_unlikely_token(prediction: NextTokenDistribution, token_id: int) -> bool:
+    """Return whether a token's own probability is small, and others were likelier."""
+    return prediction.rank(token_id) > 1 and prediction.plain[token_id] < MIN_EXPLAINED_CHANCE
+
+
+def explain_written_token(
+    trace: Trace, prediction: NextTokenDistribution, temperature: float, quote: Callable[[str], str] = quote_word
+) -> Iterator[ExplanationSentence]:
+    """Yield a sentence on how a written token that was not the likeliest was chosen; of an unlikely one, what was.
+
+    It was a random draw if these settings draw it; otherwise it was written with others, or picked by the user.
+    """
+    token_id = prediction.actual
+    if prediction.rank(token_id) == 1:
+        return
+    values = {"token": quote(trace.vocabulary[token_id]), "rank": prediction.rank(token_id)}
+    if token_id == prediction.sampled_token_id:
+        text = _(
+            "{token} was a random draw: its chance was {chance} at temperature {temperature:g}, number {rank:,} on the "
+            "list.",
+            chance=format_percent(float(prediction.sampled[token_id])),
+            temperature=temperature,
+            **values,
+        )
+    else:
+        text = _(
+            "{token} was not the likeliest: the model’s own chance was {own}, number {rank:,} on its list.",
+            own=format_percent(float(prediction.plain[token_id])),
+            **values,
+        )
+    yield ExplanationSentence(text)
+    if is_unlikely_token(prediction, token_id):
+        (first,) = prediction.top(1)
+        text = _(
+            "The model itself expected {first}: {own}.",
+            first=quote(trace.vocabulary[first]),
+            own=format_percent(float(prediction.plain[first])),
+        )
+        yield ExplanationSentence(text)
+
+
 def explain_prediction(trace: Trace, position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
     """Yield sentences on the reasons for a token after a position, from `explorer.analysis.prediction_reasons`."""
     token, contrast = (
@@ -87,32 +131,22 @@ def explain_prediction_in_story(
     prediction: NextTokenDistribution,
     explanation: PredictionReasons,
     predict_without: Callable[[Intervention], NextTokenDistribution],
+    first: Sequence[ExplanationSentence] = (),
 ) -> Iterator[ExplanationSentence]:
     """Yield at most three sentences in percent: the token's probabilities, the headline's look back, and it ablated.
 
-    Of a written token that was not the likeliest, the first one names the likeliest.
-
     Args:
         predict_without: returns the same prediction with a component ablated, as the page shows it then.
+        first: sentences in place of the probabilities.
     """
     token_id, token = explanation.token_id, quote_word(trace.vocabulary[explanation.token_id])
     own, chance = (format_percent(float(chances[token_id])) for chances in (prediction.plain, prediction.sampled))
-    values = {
-        "token": token,
-        "chance": chance,
-        "own": own,
-        "first": quote_word(trace.vocabulary[explanation.contrast_id]),
-    }
-    if prediction.actual == token_id and explanation.logit_difference < 0 and not trace.edits:
-        if own == chance:
-            text = _("{token} had a chance of {chance}; likeliest was {first}.", **values)
-        else:
-            text = _("{token} has a chance of {chance} with your settings now; likeliest was {first}.", **values)
-    elif own == chance:
+    values = {"token": token, "chance": chance, "own": own}
+    if own == chance:
         text = _("Chance of {token}: {chance}.", **values)
     else:
         text = _("Chance of {token}: {chance} with your settings; model’s own {own}.", **values)
-    yield ExplanationSentence(text)
+    yield from first or (ExplanationSentence(text),)
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
         if component.head is None:

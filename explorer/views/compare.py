@@ -306,7 +306,6 @@ def surprisal_difference_bars(comparison: Comparison, query: int) -> go.Figure:
         alt=_alt_of_text(tokens, values),
         xaxis={**token_axis(tokens, _("token of A")), "range": [-0.5, len(tokens) - 0.5]},
         yaxis={"title": {"text": _("surprisal, A − B, bits")}},
-        bargap=0.15,
         hovermode="x",
     )
     column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
@@ -392,7 +391,6 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
                 )
             }
         },
-        bargap=0.2,
         hovermode="x",
     )
 
@@ -444,7 +442,6 @@ def next_token_comparison(comparison: Comparison, query: int) -> go.Figure:
         ),
         xaxis={"range": [0, 1.2 * float(np.fmax(probs_a, probs_b).max())], "title": {"text": _("probability")}},
         yaxis=bar_token_axis(names),
-        bargap=0.2,
     )
 
 

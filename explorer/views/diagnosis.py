@@ -43,7 +43,6 @@ def deviation_by_tap(report: DiagnosisReport) -> go.Figure:
             "type": "log",
             "range": [np.log10(MIN_RATIO), np.log10(MAX_RATIO)],
         },
-        bargap=0.2,
     )
     fig.add_hline(1, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
     return mark_first_difference(fig, report)

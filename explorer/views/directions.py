@@ -164,7 +164,6 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
             "autorange": "reversed",
             "showgrid": False,
         },
-        bargap=0.3,
         hovermode="y",  # a short bar is hard to hit
     )
 

@@ -148,7 +148,6 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
             },
         },
         yaxis=bar_token_axis(names),
-        bargap=0.2,
         legend={"traceorder": "normal"},
     )
 

@@ -175,7 +175,6 @@ def token_bars(
         xaxis=axis | ({"showticklabels": False, "showline": True} if has_chips else {}),
         yaxis=share_axis(shares) | ({"visible": False} if has_chips else {"nticks": 5}),
         annotations=[*note_above(title), *chips],
-        bargap=0.3,
         barmode="overlay",
         margin={"l": 0, "r": 8, "t": 36, "b": 36 if has_chips else 8},
         showlegend=False,
@@ -244,7 +243,6 @@ def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
             "xaxis": {"showgrid": False, **xaxis},
             "yaxis": {"title": {"text": text(N_("part of the score"))}},
             "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), "total", count="parts")),
-            "bargap": 0.2,
             "shapes": value("frames"),
         },
     )

@@ -81,13 +81,18 @@ def least_expected_text(trace: Trace) -> str:
 def describe_tokens(trace: Trace, selection: Selection) -> str:
     """Return sentences on the number of tokens and the vocabulary."""
     config = trace.config
-    tokens = ngettext("Your text is {count} token.", "Your text is {count} tokens.", len(trace))
+    tokens = ngettext("The text so far is {count} token.", "The text so far is {count} tokens.", len(trace))
     numbers = _(
         "The model knows {known:,} different ones; it reads each as a list of {numbers:,} numbers.",
         known=config.vocab_size,
         numbers=config.d_model,
     )
     return "\n".join([f"{tokens} {numbers}", least_expected_text(trace)])
+
+
+def describe_generated_count(num_tokens: int, num_generated: int) -> str:
+    """Return how many tokens are the user's, and how many the model's."""
+    return _("Yours: {yours}; the model’s: {written}.", yours=num_tokens - num_generated, written=num_generated)
 
 
 def inspect_token_probability(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
@@ -107,6 +112,7 @@ TOKENS_STEP = View(
         "expected."
     ),
     formula=describe_tokens,
+    generated_note=describe_generated_count,
     required_taps=("logits",),
     unavailable_message=lambda config: _("What this model expected was not captured."),
     panels=(
@@ -120,7 +126,7 @@ TOKENS_STEP = View(
             height=420,
         ),
     ),
-    numbers_view_link=lambda trace, s: (_("All about its tokens"), {"view": "tokens"}),
+    numbers_view_link=lambda trace, s: (_("all about its tokens"), {"view": "tokens"}),
 )
 
 
@@ -235,9 +241,11 @@ def inspect_top_head_weight(trace: Trace, selection: Selection, point: ClickedPo
 
 
 def link_to_top_head(trace: Trace, selection: Selection) -> tuple[str, dict]:
-    """Return the link to all heads, with that head selected."""
+    """Return the link to all heads, with that head and the key that it looks at most selected."""
     layer, head, _key = most_helpful_look(trace, selection.query)
-    return _("All heads of all layers"), {"view": "attention", "layer": layer, "head": head, "pattern": "weight"}
+    key = int(top_head_weights(trace, selection.query).argmax())
+    look = {"view": "attention", "layer": layer, "head": head, "key": key, "pattern": "weight"}
+    return _("all heads of all layers"), look
 
 
 ATTENTION_STEP = View(
@@ -417,7 +425,7 @@ PREDICTION_STEP = View(
             height=420,
         ),
     ),
-    numbers_view_link=lambda trace, s: (_("All depths, and what each part adds"), {"view": "prediction"}),
+    numbers_view_link=lambda trace, s: (_("all depths, and what each part adds"), {"view": "prediction"}),
 )
 
 
@@ -527,7 +535,7 @@ CHOOSING_STEP = View(
         ),
     ),
     numbers_view_link=lambda trace, s: (
-        _("All stages of sampling, with their numbers"),
+        _("all stages of sampling"),
         {"view": "prediction"},
         "stages",
     ),

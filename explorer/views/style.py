@@ -99,8 +99,19 @@ def css_colours() -> str:
     return rule(":root", LIGHT) + rule(".dark", DARK)
 
 
-# The space after its numbers keeps the title beside them from touching them.
-COLORBAR = {"thickness": 10, "ypad": 0, "outlinewidth": 0, "tickfont": {"size": 11}, "ticksuffix": "\u2002"}
+# At the figure’s edge, as a place beside the cells can be that of a former size. The space after its numbers keeps the
+# title beside them from touching them.
+COLORBAR = {
+    "thickness": 10,
+    "xref": "container",
+    "x": 1,
+    "xanchor": "right",
+    "xpad": 2,
+    "ypad": 0,
+    "outlinewidth": 0,
+    "tickfont": {"size": 11},
+    "ticksuffix": "\u2002",
+}
 
 
 @cache

@@ -202,6 +202,7 @@ class View:
         comparison_sentence: (comparison, selection) -> what differs most between two runs that are shown together, in
             a sentence before that on their next tokens; "" for none.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
+        generated_note: number of the run's tokens, and of the generated ones -> a line before the formula.
         code: what computes the values that it shows, see `explorer.explain.source_code.code_text`.
         code_lines: fragments of the line that computes them; the first one that the code has is marked.
         required_taps: values it draws, with * for any layer; without them the view shows `unavailable_message`.
@@ -238,6 +239,7 @@ class View:
     sentence: Callable[[Trace, Selection], str] | None = None
     comparison_sentence: Callable[[Comparison, Selection], str] = lambda comparison, selection: ""
     formula: Callable[[Trace, Selection], str] = lambda trace, selection: ""
+    generated_note: Callable[[int, int], str] | None = None
     code: tuple[str, ...] = ()
     code_lines: tuple[str, ...] = ()
     required_taps: tuple[str, ...] = ()

@@ -249,7 +249,7 @@ class PageLayout:
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
             component_of_widgets(
                 NextTokenPreview(elem_id=shared_constants.BRIEF),
-                toggle_button_markup("sliders", _("Settings")),
+                toggle_button_markup("sliders", _("Chances, settings")),
                 elem_id="tail",
             )
             with gr.Row(elem_classes="buttons"):

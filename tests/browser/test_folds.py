@@ -99,9 +99,9 @@ FITS_WITH_16_LETTERS = """(next) => {
 
 def test_phone_bar_shows_next_draw_like_table(open_page):
     page = open_page(viewport=TELEPHONE, seed=3).wait_until_idle().page
-    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="next pick"))
+    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="random"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
-    expect(page.locator("#brief .next")).to_have_text(f"next pick: {row.locator('.text').text_content()}")
+    expect(page.locator("#brief .next")).to_have_text(f"random pick: {row.locator('.text').text_content()}")
     assert page.locator("#brief .next").evaluate(FITS_WITH_16_LETTERS)
 
 
@@ -191,7 +191,7 @@ def test_wheel_and_tab_key_reach_whole_side_panel(open_page, size):
     page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
     cut, gap = page.evaluate(TABLE_ROOM)
     assert cut == 0 and gap >= 0
-    expect(page.locator("#next-token .token .tag", has_text="next pick")).to_be_visible()
+    expect(page.locator("#next-token .token .tag", has_text="random")).to_be_visible()
     first.hover()
     for end in (last, first):  # down to its end, and back to its top
         for _ in range(12):
@@ -218,7 +218,7 @@ def test_phone_reaches_sampling_sliders_without_scrolling(open_new_page):
     person = open_attention_folded(open_new_page(viewport=TELEPHONE), view="attention")
     page, temperature, step = person.page, person.slider("temperature"), person.page.locator("#step")
     expect(temperature).to_be_hidden()
-    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="Chances, settings").click()
     for control in (
         temperature,
         person.page.get_by_label("number input for temperature"),
@@ -236,7 +236,7 @@ def test_phone_reaches_sampling_sliders_without_scrolling(open_new_page):
     person.expect_selected(temperature=0)
     expect(likeliest.first.locator(".percent")).to_have_text("100%")
     expect(page.locator("#brief .next")).to_be_in_viewport(ratio=1)  # the sliders change it
-    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("button", name="Chances, settings").click()
     expect(temperature).to_be_hidden()
 
 

@@ -80,6 +80,13 @@ def read_hover_text(person, plot, x: float, y: float) -> str:
     return " ".join(plot.evaluate(HOVER_TEXTS))
 
 
+SQUARE_CELLS = """() => {
+  const { width, xaxis, yaxis } = document.querySelector("#attention-pattern .plot")._fullLayout;
+  const ratio = xaxis._length / yaxis._length;
+  return width === document.querySelector("#attention-pattern .plot").clientWidth && ratio > 0.85 && ratio < 1.2;
+}"""
+
+
 def test_pattern_heatmap_and_query_row_match_trace(open_page):
     person = open_page(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4, unfolded="attention-row")
     trace, row = capture_visible_run(person), person.page.locator("#attention-row .plot")
@@ -88,6 +95,9 @@ def test_pattern_heatmap_and_query_row_match_trace(open_page):
     for theme in iterate_themes(person, person.pattern):
         painted = cell_colours(person.pattern, weights.shape)
         assert np.abs(painted - scale_colours(theme.sequential, weights))[allowed].max() <= 2
+    for width in (1024, 1366):
+        person.page.set_viewport_size({"width": width, "height": 768})
+        person.page.wait_for_function(SQUARE_CELLS)
     for letter, title in (("x", "key"), ("y", "query")):
         expect(person.pattern.locator(f".{letter}title")).to_contain_text(title)
         tick_labels = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
@@ -211,20 +221,23 @@ def test_figure_is_saved_on_white_in_either_theme(open_new_page, view, figure):
     assert save("png") == saved
 
 
+TOP_ON_PAGE = "(plot) => plot.getBoundingClientRect().top + scrollY"
+
+
 def test_click_on_cell_keeps_figure_in_place(open_page):
     """The formula above the figure sometimes has one more line."""
     person = open_page(depth="formula", query=27, key=26)
     formula, tops, lengths = person.page.locator("#attention-formula .formula"), set(), set()
     formula.evaluate(FIT)
     person.pattern.scroll_into_view_if_needed()
-    tops.add(person.pattern.bounding_box()["y"])
+    tops.add(person.pattern.evaluate(TOP_ON_PAGE))
     for query, key in ((12, 0), (20, 11), (3, 3), (15, 4), (27, 13), (8, 2), (21, 20), (5, 0)):
         with person.wait_for_redraw(person.pattern):
             person.page.mouse.click(*person.pattern.evaluate(CELL, [key, query]))
         person.expect_selected(query=query, key=key)
         expect(person.wait_until_idle().page.locator(".inspection:visible")).to_have_count(1)
         person.page.evaluate(TWO_FRAMES)  # the derivation may redraw the figure, which loses a click meanwhile
-        tops.add(person.pattern.bounding_box()["y"])
+        tops.add(person.pattern.evaluate(TOP_ON_PAGE))
         lengths.add(formula.evaluate(COUNT_LINES))
     formula.evaluate("(text) => text.removeAttribute('style')")
     assert len(lengths) > 1 and len(tops) == 1, (lengths, tops)

@@ -140,7 +140,12 @@ def test_folded_figure_is_computed_once_presented(open_page):
     person = open_page(unfolded="")
     page = person.page
     page.locator("#strip .chip").nth(1).click()  # the row of tokens is no slide
+    page.locator("#header summary", has_text="Share").click()
+    expect(page.locator("#save-png")).to_have_text("Save “Layer 1 head 0: who looks at whom” as PNG")
+    page.keyboard.press("Escape")
     page.keyboard.press("p")
+    expect(find_presented_panel(page)).to_have_id("attention-pattern")  # the one most in sight
+    page.keyboard.press("ArrowLeft")
     expect(find_presented_panel(page)).to_have_id("attention-heads")
     expect(page.locator("#stage .at")).to_have_text(re.compile(r"^1 / \d"))
     wait_until_idle(page)

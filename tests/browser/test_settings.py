@@ -1,4 +1,4 @@
-"""Sampling settings: they change the table and the next pick, but resample nothing."""
+"""Sampling settings: they change the table and the random pick, but resample nothing."""
 
 import numpy as np
 import pytest

@@ -171,16 +171,22 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
         person.chips.count(),
         dict(zip(find_bars(person).locator(".text").all_text_contents(), read_percentages(person), strict=True)),
     )
-    tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="next pick"))
-    expect(tag).to_have_count(0)  # the story has not come to random numbers yet
-    picked = person.page.locator("#brief .next").text_content().removeprefix("next pick: ")
+    tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="random"))
+    expect(tag).to_have_count(1)  # which says why an unlikely token has a row
+    picked = person.page.locator("#brief .next").text_content().removeprefix("random pick: ")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()
     assert token == picked
     expect(tag).to_have_count(1)
-    expect(output).to_contain_text(f"own chance for “{token.strip()}” was")
+    expect(output).to_contain_text(f"own chance for “{token.strip()}” after “.” was")
     sentence = output.text_content()
+    person.page.locator("#story [data-position]").click()  # a written word is explained, not the one after it
+    expect(person.page.locator("#answer header h2")).to_have_text("Next token after “.”")
+    expect(output).to_have_text(sentence)
+    expect(person.page.locator("#story .explained")).to_have_text(token)
+    expect(person.page.locator("#why-token .asked")).to_have_text(f"Why “{token.strip()}”?")
+    person.chips.last.click()
     person.wait_until_idle().page.evaluate("explorer.select({ temperature: 1.7, seed: 9 })")
     assert read_percentages(person.wait_until_idle()) != sorted(shares.values(), reverse=True)
     expect(output).to_have_text(sentence)  # it was drawn with the earlier settings
@@ -350,15 +356,23 @@ def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
         return scrollWidth > clientWidth && scrollLeft === 0;
     }""")  # the prompt's beginning is in sight, and its end in the tokens
     page_bar = person.page.locator("#bar").bounding_box()["y"]
+    next_step, heights = person.page.locator(".next-step:visible"), set()
     for step_view in STORY_STEPS[1:]:
         person.tab(step_view.title)
         person.page.evaluate("scrollTo(0, 0)")
         person.wait_until_idle()
-        next_step = person.page.locator(".next-step:visible").bounding_box()  # below the figure
-        assert next_step["y"] + next_step["height"] <= page_bar, step_view.name
+        heights.add(next_step.bounding_box()["y"])
+    assert len(heights) == 1
+    temperature = person.page.locator("#temperature input[type=range]").bounding_box()
+    assert temperature["y"] + temperature["height"] <= page_bar  # on one screen with its figure
     for control in (step, person.page.locator("#brief")):
         expect(control).to_be_in_viewport()
     assert step.bounding_box()["height"] >= 44
+    person.set("temperature", 1.9)
+    step.click()
+    person.wait_until_idle()
+    next_step.click()  # the lessons' menu is in the folded one
+    expect(person.page.locator("#lessons .one").first).to_be_visible()
 
 
 @pytest.mark.exhaustive

@@ -5,10 +5,10 @@ import pytest
 from playwright.sync_api import expect
 
 READ_TABLE = """() => ({
-  scale: Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 1),
+  scale: 100 / Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 100),
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
   drawn: [...document.querySelectorAll("#next-token tbody tr")]
-    .filter((row) => row.querySelector(".tag").innerText.includes("next pick")).map((row) => row.dataset.token),
+    .filter((row) => row.querySelector(".tag").innerText.includes("random")).map((row) => row.dataset.token),
   rows: Object.fromEntries([...document.querySelectorAll("#next-token tbody tr")].map((row) => [row.dataset.token, {
     percent: parseFloat(row.querySelector(".bars b").style.width),
     plain: parseFloat(row.querySelector(".bars b + *").style.left),

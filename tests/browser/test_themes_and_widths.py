@@ -11,6 +11,12 @@ FONT = "plot => plot._fullLayout.font.color"
 ACCENT = "table => getComputedStyle(table).getPropertyValue('--accent')"
 FITS = """() => [...document.querySelectorAll(".plot")]
   .every((plot) => !plot.clientWidth || plot._fullLayout?.width === plot.clientWidth)"""
+# Pixels between the cells of a heatmap and its colour bar, in the figure's own size.
+SPACE_BEFORE_COLOUR_BAR = """(plot) => {
+  const { xaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), scale = box.width / plot.offsetWidth;
+  const left = (plot.querySelector(".cbfill").getBoundingClientRect().left - box.left) / scale;
+  return left - xaxis._offset - xaxis._length;
+}"""
 REFERENCES = """() => [...document.querySelectorAll(".plot [clip-path], .plot .cbfill")]
   .map((shape) => shape.getAttribute("clip-path") || shape.style.fill).filter((reference) => /url/.test(reference))"""
 SELECTED_TAB = """() => {
@@ -66,12 +72,19 @@ def test_single_footer_link_has_no_divider(person):
     expect(person.page.locator("footer .divider")).to_be_hidden()
 
 
-@pytest.mark.exhaustive
 def test_figures_fill_available_width(open_page):
-    person = open_page()
-    person.page.set_viewport_size({"width": 1100, "height": 900})
-    person.page.wait_for_function(FITS)
-    assert person.page.evaluate(OVERFLOW) <= 0
+    prompt = ".".join(map(str, range(256, 270)))  # whose labels change the margins
+    person = open_page(viewport={"width": 1024, "height": 768}, prompt=prompt)
+    page = person.page
+    for size in ({"width": 1366, "height": 768}, {"width": 1100, "height": 900}, {"width": 1024, "height": 768}):
+        page.set_viewport_size(size)
+        page.wait_for_function(FITS)
+        assert person.pattern.evaluate(SPACE_BEFORE_COLOUR_BAR) > 4
+        assert page.evaluate(OVERFLOW) <= 0
+    page.locator("#attention-pattern h2").click()
+    with person.wait_for_redraw(person.pattern):
+        page.keyboard.press("p")
+    assert person.pattern.evaluate(SPACE_BEFORE_COLOUR_BAR) > 4
 
 
 @pytest.mark.exhaustive

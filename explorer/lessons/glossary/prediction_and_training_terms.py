@@ -237,7 +237,7 @@ PREDICTIONS = (
         random_number_example,
     ),
     GlossaryEntry(
-        (N_("next pick"),),
+        (N_("random pick"),),
         N_("the token that the random number picks with the settings; Step writes it"),
         next_draw_example,
     ),

@@ -111,6 +111,7 @@ PATTERN_FIGURE = FigureTemplate(
         "xaxis": extend("keys", title={"text": text(N_("key (looked at)"))}, range=value("key_range")),
         "yaxis": extend("queries", title={"text": text(N_("query (looks back)"))}, range=value("query_range")),
         "shapes": value("frames"),
+        "margin": {"t": 18},  # as high as the first row of the heads beside it
     },
 )
 
@@ -164,7 +165,6 @@ ROW_FIGURE = FigureTemplate(
     layout={
         "xaxis": extend("keys", title={"text": text(N_("key"))}),
         "yaxis": {"range": value("range"), "title": {"text": text(N_("weight"))}},
-        "bargap": 0.15,
         "barmode": "overlay",
         "showlegend": False,
     },

@@ -131,7 +131,6 @@ def component_compensation_bars(comparison: Comparison, selection: Selection) ->
         },
         yaxis={"title": {"text": _("adds more, or less")}},
         annotations=note_above(_("The changes sum to {change}.", change=format_number(change))),
-        bargap=0.2,
         hovermode="x",  # a short bar is hard to hit
     )
 

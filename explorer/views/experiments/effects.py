@@ -175,7 +175,6 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int, operation: s
             "showgrid": False,
         },
         yaxis={"title": {"text": _("change of log₂ probability, bits")}},
-        bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
     ).set_click_interventions(texts)
 
@@ -303,7 +302,6 @@ def surprisal_change_bars(comparison: Comparison, query: int | None = None) -> g
         alt=alt,
         xaxis={**token_axis(trace.tokens, _("token")), "range": [-0.5, len(trace) - 0.5]},
         yaxis={"title": {"text": title}} | ({"range": [-1, 1]} if nothing else {}),
-        bargap=0.15,
         hovermode="x",  # a short bar is hard to hit
     )
     if query is not None:
@@ -389,7 +387,6 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
             "autorange": "reversed",
             "showgrid": False,
         },
-        bargap=0.3,
         hovermode="y",  # a short bar is hard to hit
     )
     return fig.add_hline(len(descriptions) - 0.5, line={"width": 1, "dash": "dot"})

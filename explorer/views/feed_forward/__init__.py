@@ -131,7 +131,6 @@ STRONGEST_FIGURE = FigureTemplate(
         },
         "yaxis": {"title": {"text": text(N_("value"))}},
         "barmode": "group",
-        "bargap": 0.3,
         "hovermode": "x",  # a short bar is hard to hit
         "legend": {"x": 0, "xanchor": "left"},
         "shapes": [value("frame")],
@@ -298,7 +297,6 @@ TOKENS_FIGURE = FigureTemplate(
     layout={
         "xaxis": extend("tokens", title={"text": text(N_("token of this text; for others, type another text"))}),
         "yaxis": {"title": {"text": text(N_("hidden value of neuron {neuron}"), "neuron")}},
-        "bargap": 0.15,
         "hovermode": "x",
         "shapes": [value("frame")],
         "annotations": value("notes"),
@@ -372,7 +370,6 @@ SPARSITY_FIGURE = FigureTemplate(
         "xaxis": {"title": {"text": value("title")}, "dtick": 1, "showgrid": False},
         "yaxis": {"title": {"text": text(N_("share"))}, "range": [0, 1], "tickformat": ".0%"},
         "barmode": "group",
-        "bargap": 0.3,
         "hovermode": "x",
         "shapes": value("shapes"),
     },
@@ -465,7 +462,6 @@ PROMOTED_FIGURE = FigureTemplate(
             "showgrid": False,
             "zeroline": False,
         },
-        "bargap": 0.25,
         "shapes": [value("divider")],
     },
 )

@@ -98,7 +98,6 @@ NEURONS_FIGURE = FigureTemplate(
             "showgrid": False,
         },
         "yaxis": {"title": {"text": text(N_("part of the logit"))}},
-        "bargap": 0.3,
         "hovermode": "x",  # a short bar is hard to hit
         "shapes": value("frames"),
     },

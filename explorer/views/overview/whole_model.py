@@ -431,6 +431,39 @@ def cell_sentence(trace: Trace, selection: Selection) -> str:
     return translate(template, **values)
 
 
+def block_sentence(heads: float, feed_forward: float, token: str) -> str:
+    """Return the story's sentence on an open block: whether its two parts add to the token's logit."""
+    if (heads > 0) == (feed_forward > 0):
+        template = (
+            N_("The heads and the feed-forward of this layer speak for {token}.")
+            if heads > 0
+            else N_("The heads and the feed-forward of this layer speak against {token}.")
+        )
+    else:
+        template = (
+            N_("The heads of this layer speak for {token}, its feed-forward against it.")
+            if heads > 0
+            else N_("The heads of this layer speak against {token}, its feed-forward for it.")
+        )
+    return translate(template, token=token)
+
+
+def head_sentence(trace: Trace, selection: Selection, key: int, weight: float, effect: float, token: str) -> str:
+    """Return the story's sentence on an open head: where it looks most, and whether that adds to the token's logit."""
+    if float(f"{effect:.2f}") == 0:
+        template = N_("{query} looks most at {key} here ({percent}). This says little about {token}.")
+    elif effect > 0:
+        template = N_("{query} looks most at {key} here ({percent}). This speaks for {token}.")
+    else:
+        template = N_("{query} looks most at {key} here ({percent}). This speaks against {token}.")
+    values = {
+        "query": quote_word(trace.tokens[selection.query]),
+        "key": quote_word(trace.tokens[key]),
+        "percent": format_percent(weight),
+    }
+    return translate(template, token=token, **values)
+
+
 def target_text(trace: Trace, selection: Selection) -> str:
     """Return the explained token, shortened; with the contrast token if there is one."""
     token_id, contrast_id = target_and_contrast(trace, selection)
@@ -472,6 +505,8 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
     level, layer, head, key = selection.option("open"), selection.layer, selection.head, selection.key
     quote = quote_word if selection.depth == "story" else quote_token
     token, after = quote(trace.vocabulary[tokens[0]]), quote(trace.tokens[query])
+    if level == "block" and selection.depth == "story":
+        return block_sentence(attribution.heads[layer].sum(), attribution.feed_forward[layer], token)
     if level == "block":
         return _(
             "Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.",
@@ -486,6 +521,9 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
         if level == "head":
             key = int(weights.argmax())
+        if level == "head" and selection.depth == "story":
+            return head_sentence(trace, selection, key, float(weights[key]), sources.effects[layer, head, key], token)
+        if level == "head":
             template = N_(
                 "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit "
                 "of {token}."

@@ -483,7 +483,6 @@ def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
         ),
         xaxis={"title": {"text": _("neuron of layer {layer}", layer=selection.layer)}, "type": "category"},
         yaxis={"title": {"text": translate(EFFECT_LABELS["either"][selection.option("metric")])}},
-        bargap=0.3,
     )
     if not np.isfinite(values).any():
         annotate_empty(fig, no_effect_message())

@@ -211,7 +211,6 @@ SHARES_FIGURE = FigureTemplate(
         "xaxis": extend("tokens", title={"text": text(N_("token"))}),
         "yaxis": {"title": {"text": text(N_("length ‖x‖₂"))}, "rangemode": "tozero"},
         "barmode": "group",
-        "bargap": 0.3,
         "hovermode": "x",  # a short bar is hard to hit
         "shapes": [value("frame")],
     },

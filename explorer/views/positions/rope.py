@@ -328,7 +328,6 @@ WAVELENGTHS_FIGURE = FigureTemplate(
     layout={
         "xaxis": {"title": {"text": text(N_("pair of dimensions (fast → slow)"))}, "showgrid": False, "dtick": 1},
         "yaxis": {"title": {"text": text(N_("positions a turn"))}, "type": "log", "dtick": 1},
-        "bargap": 0.2,
         "shapes": [
             {
                 "type": "line",

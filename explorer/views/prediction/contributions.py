@@ -123,7 +123,6 @@ PARTS_FIGURE = FigureTemplate(
         ),
         "margin": {"t": 76},  # of three lines
         "uniformtext": {"minsize": 9, "mode": "hide"},  # of many bars none has room for a number
-        "bargap": 0.2,
     },
 )
 
@@ -243,7 +242,6 @@ SOURCES_FIGURE = FigureTemplate(
         "yaxis": {"title": {"text": text(N_("part of the logit"))}},
         "annotations": note_above(text(N_("With the rest the bars sum to {total}, {logit}."), "total", logit="label")),
         "showlegend": False,
-        "bargap": 0.15,
         "hovermode": "x",  # a short bar is hard to hit
         "shapes": [value("frame")],
     },
@@ -321,7 +319,6 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         },
         **axes,
         showlegend=False,
-        bargap=0.15,
         hovermode="x",  # a short bar is hard to hit
     )
     column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}

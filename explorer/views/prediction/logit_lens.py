@@ -469,7 +469,6 @@ ACTUAL_FIGURE = FigureTemplate(
             "tickformat": "~g",
             "title": {"text": text(N_("rank"))},
         },
-        "bargap": 0.15,
         "shapes": value("frames"),
         "annotations": value("notes"),
     },
@@ -522,6 +521,5 @@ ROLLOUT_FIGURE = FigureTemplate(
             },
         ),
         "yaxis": {"rangemode": "tozero", "title": {"text": text(N_("share, of 1"))}},
-        "bargap": 0.15,
     },
 )

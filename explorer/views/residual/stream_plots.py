@@ -174,7 +174,6 @@ NORMS_FIGURE = FigureTemplate(
     layout={
         "xaxis": value("axis"),
         "yaxis": {"title": {"text": value("measure")}, "rangemode": "tozero"},
-        "bargap": 0.3,
     },
 )
 
@@ -226,7 +225,6 @@ DIRECTIONS_FIGURE = FigureTemplate(
     layout={
         "xaxis": value("axis"),
         "yaxis": {"title": {"text": text(N_("cosine (against ← 0 → along)"))}, "range": [-1, 1]},
-        "bargap": 0.3,
         "hovermode": "x",  # a short bar is hard to hit
     },
 )

@@ -122,7 +122,6 @@ def merge_tree(trace: Trace, query: int) -> go.Figure:
             "fixedrange": True,
         },
         margin={"t": 8},
-        bargap=0.25,
         showlegend=False,
     )
     if not steps:

@@ -143,7 +143,6 @@ NEAREST_FIGURE = FigureTemplate(
             "zeroline": False,
         },
         "margin": MARGIN,
-        "bargap": 0.25,
     },
 )
 

@@ -64,6 +64,7 @@ class OpenView:
         lm: the models of the runs, held so that they are not unloaded while figures are drawn.
         comparison: with another run, or of a run with interventions with its baseline; None without either.
         has_other: whether the other run was chosen by the user, and figures can show it on its own.
+        num_generated: how many of the trace's tokens were generated.
     """
 
     view: View
@@ -72,6 +73,7 @@ class OpenView:
     lm: Any = field(default=None, repr=False)
     comparison: Comparison | None = None
     has_other: bool = False
+    num_generated: int = 0
 
     @property
     def visible_run(self) -> str:
@@ -168,6 +170,8 @@ class OpenView:
             return unavailable_message(gone)
         except ResultNotReadyError:  # the figure's placeholder has the button that starts the job
             return ""
+        if self.view.generated_note and self.num_generated and formulas[0]:
+            formulas[0] = f"{self.view.generated_note(len(self.trace), self.num_generated)}\n{formulas[0]}"
         return join_run_texts(formulas)
 
     @property
@@ -344,6 +348,7 @@ def make_open_view(runs: RunService, page_state: PageState) -> OpenView:
         models,
         comparison,
         page_state.visible_second_run is not None,
+        min(len(page_state.run.generated), len(trace)),
     )
 
 

@@ -1,6 +1,6 @@
 """Contents of the page by element id: of the open view, and around it tokens, text, next token, continuations."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
@@ -22,9 +22,12 @@ from explorer.interventions import Intervention
 from explorer.lessons import prediction_explanation
 from explorer.lessons.example_prompts import prompt_advice
 from explorer.lessons.prediction_explanation import (
+    ExplanationSentence,
     describe_change_effect,
     explain_prediction,
     explain_prediction_in_story,
+    explain_written_token,
+    is_unlikely_token,
 )
 from explorer.state.chat_messages import chat_messages
 from explorer.state.continuation_tree import Path, build_tree
@@ -218,7 +221,8 @@ class PageContents:
         return other | {
             CHAT: ChatForm.pack(messages, generated) if has_chat_template(tokenizer) else None,
             STRIP: TokenStrip.pack(**strip, beginning=("", False) if messages else self.bos_text(run)),
-            STORY: {"prompt": prompt, "generated": generated, "ended": describe_end(run, tokenizer)},
+            STORY: {"prompt": prompt, "generated": generated, "ended": describe_end(run, tokenizer)}
+            | {"tokens": list(strip["tokens"][strip["num_prompt"] :]), "position": strip["num_prompt"]},
             PLAYBACK: GenerationPlayer.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
 
@@ -237,7 +241,7 @@ class PageContents:
         prediction = next_token_distribution_in_run(page_state.run, position, settings, trace)
         find, guess = (text[:MAX_SEARCH_CHARS] for text in (page_state.selection.find, page_state.selection.guess))
         sampled_id = prediction.sampled_token_id
-        before = self.previous_prediction(page_state, position, trace)
+        written = self.written_token(page_state, position, trace)
         other = self.other_prediction(page_state, position, settings) if page_state.visible_second_run else None
         unchanged = trace.baseline.logits.row(position) if trace.baseline else None
         guess_id, is_token = guessed_token(prediction, vocabulary, guess) if guess.strip() else (None, False)
@@ -247,7 +251,7 @@ class PageContents:
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row)
             | {"after": quote(trace.tokens[position])},
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, trace.tokens[position], guess, before),
+            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, trace.tokens[position], guess, written),
             BRIEF: NextTokenPreview.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),
@@ -286,15 +290,18 @@ class PageContents:
         penalised = next_token_distribution_in_run(page_state.run, position, settings, trace).stages.penalised
         return -np.sort(-penalised)
 
-    def previous_prediction(self, page_state: PageState, position: int, trace: Trace) -> NextTokenDistribution | None:
-        """Return the prediction of a generated token.
+    def written_token(
+        self, page_state: PageState, position: int, trace: Trace
+    ) -> tuple[str, NextTokenDistribution] | None:
+        """Return the generated token after a position, or else the last: the token before it, and its prediction.
 
         None for the prompt's tokens, and on pages that do not show it.
         """
-        is_generated = position + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
-        if not page_state.selection.is_story or not is_generated or not position:
+        written = min(position + 1, len(trace) - 1)
+        is_generated = written + len(page_state.run.token_ids) - len(trace) >= len(page_state.run.prompt)
+        if not page_state.selection.is_story or not is_generated or not written:
             return None
-        return next_token_distribution(trace, position - 1)
+        return trace.tokens[written - 1], next_token_distribution(trace, written - 1)
 
     def other_prediction(
         self, page_state: PageState, position: int, settings: GenerationSettings
@@ -337,25 +344,42 @@ class PageContents:
         """Return the prediction's reasons and the redundancy of components, as far as these panels are open."""
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, contents = page_state.selection.clamp_to_trace(trace), {WHY: [], STAND_INS: []}
-        trace_and_target = trace, selection.query, explained_rank(page_state, trace)
         if selection.why == "open":
             contents |= explanation_question(page_state, trace)
-            reasons = prediction_reasons(*trace_and_target)
-            if selection.is_story:
-
-                def predict_without(*ablations: Intervention) -> NextTokenDistribution:
-                    run = replace(page_state.run, edits=(*page_state.run.edits, *ablations))
-                    return next_token_distribution_in_run(run, selection.query, settings, self.runs.trace(run))
-
-                sentences = explain_prediction_in_story(trace, predict_without(), reasons, predict_without)
-            else:
-                sentences = explain_prediction(trace, selection.query, reasons)
-            contents[WHY] = ExplanationButton.pack(sentences)
+            contents[WHY] = ExplanationButton.pack(self.explain(page_state, settings, trace))
         if selection.stand_ins == "open":
+            redundancy = find_redundancy(trace, selection.query, selection.target)
             contents[STAND_INS] = ExplanationButton.pack(
-                prediction_explanation.explain_redundancy(trace, selection.query, find_redundancy(*trace_and_target))
+                prediction_explanation.explain_redundancy(trace, selection.query, redundancy)
             )
         return contents
+
+    def explain(
+        self, page_state: PageState, settings: GenerationSettings, trace: Trace
+    ) -> Iterator[ExplanationSentence]:
+        """Yield the sentences on why the explained token follows; an unlikely one that was written has no reasons."""
+        selection, rank = page_state.selection.clamp_to_trace(trace), explained_rank(page_state, trace)
+
+        def predict_without(*ablations: Intervention) -> NextTokenDistribution:
+            run = replace(page_state.run, edits=(*page_state.run.edits, *ablations))
+            return next_token_distribution_in_run(run, selection.query, settings, self.runs.trace(run))
+
+        prediction, written = predict_without(), ()
+        if is_written_token_explained(page_state, trace) and not trace.edits:
+            quote = quote_word if selection.is_story else quote_token
+            written = tuple(explain_written_token(trace, prediction, settings.temperature, quote))
+            if is_unlikely_token(prediction, prediction.actual):
+                if selection.is_story:
+                    yield from written
+                    return
+                rank = selection.target  # what the model itself expected
+        reasons = prediction_reasons(trace, selection.query, rank)
+        if selection.is_story:
+            yield from explain_prediction_in_story(trace, prediction, reasons, predict_without, written)
+            return
+        yield from written
+        for sentence in explain_prediction(trace, selection.query, reasons):
+            yield replace(sentence, selection_change=sentence.selection_change | {"target": rank})
 
     def tree(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the tree of continuations."""
@@ -369,13 +393,20 @@ class PageContents:
 
 
 def explained_rank(page_state: PageState, trace: Trace) -> int:
-    """Return the rank of the token that is explained: in the story of the one that the model wrote, else the target."""
+    """Return the rank of the token that is explained: of the written one if there is one, else the target."""
+    selection = page_state.selection.clamp_to_trace(trace)
+    if not is_written_token_explained(page_state, trace):
+        return selection.target
+    ranking = ranking_without_interventions(trace, selection.query).tolist()
+    return 1 + ranking.index(trace.token_ids[selection.query + 1])
+
+
+def is_written_token_explained(page_state: PageState, trace: Trace) -> bool:
+    """Return whether a generated token follows the selected one, and the user has not chosen another target."""
     run, selection = page_state.run, page_state.selection.clamp_to_trace(trace)
     position = selection.query + 1
     is_written = position < len(trace) and position + len(run.token_ids) - len(trace) >= len(run.prompt)
-    if not selection.is_story or not is_written:
-        return selection.target
-    return 1 + ranking_without_interventions(trace, selection.query).tolist().index(trace.token_ids[position])
+    return is_written and (selection.is_story or selection.target == 1)
 
 
 def explanation_question(page_state: PageState, trace: Trace) -> dict[str, str]:

@@ -238,8 +238,11 @@ export function updateToolbarsOnTab() {
 
 // Boxes that scroll sideways.
 
-/** Give the style sheet its label for boxes that scroll. @param {string} words */
-export const labelSidewaysScroll = (words) => document.documentElement.style.setProperty("--scrolls", JSON.stringify(words));
+/** Give the style sheet its labels for boxes that scroll. @param {string} sideways @param {string} down */
+export function labelScrolls(sideways, down) {
+  document.documentElement.style.setProperty("--scrolls", JSON.stringify(sideways));
+  document.documentElement.style.setProperty("--scrolls-down", JSON.stringify(down));
+}
 
 /**
  * Set data-more, by which the style sheet marks the sides of a box where more can be scrolled into view.

@@ -160,10 +160,20 @@ export function saveNumbersInSight(button) {
   notify(_("The numbers of the figure “{figure}” are saved.", { figure: widgetBlock(plot).querySelector("h2")?.textContent ?? "" }), NOTICE_KIND);
 }
 
+const findFigureInSight = () => findDrawing(".plot:has(.main-svg), .drawing > svg, .map svg");
+
+/** Name the figure in the buttons that save it. */
+export function nameFigureInSight() {
+  const figure = widgetBlock(findFigureInSight() ?? document.body)?.querySelector("h2")?.textContent;
+  if (!figure) return;
+  setText(find(document, "#save-png"), _("Save “{figure}” as PNG", { figure }));
+  setText(find(document, "#save-svg"), _("Save “{figure}” as SVG", { figure }));
+}
+
 /** Save a figure as an image, which the button names. @param {HTMLElement} button */
 export async function saveFigureInSight(button) {
   closeMenuAround(button);
-  const figure = findDrawing(".plot:has(.main-svg), .drawing > svg, .map svg");
+  const figure = findFigureInSight();
   if (!figure) return showBanner(_("No figure is drawn here."));
   await saveFigure(figure, button.id === "save-svg" ? "svg" : "png");
   notify(_("The figure “{figure}” is saved.", { figure: widgetBlock(figure).querySelector("h2")?.textContent ?? "" }), NOTICE_KIND);

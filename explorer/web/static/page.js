@@ -4,8 +4,8 @@
 import { ablatedHead, changeSettings, runAction, enableRequests, isBusy, isWriting, makeMove, select, runExample, runPrompt, setGenerating, stopWriting, syncControls } from "./page_actions.js";
 import { onServerReturn, watchServer } from "./server_connection.js";
 import { whenAllDrawn, onContent, reportFailure, trackCurrentFigure } from "./widget_contents.js";
-import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelSidewaysScroll, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
-import { copyLink, copyPython, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
+import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, updateToolbarsOnTab, watchTheme, isKeyForFocus, make, makeToolbar, labelScrolls, readStorage, writeStorage, addRovingFocus, setTabStop, markSidewaysScroll, toggleTheme, clearNotices } from "./dom.js";
+import { copyLink, copyPython, nameFigureInSight, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, ngettext, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
 import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
@@ -346,6 +346,7 @@ function connectButtons() {
     const headerButton = find(document, `#${id}`);
     headerButton.addEventListener("click", () => action(headerButton));
   }
+  find(document, "#save-png").closest("details").addEventListener("toggle", nameFigureInSight);
   find(document, "#view").addEventListener("click", ({ target }) => {
     const copyButton = /** @type {Element} */ (target).closest(".copy-python");
     if (copyButton instanceof HTMLElement) copyPython(copyButton);
@@ -421,7 +422,7 @@ if (initialView().view !== STORY_TABS[0]) fetchPlotly();
 watchTheme(); // before anything is drawn
 document.documentElement.lang = language;
 translateGradio();
-labelSidewaysScroll(_("scrolls sideways"));
+labelScrolls(_("scrolls sideways"), _("scrolls down"));
 applyDepth();
 storeLessonPositions();
 trackCurrentFigure();

@@ -339,7 +339,12 @@ export function select(change) {
 /** Create the button to the story's step after a view; after the last, to the lessons. @param {string} view */
 export function nextStepButton(view) {
   const tabs = findAll(document, "#steps [data-view]"), next = tabs[tabs.findIndex(({ dataset }) => dataset.view === view) + 1];
-  const openLessons = () => { goToTop(); find(document, "#lessons .open").click(); };
+  const openLessons = () => {
+    const opener = find(document, "#lessons .open");
+    goToTop();
+    if (!opener.checkVisibility()) find(document, "#more-of-header .fold").click(); // on a phone it is in the menu
+    opener.click();
+  };
   return next ? button(_("Next: {step} →", { step: next.textContent ?? "" }), () => select({ view: next.dataset.view }), { className: "next-step" })
     : button(_("Next: a lesson →"), openLessons, { className: "next-step" });
 }

@@ -181,6 +181,7 @@ const nextFrame = () => new Promise((resolve) => { requestAnimationFrame(resolve
 
 // Scrolling to a figure.
 
+const HEADER_PX = 120; // height of the sticky header
 const SCROLL_EVENTS = ["wheel", "touchmove", "keydown", "pointerdown"]; // events of a user's own scrolling
 
 /** Scroll to a figure once it is drawn, even if its tab is still opening. @param {string} id of its element */
@@ -198,10 +199,16 @@ export function scrollToFigure(id) {
   requestAnimationFrame(() => whenFresh(scrollAgain)); // a request marks figures as stale after it is sent
 }
 
-/** Scroll as little as shows an element whole. @param {HTMLElement} element */
-export function scrollIntoNearestView(element) {
-  const { matches: reducesMotion } = matchMedia("(prefers-reduced-motion: reduce)");
-  element.scrollIntoView({ block: "nearest", behavior: reducesMotion ? "auto" : "smooth" });
+/**
+ * Scroll as little as shows an element whole, and no further than keeps what was pressed in sight.
+ * @param {HTMLElement} element
+ * @param {number} [pressedY] pixels from the top of the viewport
+ */
+export function scrollIntoNearestView(element, pressedY = Infinity) {
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  const maxDistance = Math.max(0, pressedY - HEADER_PX), distance = element.getBoundingClientRect().bottom + parseFloat(getComputedStyle(element).scrollMarginBottom) - innerHeight;
+  if (distance > maxDistance) scrollBy({ top: maxDistance, behavior });
+  else element.scrollIntoView({ block: "nearest", behavior });
 }
 
 // Wait for the figures above it, which may push it out of the viewport.
@@ -210,27 +217,34 @@ function whenFresh(act) {
   if (hasStaleFigures()) requestAnimationFrame(() => whenFresh(act)); else act();
 }
 
-// The current figure: the last one that was clicked or focused.
+// The current figure: the one most in sight, or one in sight that was clicked or focused.
 
-const FIGURE_SELECTOR = "#view .panels > .block, #next-token";
-let lastFigure = "", lastView = "";
+const FIGURE_SELECTOR = "#view .panels > .block, #next-token", IN_SIGHT_SHARE = 0.8; // of a clicked figure's area
+let lastFigure = "", lastView = "", lastPressedY = Infinity;
 
 /** Return the figures of the open tab, folded ones included. */
 export const visibleFigures = () => findAll(document, "#view .panels > .block").filter((figure) => figure.checkVisibility() && figure.querySelector("[data-draws], .unfold"));
 
-/** Return the element id of the last clicked figure, or else of the first one in the viewport. */
+/** Return the area of an element within the viewport. @param {Element} element */
+function areaInSight(element) {
+  const { left, right, top, bottom } = element.getBoundingClientRect();
+  return Math.max(0, Math.min(right, innerWidth) - Math.max(left, 0)) * Math.max(0, Math.min(bottom, innerHeight) - Math.max(top, 0));
+}
+
+/** Return the element id of the figure most in sight; of the last clicked one if nearly all of it is. */
 export function currentFigure() {
-  const visible = visibleFigures(), ids = visible.map(({ id }) => id);
-  if (ids.includes(lastFigure) || (lastFigure === NEXT_TOKEN && lastView === state.view)) return lastFigure;
-  const firstInViewport = visible.find((figure) => figure.getBoundingClientRect().bottom > innerHeight / 4);
-  return (firstInViewport ?? visible[0])?.id ?? "";
+  const visible = visibleFigures(), clicked = document.getElementById(lastFigure), areas = visible.map(areaInSight);
+  const isHere = clicked && (visible.includes(clicked) || (lastFigure === NEXT_TOKEN && lastView === state.view));
+  if (isHere && areaInSight(clicked) > IN_SIGHT_SHARE * clicked.offsetWidth * clicked.offsetHeight) return lastFigure;
+  return visible[areas.indexOf(Math.max(...areas))]?.id ?? "";
 }
 
 /** Record the figure that is clicked or focused. */
 export function trackCurrentFigure() {
   for (const kind of ["pointerdown", "focusin"])
-    document.addEventListener(kind, ({ target }) => {
-      const figure = /** @type {Element} */ (target).closest?.(FIGURE_SELECTOR);
+    document.addEventListener(kind, (event) => {
+      const figure = /** @type {Element} */ (event.target).closest?.(FIGURE_SELECTOR);
+      if (event instanceof PointerEvent) lastPressedY = event.clientY;
       if (figure) [lastFigure, lastView] = [figure.id, state.view];
     });
 }
@@ -430,6 +444,7 @@ export function showEvidence(element) {
     setText(firstLine, text.split("\n")[0]);
     words.replaceChildren(...(text ? [close, text] : []), ...(text && action ? ["\n", makeActionButton(action)] : []));
     setOpen(Boolean(text));
+    if (text && !widgetBlock(element).classList.contains("presented")) scrollIntoNearestView(words, lastPressedY);
   };
 }
 

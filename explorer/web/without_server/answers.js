@@ -71,13 +71,14 @@ export async function deriveText(state, { figure, point }) {
  * @param {State} state @returns {AsyncGenerator<Record<string, any>>} */
 export async function* stateContents(scope, state) {
   const isQuick = scope === "tune" || scope === "token", about = await openRun(state, !isQuick), { model, vocabulary, tokens, position, earlier, before, edits, prediction } = about;
-  const isGenerated = position + earlier >= state.prompt.length && position > 0 && state.depth === "story", previous = isGenerated ? about.predict(position - 1, (await about.ask("prediction", { position: position - 1 })).logits) : null;
+  const last = Math.min(position, tokens.length - 2), isGenerated = last + 1 + earlier >= state.prompt.length && last >= 0 && state.depth === "story"; // the token after it
+  const written = isGenerated ? /** @type {[string, any]} */ ([tokens[last], about.predict(last, (await about.ask("prediction", { position: last })).logits)]) : null;
   const text = Array.from(tokens.slice(0, position + 1).join("")).slice(-60).join("");
   const contents = {
     problem: "",
     "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
-    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", previous), text },
+    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", written), text },
     "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
@@ -103,11 +104,11 @@ function needsPython(view) {
 
 /** Return the tokens with their shades, and the text (TokenStrip.pack). */
 async function packTokens({ checkpoint, prompt, generated }, { config, endOfText }, tokens, measures, earlier, before) {
-  const V = config.vocab_size, first = Math.max(0, prompt.length - earlier - 1), text = (ids) => callWorker("decode", { checkpoint, ids });
+  const V = config.vocab_size, numPrompt = Math.max(0, prompt.length - earlier), first = Math.max(0, numPrompt - 1), text = (ids) => callWorker("decode", { checkpoint, ids });
   const shade = (values, toShare, toWords) => ({ shares: values.map((value) => +Math.min(1, Math.max(0, toShare(value) || 0)).toFixed(3)), words: values.map((value) => (Number.isNaN(value) ? "" : toWords(value))) });
   return {
     strip: {
-      tokens, num_prompt: Math.max(0, prompt.length - earlier), earlier: before, beginning: ["", true],
+      tokens, num_prompt: numPrompt, earlier: before, beginning: ["", true],
       shades: {
         surprisal: shade(measures.surprisal, (bits) => bits / 12, (bits) => _("surprisal {bits:.2f} bits (probability {probability:.2g})", { bits: formatFixed(bits, 2), probability: formatGeneral(2 ** -bits, 2) })),
         entropy: shade(measures.entropy, (bits) => bits / Math.log2(V), (bits) => _("entropy before it {bits:.2f} bits (as open as {choices:,.1f} equal choices)", { bits: formatFixed(bits, 2), choices: (2 ** bits).toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 }) })),
@@ -115,7 +116,7 @@ async function packTokens({ checkpoint, prompt, generated }, { config, endOfText
       },
     },
     chat: null, "strip-b": null,
-    story: { prompt: await text(prompt), generated: await text(generated), ended: generated.at(-1) === endOfText ? ngettext("The model ended the text after {count} token.", "The model ended the text after {count} tokens.", generated.length) : "" },
+    story: { prompt: await text(prompt), generated: await text(generated), ended: generated.at(-1) === endOfText ? ngettext("The model ended the text after {count} token.", "The model ended the text after {count} tokens.", generated.length) : "", tokens: tokens.slice(numPrompt), position: numPrompt },
     playback: { first, tokens: tokens.slice(first), unseen: generated.length - tokens.length + first + 1 },
     branches: [],
   };

@@ -162,8 +162,8 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: 
 }
 
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {Prediction | null} before prediction of the token */
-export function packGuess(prediction, vocabulary, after, guess, before) {
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {[string, Prediction] | null} written the token before a generated one, and its prediction */
+export function packGuess(prediction, vocabulary, after, guess, written) {
   const { sampled, plain } = prediction, best = rankedIds(sampled)[0];
   const texts = rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
   const wordStarts = texts.filter((text) => text.startsWith(" ")), fullWords = wordStarts.filter((text) => text.trim().length >= 3);
@@ -172,14 +172,14 @@ export function packGuess(prediction, vocabulary, after, guess, before) {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the likeliest next token is {token}: {percent} with these settings.", { after: quoteWord(after), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]) }),
     told: guess.trim() ? describeGuess(prediction, vocabulary, guess.trim()) : "",
-    wrote: before ? describeGeneratedToken(before, vocabulary) : "",
+    wrote: written ? describeGeneratedToken(written, vocabulary) : "",
   };
 }
 
-/** @param {{ plain: Float64Array, actual: number | null }} before @param {string[]} vocabulary */
-function describeGeneratedToken({ plain, actual }, vocabulary) {
+/** @param {[string, Prediction]} written @param {string[]} vocabulary */
+function describeGeneratedToken([after, { plain, actual }], vocabulary) {
   const rank = 1 + plain.filter((p) => p > plain[actual]).length;
-  return _("The model’s own chance for {token} was {percent}: number {rank:,} on its list.", { token: quoteWord(vocabulary[actual]), percent: formatPercent(plain[actual]), rank: formatCount(rank) });
+  return _("The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.", { after: quoteWord(after), token: quoteWord(vocabulary[actual]), percent: formatPercent(plain[actual]), rank: formatCount(rank) });
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */

@@ -169,6 +169,7 @@ async function computeCell(context) {
 /** Describe in a sentence what the figure shows: the whole model, or the open part. */
 function sentence({ config: { num_heads: H }, tokens, position, state: { open, layer, head, key, depth }, rank, best, tokenId, vocabulary, contrastId, numbers: { attribution, sources, weights } }, cell) {
   const T = tokens.length, quote = depth === "story" ? quoteWord : quoteToken, after = quote(tokens[position]), token = quote(vocabulary[tokenId]), start = (layer * H + head) * T;
+  if (open === "block" && depth === "story") return blockSentence(sum(attribution.heads.subarray(layer * H, (layer + 1) * H)), attribution.feed_forward[layer], token);
   if (open === "block") return _("Layer {layer}: its heads add {heads} to the logit of {token}, its feed-forward {feed_forward}.", { layer, heads: formatContribution(sum(attribution.heads.subarray(layer * H, (layer + 1) * H))), token, feed_forward: formatContribution(attribution.feed_forward[layer]) });
   if (cell && depth === "story") {
     const values = { query: after, key: quote(tokens[key]), percent: formatPercent(weights[start + key]), count: cell.count, better: cell.rank - 1 };
@@ -178,6 +179,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (open) {
     const row = weights.subarray(start, start + position + 1), keyIndex = open === "head" ? row.indexOf(Math.max(...row)) : key;
     const values = { layer, head, query: after, key: quote(tokens[keyIndex]), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
+    if (open === "head" && depth === "story") return headSentence(sources.effects[start + keyIndex], values);
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
@@ -185,6 +187,19 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const values = { start: opening, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
   return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+}
+
+/** Describe whether an open block's two parts add to the token's logit. @param {number} heads @param {number} feedForward @param {string} token */
+function blockSentence(heads, feedForward, token) {
+  if (heads > 0 && feedForward > 0) return _("The heads and the feed-forward of this layer speak for {token}.", { token });
+  if (heads > 0) return _("The heads of this layer speak for {token}, its feed-forward against it.", { token });
+  return feedForward > 0 ? _("The heads of this layer speak against {token}, its feed-forward for it.", { token }) : _("The heads and the feed-forward of this layer speak against {token}.", { token });
+}
+
+/** Describe where an open head looks most, and whether that adds to the token's logit. @param {number} effect @param {Record<string, any>} values */
+function headSentence(effect, values) {
+  if (+effect.toFixed(2) === 0) return _("{query} looks most at {key} here ({percent}). This says little about {token}.", values);
+  return effect > 0 ? _("{query} looks most at {key} here ({percent}). This speaks for {token}.", values) : _("{query} looks most at {key} here ({percent}). This speaks against {token}.", values);
 }
 
 /** Return the sum of contributions to the target's logit, in numbers. */

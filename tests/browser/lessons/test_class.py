@@ -123,9 +123,9 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
         find_lesson(teacher.page).locator(".class-replies"),
     )
     for replies in (find_panel(teacher).locator(".replies"), beside_question):
-        expect(replies).to_contain_text("0 of 2 have replied.Show the replies")  # how many, and not yet what
+        expect(replies).to_contain_text("0 of 2 have replied.Show the replies here")  # how many, and not yet what
     expect(counts).to_have_count(0)
-    find_panel(teacher).get_by_role("button", name="Show the replies").click()
+    find_panel(teacher).get_by_role("button", name="Show the replies here").click()
     expect(counts).to_have_text(["0", "0", "0", "0"])
     find_lesson(first.page).locator("button.option").nth(2).click()
     expect(counts).to_have_text(["0", "0", "1", "0"])
@@ -145,12 +145,12 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     expect(counts).to_have_text(["0", "0", "2", "0"])
     expect(find_panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
     expect(teacher.page.get_by_role("button", name="Class · 2 of 2 replied")).to_be_visible()
-    beside_question.get_by_role("button", name="Hide the replies").click()
+    beside_question.get_by_role("button", name="Hide the replies here").click()
     expect(counts).to_have_count(0)
-    beside_question.get_by_role("button", name="Show the replies").click()
+    beside_question.get_by_role("button", name="Show the replies here").click()
     expect(beside_question.locator(".count")).to_have_text(["0", "0", "2", "0"])
     expect(beside_question.locator(".is-right")).to_have_count(0)
-    expect(beside_question.get_by_role("button", name="Hide the replies")).to_be_focused()
+    expect(beside_question.get_by_role("button", name="Hide the replies here")).to_be_focused()
     expect(find_lesson(teacher.page).locator("button.option")).to_have_count(
         4
     )  # the teacher's page shows no answer, either
@@ -221,7 +221,7 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     counts = panel.locator(".asked .count")
     expect(panel.locator(".asked .of")).to_have_text("2 of 2 have replied.")
     expect(counts).to_have_count(0)  # students may see the screen
-    panel.get_by_role("button", name="Show the replies").click()
+    panel.get_by_role("button", name="Show the replies here").click()
     expect(counts).to_have_text(["2", "0"])
     cards[1].get_by_role("button", name="the dog").click()
     expect(counts).to_have_text(["1", "1"])
@@ -231,7 +231,7 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     expect(cards[1].get_by_role("button", name="the dog")).to_have_attribute("aria-pressed", "true")
     assert not [match["id"] for match in Axe().run(second.page, [["#class-question"]]).response["violations"]]
     assert not [match["id"] for match in Axe().run(teacher.page, [["#room"]]).response["violations"]]
-    panel.get_by_role("button", name="Show to the class").click()
+    panel.get_by_role("button", name="Show on the students’ pages").click()
     for card, own in zip(cards, ("the cat", "the dog"), strict=True):
         expect(card.locator(".count")).to_have_text(["1", "1"])
         expect(card.get_by_role("status")).to_have_text(f"Your reply: {own}")
@@ -247,7 +247,7 @@ def test_teacher_asks_class_a_question_of_own(new_user):
         card.get_by_label("your reply").fill(words)
         card.get_by_role("button", name="Send").click()
     expect(panel.locator(".asked .row")).to_have_count(0)  # another question
-    panel.get_by_role("button", name="Show the replies").click()
+    panel.get_by_role("button", name="Show the replies here").click()
     expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
 
@@ -256,6 +256,12 @@ def test_answers_are_held_back_until_teacher_shows_them(new_user):
     teacher, student = new_user().open(), new_user()
     _code, link = open_room(teacher)
     find_panel(teacher).get_by_label("hold answers back until I show them").check()
+    find_panel(teacher).get_by_role("button", name="Show it large").click()  # for a projector
+    large = teacher.page.locator("dialog.large-code")
+    assert large.bounding_box() == {"x": 0, "y": 0} | teacher.page.viewport_size
+    assert large.locator("svg").bounding_box()["height"] > teacher.page.viewport_size["height"] / 2
+    teacher.page.keyboard.press("Escape")
+    expect(large).to_be_hidden()
     teacher.evaluate("actions.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", QUESTION_STEP)
     student.page.goto(link)
     options, verdict = find_lesson(student.page).locator("button.option"), find_lesson(student.page).locator(".verdict")
@@ -271,7 +277,8 @@ def test_answers_are_held_back_until_teacher_shows_them(new_user):
     expect(options.nth(2)).to_have_attribute("aria-pressed", "false")
     expect(teacher.page.get_by_role("button", name="Class · 1 of 1 replied")).to_be_visible()
     assert student.state["reply"] == ""  # so the server has sent no answer
-    find_lesson(teacher.page).get_by_role("button", name="Just show me").click()
+    find_lesson(teacher.page).get_by_role("button", name="Show the answer").click()
+    expect(find_lesson(teacher.page).locator(".class-replies .is-right")).to_have_count(1)
     expect(verdict).to_contain_text(re.compile("Right|Not quite"))
     expect(find_lesson(student.page).locator(".is-yours")).to_have_count(1)
     expect(student.page.locator("body")).not_to_contain_class("answer-held")

@@ -27,6 +27,12 @@ def test_revealing_panels_are_hidden_in_every_tab_until_reply(page, bundled_addr
 
 
 def test_prediction_is_hidden_in_every_panel(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=2)
+    pattern = page.locator("#attention-pattern .plot")
+    for label in ("query", "key"):
+        expect(pattern.get_by_text(label)).to_be_visible()  # the axes show what is asked about
+    expect(pattern.locator(":is(.hm, .shapelayer path, .colorbar):visible")).to_have_count(0)
+    expect(page.locator("#strip .chip.key")).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=2)
     expect(find_lesson(page).locator("input")).to_be_visible()
     for selector in (

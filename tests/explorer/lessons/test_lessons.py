@@ -80,14 +80,15 @@ def test_questions_hide_figures_with_answer():
     assert asking == {("vectors-and-meaning", 4), ("feed-forward", 2)}
 
 
-def test_first_outlined_cell_of_attention_is_where_the_last_token_looks_most(get_context):
-    """The lesson's text says so; its second step outlines an emptier cell, and tells its share."""
+def test_outlined_cells_of_attention_are_where_the_last_token_looks_most(get_context):
+    """The texts of the first two steps say so; the second tells the cell's share."""
     lesson = LESSONS["who-looks-at-whom"]
-    context = get_context(lesson, 1)
-    selection = context.selection
-    row = context.trace[f"blocks.{selection.layer}.attn.pattern"][selection.head, selection.query]
-    assert (selection.query, selection.key) == (len(context.trace) - 1, row.argmax())
-    assert "itself" in lesson.step(2).values
+    for step in (1, 2):
+        context = get_context(lesson, step)
+        selection = context.selection
+        row = context.trace[f"blocks.{selection.layer}.attn.pattern"][selection.head, selection.query]
+        assert (selection.query, selection.key) == (len(context.trace) - 1, row.argmax())
+    assert "before" in lesson.step(2).values
 
 
 def test_ordered_lessons_exist():

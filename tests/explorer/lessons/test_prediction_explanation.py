@@ -15,13 +15,18 @@ from explorer.analysis.prediction_reasons import (
     ModelComponent,
     prediction_reasons,
 )
-from explorer.explain.notation import quote_token, quote_word
-from explorer.lessons.prediction_explanation import explain_prediction, explain_prediction_in_story
+from explorer.explain.notation import format_percent, quote_token, quote_word
+from explorer.lessons.prediction_explanation import (
+    explain_prediction,
+    explain_prediction_in_story,
+    explain_written_token,
+)
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import apply_interventions
 from explorer.tracing.model_library import ModelLibrary
 from explorer.views.overview.whole_model import whole_model_sentence
+from model.generation.sampling import draw_token
 
 MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")
 TEXTS = (
@@ -261,12 +266,28 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
         assert without.ablation == str(component.ablation)
         headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
         assert f"The most helpful look back is at {key}." in headline
-    trace, reasons = (
-        truth.trace,
-        prediction_reasons(truth.trace, 2, 3),
-    )  # of a token that was written, not the likeliest
-    written = replace(next_token_distribution(trace, 2), actual=reasons.token_id)
-    first, *_rest = explain_prediction_in_story(trace, written, reasons, lambda _ablation: written)
-    token, likeliest = (quote_word(trace.vocabulary[i]) for i in (reasons.token_id, next_token_ranking(trace, 2)[0]))
-    assert first.text.startswith(f"{token} had a chance of ")
-    assert first.text.endswith(f"; likeliest was {likeliest}.")
+    check_written_tokens(truth.trace)
+
+
+def check_written_tokens(trace):
+    """Compare the sentences on a written token: the likeliest, one that the random number draws, and another."""
+    prediction = next_token_distribution(trace, 2, temperature=1.9, seed=0)
+    ranking = next_token_ranking(trace, 2)
+    likeliest, unlikely = ranking[0], ranking[200]
+    assert not list(explain_written_token(trace, replace(prediction, actual=int(likeliest)), 1.9))
+    sampled_written = replace(prediction, actual=int(unlikely), u=find_random_number(prediction.sampled, unlikely))
+    first, expected = explain_written_token(trace, sampled_written, 1.9)
+    token, chance = quote_word(trace.vocabulary[unlikely]), format_percent(float(prediction.sampled[unlikely]))
+    assert first.text == (
+        f"{token} was a random draw: its chance was {chance} at temperature 1.9, number 201 on the list."
+    )
+    own = format_percent(float(prediction.plain[likeliest]))
+    assert expected.text == f"The model itself expected {quote_word(trace.vocabulary[likeliest])}: {own}."
+    other_draw = replace(sampled_written, u=find_random_number(prediction.sampled, likeliest))
+    other, _expected = explain_written_token(trace, other_draw, 1.9)
+    assert other.text.startswith(f"{token} was not the likeliest: the model’s own chance was ")
+
+
+def find_random_number(sampled, token_id):
+    """Return a random number that draws a token."""
+    return next(u for u in np.linspace(0, 1, 100_001)[:-1] if draw_token(sampled, u) == token_id)

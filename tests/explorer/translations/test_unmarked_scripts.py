@@ -20,7 +20,7 @@ EXCEPTIONS = {
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
     "static/history.js": {".plot:has(.main-svg), .drawing > svg, .map svg": "a selector"},
-    "widgets/tokens/tokens.js": {"next pick": "an entry of the glossary"},
+    "widgets/tokens/tokens.js": {"random pick": "an entry of the glossary"},
     "widgets/model_map/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",

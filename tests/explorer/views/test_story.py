@@ -129,8 +129,11 @@ def test_the_lines_of_temperature_begin_where_the_slider_does():
 
 @pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)
 def test_every_step_links_to_full_page(view):
-    _words, link, *_switch = view.numbers_view_link(capture_style("rope"), Selection())
+    trace = capture_style("rope")
+    _words, link, *_switch = view.numbers_view_link(trace, Selection(query=5))
     assert link["view"] not in {step.name for step in STORY_VIEWS}
+    if view is story.ATTENTION_STEP:  # the key that the head looks at most
+        assert link["key"] == trace[f"blocks.{link['layer']}.attn.pattern"][link["head"], 5].argmax()
 
 
 @pytest.mark.parametrize(

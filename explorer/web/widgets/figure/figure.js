@@ -6,7 +6,7 @@ import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_co
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInSize, figureOnStage, gridInSize, hasLegend, withTopK } from "./figure_fit.js";
+import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellMargin, verticalLine, withBarNumbers, withLargerLetters, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
@@ -129,9 +129,6 @@ function writeMinusSigns(changes) {
   }
 }
 
-/** Return a vertical line as a Plotly shape. */
-const verticalLine = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 2 } });
-
 /** A panel with a Plotly figure. @param {HTMLElement} element */
 export function figure(element) {
   /** @type {any} */
@@ -145,6 +142,7 @@ export function figure(element) {
   let shownColumn = -1; // column that was scrolled into view
   let image = null; // heatmap with too many cells for Plotly
   let changes = null; // interventions that points stand for (graph_objects.py)
+  let squareMargin = null; // around square cells of pairs of tokens, as long as only the data change
   let settingLine = null; // line at the value of a setting, which follows its slider: setting, colour, value
   let onVisible = () => {}; // called when the figure gets a width
 
@@ -178,7 +176,7 @@ export function figure(element) {
     needsDraw = false;
     updateVisibility();
     if (!value) return;
-    const [dataText, layoutText] = value, { template } = currentTheme(), width = plot.clientWidth, height = plot.clientHeight, isOnStage = Boolean(element.closest(".presented"));
+    const [dataText, layoutText] = value, { template } = currentTheme(), width = plot.clientWidth, height = plot.clientHeight, isOnStage = Boolean(element.closest(".presented")), isInLesson = !isOnStage && document.body.classList.contains("in-lesson");
     const isNewData = dataText !== parsedFor[0];
     if (isNewData) data = withoutCellTexts(JSON.parse(dataText)); // kept otherwise, as Plotly skips data that it has drawn already
     if (isNewData || template !== parsedFor[1]) image = data[0]?.cells ? heatmapImage(data[0]) : null; // in the theme's colours
@@ -190,12 +188,15 @@ export function figure(element) {
     const drawnFigure = image ? withHeatmapImage(image, layout) : { ...(meta.top_k ? withTopK(sizedFigure, meta.top_k, state.top_k) : sizedFigure), images: [] };
     settingLine = meta.setting_line ? { ...meta.setting_line, at: state[meta.setting_line.setting], top_k: state.top_k } : null;
     const movable = { shapes: settingLine ? [...(shapes ?? []), verticalLine(settingLine)] : shapes, images: drawnFigure.images };
-    const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, column];
+    const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, isInLesson, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
-      const { data: traces, layout: fittedLayout } = figureInSize(isOnStage ? figureOnStage(drawnFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : drawnFigure, width, height);
+      const numberedFigure = withBarNumbers(drawnFigure, width);
+      const { data: traces, layout: fittedLayout } = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
       markLegend(drawnFigure);
-      await plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
+      if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareMargin = null;
+      await plotly().react(plot, traces, { ...fittedLayout, ...(squareMargin && { margin: squareMargin }), ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
+      if (!squareMargin && meta.of_tokens?.length === 2 && (image || traces[0]?.type === "heatmap") && (squareMargin = squareCellMargin(plot._fullLayout))) await plotly().relayout(plot, { margin: squareMargin });
     }
     drawnKey = drawKey;
     plot.ariaLabel = meta.top_k && drawnFigure.data !== data ? meta.top_k.alt : meta.alt;
@@ -489,13 +490,13 @@ export function headTable(element) {
 
   /** @param {HeadColumn} column @param {number} i */
   function fillColumn({ label, description, limit, signed, values }, i) {
-    const heading = headings()[i + 1];
-    heading.title = description;
+    const heading = headings()[i + 1], isEmpty = values.every((number) => number === null);
+    Object.assign(heading, { title: description }).parentElement.classList.toggle("without-values", isEmpty);
     setText(heading, label);
     rows.forEach((row, n) => {
       const cell = row.cells[i + 1], number = values[n];
       cell.textContent = formatScore(number, signed);
-      cell.classList.toggle("takes", number < 0);
+      cell.className = [number < 0 && "takes", isEmpty && "without-values"].filter(Boolean).join(" ");
       cell.style.setProperty("--share", Math.min(1, Math.abs(number ?? 0) / limit).toFixed(4));
     });
   }

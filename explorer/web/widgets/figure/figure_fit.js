@@ -145,6 +145,54 @@ const decodeNumbers = (values) => (Array.isArray(values) ? values : Array.from(n
 /** Return whether Plotly draws a legend above a figure. @param {{ data: Record<string, any>[], layout: Record<string, any> }} figure */
 export const hasLegend = ({ data, layout }) => layout.showlegend ?? (data.some(({ showlegend }) => showlegend) || data.filter(({ type, showlegend }) => type !== "heatmap" && showlegend !== false).length > 1);
 
+const MAX_NUMBERED_BARS = 12, MIN_NUMBERED_WIDTH = 48; // bars; pixels of the figure for each
+
+/**
+ * Return a figure of a few upright bars with each one's number at its end; any other as it is.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @returns {Figure}
+ */
+export function withBarNumbers(figure, width) {
+  const { data, layout } = figure, [first] = data, count = first?.x?.length ?? Infinity;
+  const isPlain = data.every(({ type, text, orientation, base }) => type === "bar" && !text && orientation !== "h" && !base) && (data.length === 1 || layout.barmode === "overlay");
+  if (!isPlain || layout.yaxis?.type === "log" || count > Math.min(MAX_NUMBERED_BARS, width / MIN_NUMBERED_WIDTH)) return figure;
+  return { ...figure, data: [{ ...first, texttemplate: "%{y:.3g}", textposition: "outside", textfont: { size: 11 }, cliponaxis: false }, ...data.slice(1)] };
+}
+
+const LESSON_FONT_SIZE = { tick: 12, title: 13 }; // pixels
+
+/**
+ * Return a figure with letters for a lesson, which shows it alone: beside its axes and its colour bar.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @returns {Figure}
+ */
+export function withLargerLetters({ data, layout, ...rest }) {
+  const atLeast = (font, size) => ({ ...font, size: Math.max(size, font?.size ?? 0) });
+  const enlarge = ({ tickfont, title, ...axis }) => ({ ...axis, tickfont: atLeast(tickfont, LESSON_FONT_SIZE.tick), ...(title && { title: { ...title, font: atLeast(title.font, LESSON_FONT_SIZE.title) } }) });
+  const axes = Object.keys(layout).filter((name) => /^[xy]axis/.test(name)).map((name) => [name, enlarge(layout[name])]);
+  return /** @type {Figure} */ ({ ...rest, data: data.map((trace) => (trace.type === "heatmap" ? { ...trace, colorbar: enlarge(trace.colorbar ?? {}) } : trace)), layout: { ...layout, ...Object.fromEntries(axes) } });
+}
+
+const MAX_CELL_RATIO = 1.15; // of a cell's longer side to its shorter one
+
+/**
+ * Return the margins in which a drawn heatmap's cells are square: wide ones in the middle, high ones at the top; null if
+ * they are about square.
+ * @param {{ _size: Record<string, number>, xaxis: { range: number[] }, yaxis: { range: number[] } }} layout
+ */
+export function squareCellMargin({ _size: { l, r, t, b, w, h }, xaxis, yaxis }) {
+  const [columns, rows] = [xaxis, yaxis].map(({ range: [start, end] }) => Math.abs(end - start)), side = Math.min(w / columns, h / rows);
+  if (Math.max(w / columns, h / rows) <= MAX_CELL_RATIO * side) return null;
+  const spare = w - side * columns;
+  return { l: l + spare / 2, r: r + spare / 2, t, b: b + h - side * rows };
+}
+
+/** Return a vertical line as a Plotly shape. */
+export const verticalLine = ({ at, color }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 2 } });
+
 const AXIS_MARGINS = 140; // pixels beside an axis: its labels, margins and the colour bar
 
 /** Return whether labels fit side by side without rotation. @param {unknown} labels @param {number} width of the figure */

@@ -155,7 +155,7 @@ export function numbersViewLink(element) {
   line.replaceChildren(next);
   onContent(element, (content) => {
     numbersLooks.set(view, content?.look ?? {});
-    line.replaceChildren(next, ...(content ? [makeLink(`${content.words} →`, content.look)] : []));
+    line.replaceChildren(next, ...(content ? [makeLink(_("In Numbers: {words} →", { words: content.words }), content.look)] : []));
     if (content?.opens) find(line, "a").dataset.opens = content.opens;
   });
 }

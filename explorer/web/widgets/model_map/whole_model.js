@@ -38,7 +38,7 @@ export function drawingLayout(model, { level, layer, head }, { width, height }) 
   const headsX = blockLefts.map((x, l) => x + streamWidths[l] * 0.46), feedForwardX = blockLefts.map((x, l) => x + streamWidths[l] * 0.72);
   const gap = Math.min(10, closedWidth * 0.12);
   const cellHeight = Math.min(rowPitch, 46), cardTop = Math.max(34, rowYs[0] - cellHeight / 2 - 6);
-  const card = isOpen ? { x: blockLefts[layer] + streamWidths[layer], y: cardTop, w: blockWidths[layer] - streamWidths[layer] - gap - 8, h: height - 14 - cardTop } : { x: headsX[layer], y: streamY, w: 0, h: 0 };
+  const card = isOpen ? { x: blockLefts[layer] + streamWidths[layer], y: cardTop, w: blockWidths[layer] - streamWidths[layer] - gap - 8, h: height - 10 - cardTop } : { x: headsX[layer], y: streamY, w: 0, h: 0 };
   const grid = headGridLayout(model.blocks[0].heads.length, card);
   const smallPattern = grid.at(head), cellWidth = Math.min(rowPitch, 44, (level === "cell" ? (isNarrow ? 0 : 0.36) : 1) * Math.max(0, card.w - (isNarrow ? 4 : 84)) / rows);
   const pattern = !isOpen ? { x: headsX[layer], y: streamY, w: 0, h: 0 }
@@ -212,8 +212,8 @@ export function wholeModel(element) {
   }
 
   const width = () => layout.width;
-  /** Format an effect: as words in the story, else in logits. @param {number | null} value @param {number} max the largest effect */
-  const effectText = (value, max) => (isStory() ? { adds: _("for the answer"), takes: _("against the answer"), neutral: _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
+  /** Format an effect: as words in the story, else in logits. @param {number | null} value @param {number} max the largest effect @param {boolean} [isShort] whether it has the space of a number */
+  const effectText = (value, max, isShort = false) => (isStory() ? { adds: isShort ? _("for it") : _("for the answer"), takes: isShort ? _("against it") : _("against the answer"), neutral: isShort ? "" : _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
   const headLabel = (l, h, value, max) => _("layer {layer} head {head}: {value}", { layer: l, head: h, value: effectText(value, max) });
 
   function drawHeadDots(heads, l, x, availableWidth, maxEffect) {
@@ -369,17 +369,17 @@ export function wholeModel(element) {
       }
       drawnPatterns.set(node, rows);
       const group = model.key_groups > 1 ? _("{head} · kv {group}", { head: `${layer}.${h}`, group: Math.floor(h / model.key_groups) }) : `${layer}.${h}`;
-      putChild(node, 11, "text", { x, y: y + w + 14 }, w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
-      putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, w > 66 ? formatSigned(value) : "");
+      putChild(node, 11, "text", { x, y: y + w + 14 }, isStory() ? _("head {head}", { head: h }) : w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
+      putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, w > (isStory() ? 90 : 66) ? effectText(value, maxEffect, true) : "");
     });
-    const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)); // an opening card starts with no width
+    const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)), maxFeedForward = largestMagnitude(model.blocks.map((other) => other.feed_forward)), feedForwardText = effectText(block.feed_forward, maxFeedForward, true); // an opening card starts with no width
     const node = putItem("card", `ffn:${layer}`, {
-      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, largestMagnitude(model.blocks.map((other) => other.feed_forward))) }),
+      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, maxFeedForward) }),
       box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => select({ view: "feed_forward", layer }),
     });
     putChild(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
     putChild(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
-    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${formatSigned(block.feed_forward)} →` : w > 140 ? formatSigned(block.feed_forward) : "");
+    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${feedForwardText} →` : w > 140 ? feedForwardText : "");
   }
 
   function drawPattern({ layer, head, query, key, level }) {
@@ -470,7 +470,7 @@ export function wholeModel(element) {
   }
 
   const patternHint = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
-  const legend = (level) => [span("reading", level ? patternHint() : _("Each line looks back at a token; a thicker one takes more. Choose a line: how it comes about.")),
+  const legend = (level) => [span("reading", isGuessing() ? _("Inside the model: each line looks back at an earlier word.") : level === "block" ? _("Each square is a head: a row is a token that looks back, a darker cell takes more.") : level ? patternHint() : _("Each line looks back at a token; a thicker one takes more. Choose a line: how it comes about.")),
     ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Show an item's description, or how to read the drawing; highlight its curves. @param {any} item */

@@ -83,7 +83,7 @@ function emptyRow(columns) {
  */
 function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [token, ...numberCells] = element.cells, [name, takeButton] = /** @type {any} */ (token.children), [rank, text, tag] = name.children;
-  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn && !isBeforeChoosing(), lengthOfBar = scale * barLength(row.probability, isLog);
+  const isActual = row.id === tokens.actual, isDrawn = canTake && row.id === tokens.drawn, lengthOfBar = scale * barLength(row.probability, isLog);
   if (element.dataset.token !== String(row.id) || text.textContent !== row.token) text.replaceChildren(...tokenNodes(row.token));
   element.dataset.token = row.id;
   element.classList.toggle("apart", hasGapBefore);
@@ -91,7 +91,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("next pick") : "");
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("random") : "");
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
@@ -114,9 +114,6 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   unchangedBar.style.left = `${100 * mark}%`;
   element.classList.toggle("crossed", lengthOfBar > LONG_BAR ? mark < TAG_SHARE : mark > 1 - TAG_SHARE);
 }
-
-/** Return whether the story has not come to random numbers yet: neither its step about choosing, nor a written token. */
-const isBeforeChoosing = () => state.depth === "story" && state.view !== "choosing" && !state.generated?.length;
 
 const LONG_BAR = 0.6; // of the track: a tag at its end would cover the bar, and stands within it
 const TAG_SHARE = 0.4; // of the track, at most, that a tag takes
@@ -208,8 +205,7 @@ export function distribution(element) {
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
     const scale = log.checked ? 1 : barScale(shownContent.rows);
     const scaleNote = find(document, "#answer .scale");
-    setText(scaleNote, scale > 1 ? _("bars × {scale}", { scale }) : "");
-    scaleNote.title = _("Bars are drawn {scale} times as long, so that short ones can be seen. The numbers stay.", { scale });
+    setText(scaleNote, scale > 1 ? _("full bar: {percent}", { percent: `${100 / scale}%` }) : "");
     shownContent.rows.forEach((row, i) => {
       const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
       updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);

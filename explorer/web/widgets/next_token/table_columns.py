@@ -399,13 +399,13 @@ def difference_columns(prediction: NextTokenDistribution, other: SecondRunPredic
     return [
         {
             "name": "model",
-            "title": _("A − B in points,\nmodel"),
+            "title": _("A − B,\nmodel"),
             "about": _("The model’s own probability in A less that in B, in percentage points."),
             "arithmetic": explain(prediction.plain, other.plain),
         },
         {
             "name": "probability",
-            "title": _("A − B in percentage points, after the settings"),
+            "title": _("A − B, after\nthe settings"),
             "about": _("The probability after temperature and filters in A less that in B, in percentage points."),
             "arithmetic": explain(prediction.sampled, other.sampled),
         },

@@ -211,7 +211,9 @@ autocapitalize="characters" spellcheck="false"></label>
 <details class="invite" open><summary>{code} <strong class="code"></strong></summary>
 <div class="qr"></div><div class="ways"><p>{ways}</p>
 <a class="link" target="_blank" rel="noopener"></a><p class="local">{local}</p>
-<button type="button" class="copy">{copy}</button></div></details>
+<button type="button" class="copy">{copy}</button>
+<button type="button" class="enlarge">{enlarge}</button></div></details>
+<dialog class="large-code" aria-label="{class_}"></dialog>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
 <label class="holds"><input type="checkbox"> {hold}</label>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
@@ -264,6 +266,7 @@ class ClassSessionPanel(HtmlWidget):
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
             local=_("This address works only on this computer. Whoever starts the server can open it to others."),
             copy=_("Copy the link"),
+            enlarge=_("Show it large"),
             follow=_("the class follows me"),
             hold=_("hold answers back until I show them"),
             replies=_("Replies"),

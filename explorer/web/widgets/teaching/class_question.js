@@ -37,8 +37,8 @@ export function connectQuestionForm(panel, notice) {
     [writing.hidden, asked.hidden] = [Boolean(question), !question];
     if (!question) return;
     setText(find(asked, "h2"), question.text);
-    setText(showButton, question.shows_replies ? _("Hide from the class") : _("Show to the class"));
-    setText(revealButton, isRevealed ? _("Hide the replies") : _("Show the replies"));
+    setText(showButton, question.shows_replies ? _("Hide from the students’ pages") : _("Show on the students’ pages"));
+    setText(revealButton, isRevealed ? _("Hide the replies here") : _("Show the replies here"));
     revealButton.hidden = question.shows_replies;
     replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), ...(isRevealed ? [drawBars(counts)] : []));
   }

@@ -1,7 +1,7 @@
 // @ts-check
 // The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies to a lesson's question.
-import { button, makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, setText, set } from "../../static/dom.js";
-import { shownLessonStep, onLessonStep } from "../../static/history.js";
+import { button, makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, setText, set, span } from "../../static/dom.js";
+import { shownLessonStep, onLessonStep, showAnswer } from "../../static/history.js";
 import { _, ngettext } from "../../static/translations.js";
 import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
 import { connectQuestionForm, placeQuestionCard } from "./class_question.js";
@@ -221,6 +221,7 @@ export function roomMenu(element) {
   const open = find(element, ".open"), list = find(element, ".list"), outside = find(list, ".outside"), leading = find(list, ".leading");
   const notice = find(list, ".told"), leadsBox = /** @type {HTMLInputElement} */ (find(leading, ".leads input")), holdsBox = /** @type {HTMLInputElement} */ (find(leading, ".holds input"));
   const link = /** @type {HTMLAnchorElement} */ (find(leading, ".link")), codeBox = /** @type {HTMLInputElement} */ (find(outside, ".typed"));
+  const largeView = /** @type {HTMLDialogElement} */ (find(leading, ".large-code"));
   let code = "", drawnCounts = "", drawnOnLesson = "", announcedAt = 0, revealedStep = ""; // the step whose replies are shown before its answer
   const stepName = () => `${room?.lesson} ${room?.step}`;
   // Before the answer the replies are only a number until they are revealed, as students may see the screen.
@@ -233,7 +234,7 @@ export function roomMenu(element) {
     }, { className });
     return node;
   };
-  const lessonButton = makeRevealButton(""), panelButton = makeRevealButton("quiet-button");
+  const lessonButton = makeRevealButton(""), panelButton = makeRevealButton("quiet-button"), answerButton = button(_("Show the answer"), showAnswer);
   find(leading, ".counts").after(panelButton);
 
   const { show, hide } = makeDropdown(open, list, {
@@ -276,10 +277,10 @@ export function roomMenu(element) {
     drawnOnLesson = data;
     setText(lessonButton, revealText());
     const counts = replies ? renderCounts(replies.question, replies.counts, replies.people, replies.judged, isRevealed()) : [];
-    box.replaceChildren(...counts, ...(replies && !replies.judged ? [lessonButton] : []));
+    box.replaceChildren(...counts, ...(replies && !replies.judged ? [span("buttons", lessonButton, answerButton)] : []));
   }
 
-  const revealText = () => (isRevealed() ? _("Hide the replies") : _("Show the replies"));
+  const revealText = () => (isRevealed() ? _("Hide the replies here") : _("Show the replies here"));
 
   // Draw the code, the link and its QR code, once per room.
   function updateInvitation() {
@@ -291,6 +292,7 @@ export function roomMenu(element) {
     find(leading, ".local").hidden = !/^(localhost|127\.|\[::1\])/.test(location.hostname);
     const rows = qrCodeModules(link.href), box = find(leading, ".qr");
     box.replaceChildren(...(rows ? [qrImage(rows)] : []));
+    largeView.replaceChildren(make("strong", {}, formatCode(code)), ...(rows ? [qrImage(rows)] : []), make("p", {}, link.textContent), button(_("Close"), () => largeView.close()));
   }
 
   function updateCounts() {
@@ -349,6 +351,7 @@ export function roomMenu(element) {
     hide();
   });
   find(leading, ".copy").addEventListener("click", copyLink);
+  find(leading, ".enlarge").addEventListener("click", () => largeView.showModal());
   leadsBox.addEventListener("change", () => changeRoom({ leads: leadsBox.checked }));
   holdsBox.addEventListener("change", () => changeRoom({ holds: holdsBox.checked }));
   endButton.addEventListener("click", () => askToEnd(true));

@@ -60,6 +60,18 @@ function coverAnswers(hides) {
 .panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
+const AXES_FIGURE = "attention-pattern"; // covered, it keeps its title, its frame and the tokens at its axes (lessons_and_presenting.css), which reveal nothing
+
+/** Return the id of the figure that a step shows, if it is covered; "" otherwise, and null before its view is there. @param {{ target?: string, task: any, view: any, hides?: { ids: string[] } | null }} step */
+function coveredFigure(step) {
+  const subject = visibleSubject(step), { ids } = step.hides ?? { ids: [] };
+  if (!ids.length || ids.includes("strip")) return "";
+  const first = subject === "view" ? find(document, `#view > [id^="${step.view}-"] .panels > .block:not(.hidden)`) : null;
+  if (subject === "view" && !first?.matches("[data-drawn]")) return null;
+  const id = first?.id ?? { figure: step.target, answer: "next-token" }[subject] ?? "";
+  return ids.includes(id) ? id : "";
+}
+
 /** @type {QuestionRenderer} */
 function askChoice({ options }, judged, reply) {
   if (!judged) return [make("div", { className: "options" }, ...options.map((label, i) => optionButton(label, String(i + 1), reply)))];
@@ -378,6 +390,7 @@ export function lesson(element) {
     coverAnswers(step.hides);
     column.classList.toggle("covers", Boolean(step.hides && (!step.target || step.hides.ids.includes(step.target)))); // the question takes the space of its covered figure
     showSubject(step);
+    markCovered(step, stepKey, MAX_FRAMES);
     setText(heading, step.heading ?? "");
     setText(find(column, ".of"), step.steps ? _("{title} · {step} of {steps}", { title: step.title, step: step.step, steps: step.steps }) : "");
     setText(find(column, ".note"), step.note ?? "");
@@ -469,6 +482,14 @@ export function lesson(element) {
     figure.classList.add(TARGET_CLASS);
     if (figure.closest(".panels")) scrollToFigure(id);
     else figure.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Let the style sheet show, in place of a covered figure, its axes or the tokens in large letters; wait for its view. @param {any} step @param {string} stepKey @param {number} framesLeft */
+  function markCovered(step, stepKey, framesLeft) {
+    const id = coveredFigure(step);
+    if (stepKey !== currentStep || step !== content || !framesLeft) return;
+    if (id === null) return requestAnimationFrame(() => markCovered(step, stepKey, framesLeft - 1));
+    document.body.dataset.lessonCovers = id === AXES_FIGURE ? "axes" : id ? "tokens" : "";
   }
 
   function clearHighlight() {

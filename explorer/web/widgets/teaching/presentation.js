@@ -11,7 +11,7 @@ import { onEveryState, onState, state } from "../../static/page_state.js";
 import { onRoom } from "../../static/room_client.js";
 import { isAwaitingReplies, replyCountText, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
-import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
+import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, storyDeck, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
 
 /** @typedef {import("./presentation_pages.js").Slide} Slide */
 
@@ -258,7 +258,7 @@ export function stage(element) {
     const slides = request.slides ?? storedSlides();
     if (shownLessonStep() && !request.slides) deck = lessonDeck(show, isAwaitingReplies);
     else if (slides.length) deck = slidesDeck(slides, request.at ?? 0, show);
-    else deck = figuresDeck(show);
+    else deck = isStory() ? storyDeck(show) : figuresDeck(show);
     document.body.classList.add(PRESENTING);
     box.hidden = false;
     focusMovedByTab = false;
@@ -346,8 +346,10 @@ export function stage(element) {
   // Return the prompt of the figure; when comparing, those of the runs shown.
   function promptText() {
     const text = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "", b = find(document, "#runs .about")?.textContent;
-    return b ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
+    return b && !isStory() ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
   }
+
+  const isStory = () => document.body.dataset.depth === "story"; // which draws one run
 
   function updateLayout() {
     if (!deck) return;
@@ -393,6 +395,7 @@ export function stage(element) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
+    if (find(document, "dialog[open]")) return;
     if (isKeyForFocus(event)) {
       if (deck && event.key === "Escape") leavePresentation();
       return;

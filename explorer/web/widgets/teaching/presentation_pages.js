@@ -2,9 +2,9 @@
 // Pages of a presentation: a lesson's steps, the figures of the open tab, or saved slides. A slide is a URL query of the
 // page with a caption and notes. Slides live in the browser's storage, in a link's fragment or in a file; the server
 // never gets them.
-import { makeMove, onMove } from "../../static/page_actions.js";
+import { makeMove, onMove, select } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
-import { find, make } from "../../static/dom.js";
+import { find, findAll, make } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
@@ -234,7 +234,37 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
   };
 }
 
-/** Make the deck of the open tab's figures, starting with the one last looked at; the next token is added if it is that. @param {() => void} onChange @returns {import("./presentation.js").Deck} */
+/** Make the deck of the story's steps, each with its figure. @param {() => void} onChange @returns {import("./presentation.js").Deck} */
+export function storyDeck(onChange) {
+  const steps = findAll(document, "#steps [data-view]"), last = steps.length - 1;
+  const shownIndex = () => Math.max(0, steps.findIndex(({ dataset }) => dataset.view === state.view));
+  const figureOf = (i) => find(document, `#view .panels > .block[id^="${steps[i].dataset.view}-"]`);
+  const stepTitle = (i) => figureOf(i)?.querySelector("h2")?.textContent || (steps[i].textContent ?? "");
+
+  let frame = 0;
+  function showStep() {
+    onChange();
+    if (!figureOf(shownIndex())) frame = requestAnimationFrame(showStep); // a step that opens for the first time
+  }
+
+  return {
+    go(offset) {
+      select({ view: steps[Math.max(0, Math.min(last, shownIndex() + offset))].dataset.view });
+      cancelAnimationFrame(frame);
+      showStep();
+    },
+    currentPage() {
+      const index = shownIndex();
+      return {
+        heading: stepTitle(index), at: `${index + 1} / ${steps.length}`, figure: figureOf(index)?.id ?? "", isFirst: index === 0, isLast: index === last,
+        notes: [], next: [make("p", {}, index < last ? stepTitle(index + 1) : _("This was the last figure."))],
+      };
+    },
+    leave: () => cancelAnimationFrame(frame),
+  };
+}
+
+/** Make the deck of the open tab's figures, starting with the one most in sight; the next token is added if it is that. @param {() => void} onChange @returns {import("./presentation.js").Deck} */
 export function figuresDeck(onChange) {
   const first = currentFigure(), ids = visibleFigures().map(({ id }) => id), { unfolded = "" } = state;
   const deck = ids.includes(first) || !first ? ids : [...ids, first];

@@ -125,6 +125,7 @@ function shareBar({ share }) {
 /** @type {Record<string, (frame: Frame) => HTMLElement>} */
 const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower: drawTower };
 
+const MAX_SCALE = 2.2; // of a table that has room
 const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -159,13 +160,23 @@ export function walk(element) {
   function draw() {
     const { says, kind, frames } = segments[position.segment];
     setText(find(box, ".says"), says);
-    drawing.replaceChildren(DRAWINGS[kind](frames[position.frame]));
+    const scale = scaleOf(kind, frames[frames.length - 1]), node = DRAWINGS[kind](frames[position.frame]);
+    node.style.zoom = String(scale);
+    drawing.replaceChildren(node);
     setText(find(box, ".at"), `${position.segment + 1} / ${segments.length}`);
     back.disabled = position.segment === 0;
     next.disabled = position.segment === segments.length - 1 && position.frame === frames.length - 1;
     if (next.disabled && document.activeElement === document.body) find(box, ".leave").focus();
     drawing.dataset.frame = `${position.segment}.${position.frame}`;
     countDraw(drawing);
+  }
+
+  /** Return how much a table is enlarged to fill the screen, by its last frame. @param {string} kind @param {Frame} frame */
+  function scaleOf(kind, frame) {
+    if (kind !== "rows" && kind !== "strips") return 1;
+    const node = DRAWINGS[kind](frame);
+    drawing.replaceChildren(node);
+    return Math.max(1, Math.min(MAX_SCALE, drawing.clientWidth / node.offsetWidth, drawing.clientHeight / node.offsetHeight));
   }
 
   const COMMANDS = {

@@ -164,9 +164,10 @@ class NextTokenPreview(HtmlWidget):
 
 
 class GeneratedText(HtmlWidget):
-    """The end of the prompt, the generated text, and whether the model ended it.
+    """The end of the prompt, the generated text, and whether the model ended it. A click on a word explains it.
 
-    Its value is {"prompt": str, "generated": str, "ended": str}.
+    Its value is {"prompt": str, "generated": str, "ended": str}, with the generated "tokens" that the model sees, and
+    the "position" of the first.
     """
 
     kind = "story"
@@ -360,7 +361,7 @@ class NextTokenGuessForm(HtmlWidget):
         vocabulary: Sequence[str],
         after: str,
         guess: str = "",
-        before: NextTokenDistribution | None = None,
+        written: tuple[str, NextTokenDistribution] | None = None,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -369,7 +370,7 @@ class NextTokenGuessForm(HtmlWidget):
             vocabulary: text of each token id.
             after: text of the token before.
             guess: a word in any case; "" for none.
-            before: the prediction of the token `after`; None if it was not generated.
+            written: the token before a generated one, and its prediction; None for no generated one.
         """
         best = int(prediction.sampled.argmax())
         says = _(
@@ -382,7 +383,7 @@ class NextTokenGuessForm(HtmlWidget):
             "choices": guess_choices(prediction, vocabulary),
             "says": says,
             "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": describe_generated_token(before, vocabulary) if before else "",
+            "wrote": describe_generated_token(*written, vocabulary) if written else "",
         }
 
 
@@ -400,10 +401,11 @@ def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) 
     return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)
 
 
-def describe_generated_token(before: NextTokenDistribution, vocabulary: Sequence[str]) -> str:
+def describe_generated_token(after: str, before: NextTokenDistribution, vocabulary: Sequence[str]) -> str:
     """Return a sentence on a generated token's own chance, as the settings that sampled it are not known later."""
     return _(
-        "The model’s own chance for {token} was {percent}: number {rank:,} on its list.",
+        "The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.",
+        after=quote_word(after),
         token=quote_word(vocabulary[before.actual]),
         percent=format_percent(float(before.plain[before.actual])),
         rank=before.rank(before.actual),

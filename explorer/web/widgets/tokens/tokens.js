@@ -166,7 +166,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
-      next: span("next", span("label", make("span", { className: "term", dataset: { term: "next pick" } }, _("next pick")), ": "), ...tokenNodes(value.next)),
+      next: span("next", span("label", make("span", { className: "term", dataset: { term: "random pick" } }, _("random pick")), ": "), ...tokenNodes(value.next)),
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.
@@ -175,12 +175,21 @@ export function brief(element) {
   });
 }
 
-/** The prompt with the generated text. @param {HTMLElement} element */
+/** The prompt with the generated text, whose tokens can be clicked to explain them. @param {HTMLElement} element */
 export function story(element) {
   const text = makeFocusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
+  const updateExplained = () => { for (const node of /** @type {HTMLElement[]} */ (findAll(generated, "[data-position]"))) node.classList.toggle("explained", +node.dataset.position === state.query + 1); };
+  generated.addEventListener("click", ({ target }) => {
+    const node = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[data-position]"));
+    if (node) select({ query: Math.max(0, +node.dataset.position - 1) }); // its prediction is that after the token before
+  });
+  onState(element, updateExplained);
   onContent(element, (value) => {
+    const tail = value.tokens.join(""), isWhole = value.generated.endsWith(tail); // a token may be a part of a character
+    const nodes = value.tokens.map((token, i) => make("span", { title: _("Explain this token"), dataset: { position: value.position + i } }, ...textNodes(token)));
     prompt.textContent = value.prompt;
-    generated.replaceChildren(...textNodes(value.generated));
+    generated.replaceChildren(...(isWhole ? [...textNodes(value.generated.slice(0, value.generated.length - tail.length)), ...nodes] : textNodes(value.generated)));
+    updateExplained();
     setText(ended, value.ended);
     requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // in a frame, when the layout is up to date anyway
     countDraw(text);

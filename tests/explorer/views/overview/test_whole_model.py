@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from explorer.analysis.attribution_by_source import attribution_by_source
-from explorer.explain.notation import escape_token, format_percent, quote_token
+from explorer.analysis.next_token import next_token_ranking
+from explorer.explain.notation import escape_token, format_percent, quote_token, quote_word
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
@@ -114,6 +115,19 @@ def test_sentence_names_head_with_largest_effect(trace):
     assert f"look back is at “{token.removeprefix('·') or token}”." in story  # as a word
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
+    check_story_sentences(trace, figure)
+
+
+def check_story_sentences(trace, figure):
+    """Compare what the story says of an open block and of its head with the signs of their effects."""
+    block, head = (whole_model_sentence(trace, select(trace, open=level, depth="story")) for level in ("block", "head"))
+    heads, feed_forward = sum(figure.blocks[1].heads), figure.blocks[1].feed_forward
+    verbs = "speak for" if heads > 0 else "speak against"
+    assert verbs in block and (", its feed-forward " in block) == ((heads > 0) != (feed_forward > 0))
+    key = trace["blocks.1.attn.pattern"][2, QUERY, : QUERY + 1].argmax()
+    effect = attribution_by_source(trace, QUERY, int(next_token_ranking(trace, QUERY)[0])).effects[1, 2, key]
+    verb = "says little about" if abs(effect) < 0.005 else "speaks for" if effect > 0 else "speaks against"
+    assert f"looks most at {quote_word(trace.tokens[key])} here (" in head and f"This {verb} " in head
 
 
 @pytest.mark.parametrize("key", range(QUERY + 1))

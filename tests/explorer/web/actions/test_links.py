@@ -127,7 +127,8 @@ def test_old_saved_urls_still_work(notices, load):
 def test_text_is_shown_as_typed(page, state, nasty_prompt, load, move):
     state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
     contents = BrowserEndpoints(page.actions.state_builder.runs).answer("token", state)["contents"]
-    assert contents["story"] == {"prompt": nasty_prompt, "generated": "", "ended": ""}
+    text = {"prompt": nasty_prompt, "generated": "", "ended": "", "tokens": [], "position": len(state["prompt"])}
+    assert contents["story"] == text
     assert json.loads(json.dumps(contents)) == contents
     assert load(text=nasty_prompt).prompt == nasty_prompt
 

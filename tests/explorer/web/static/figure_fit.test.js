@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInSize, figureInWidth, figureOnStage, gridInSize, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInSize, figureInWidth, figureOnStage, gridInSize, squareCellMargin, withBarNumbers, withLargerLetters, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -17,6 +17,24 @@ test("chips without room side by side are set on end, and the numbers above them
   const { data, layout } = figureInWidth(figure, 358);
   assert.deepEqual([data[0].textfont.size, ...layout.annotations.map(({ textangle }) => textangle ?? 0)], [9, 0, ...Array(13).fill(-90)]);
   assert.ok(layout.margin.b > 60);
+});
+
+test("cells are square: wide ones are in the middle, high ones at the top, and nearly square ones stay", () => {
+  const squareIn = (w, h) => squareCellMargin({ _size: { l: 50, r: 30, t: 10, b: 40, w, h }, xaxis: { range: [-0.5, 9.5] }, yaxis: { range: [9.5, -0.5] } });
+  assert.deepEqual(squareIn(500, 300), { l: 150, r: 130, t: 10, b: 40 });
+  assert.deepEqual(squareIn(300, 500), { l: 50, r: 30, t: 10, b: 240 });
+  assert.equal(squareIn(320, 300), null);
+});
+
+test("only a few upright bars have numbers", () => {
+  const bars = (count, more = {}) => ({ data: [{ type: "bar", x: Array(count).fill(1), ...more }], layout: { yaxis: {} } });
+  assert.equal(withBarNumbers(bars(12), 600).data[0].texttemplate, "%{y:.3g}");
+  for (const [figure, width] of [[bars(13), 900], [bars(12), 500], [bars(3, { orientation: "h" }), 900], [bars(3, { text: ["a"] }), 900]]) assert.equal(withBarNumbers(figure, width), figure);
+});
+
+test("a lesson's figure has letters of 12 pixels or more beside its axes and colour bar", () => {
+  const { data, layout } = withLargerLetters(FIGURE);
+  assert.deepEqual([data[0].colorbar.tickfont.size, layout.xaxis.tickfont.size, layout.xaxis.title.font.size, layout.yaxis.tickfont.size], [12, 12, 13, 12]);
 });
 
 test("a title longer than its axis is wrapped", () => {

@@ -158,9 +158,9 @@ def test_sentence_names_most_probable_token(trace, changed):
 
 def test_generated_token_is_described_by_unfiltered_probability(trace, prediction):
     token_id = int(trace.logits.row(5).argsort()[-3])
-    text = describe_generated_token(replace(prediction, actual=token_id), trace.vocabulary)
+    text = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary)
     token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
-    assert text == f"The model’s own chance for {token} was {chance}: number 3 on its list."
+    assert text == f"The model’s own chance for {token} after “the” was {chance}: number 3 on its list."
 
 
 def test_guessed_token_has_probability_and_rank(trace, prediction):
