@@ -189,7 +189,7 @@ def uniform_score_text(baseline: ChanceHeadScores) -> str:
 
 def chance_hover(baseline: ChanceHeadScores, exceeds: np.ndarray) -> list[list[str]]:
     """Return each head's hover text on chance: the score of uniform attention and the chance bound, (L, H)."""
-    even_text = _("attention spread evenly would have {even}", even=uniform_score_text(baseline))
+    even_text = _("attention spread evenly<br>would have {even}", even=uniform_score_text(baseline))
     if baseline.quantiles is None:
         return [[even_text] * exceeds.shape[1]] * len(exceeds)
     return [
@@ -202,12 +202,12 @@ def chance_hover(baseline: ChanceHeadScores, exceeds: np.ndarray) -> list[list[s
 
 
 ABOVE_CHANCE = N_(
-    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: more than "
-    "chance"
+    "{even};<br>weights as sharp as these,<br>but anywhere, stay within<br>{most} in 19 of 20 tries:<br>"
+    "more than chance"
 )
 
 
 MAY_BE_CHANCE = N_(
-    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: this may be "
-    "chance"
+    "{even};<br>weights as sharp as these,<br>but anywhere, stay within<br>{most} in 19 of 20 tries:<br>"
+    "this may be chance"
 )

@@ -70,18 +70,42 @@ def _share_axis_range(
     if "range" in axis_a and "range" in axis_b:
         (first, last), ends = axis_a["range"], sorted([*axis_a["range"], *axis_b["range"]])
         return {**axis_a, "range": [ends[0], ends[-1]] if first <= last else [ends[-1], ends[0]]}
-    own, finite = (_axis_values(axis, plot_traces) for plot_traces in traces_of_runs)
+    axes = _matched_axes(axis, layout)
+    own, finite = (np.concatenate([_axis_values(name, plot_traces) for name in axes]) for plot_traces in traces_of_runs)
     if "range" in axis_a or not finite.size or axis_a.get("type") == "category":
         return axis_a
     if axis_a.get("type") == "log":  # where Plotly includes no value that it is told to
         positive = np.concatenate([own, finite])
         first, last = np.log10([positive[positive > 0].min(), positive.max()])
-        margin = LOG_MARGIN * (last - first or 1)
+        margin = AXIS_MARGIN * (last - first or 1)
         return {**axis_a, "range": [float(first - margin), float(last + margin)]}
-    return {**axis_a, "autorangeoptions": {"include": [float(finite.min()), float(finite.max())]}}
+    are_bars = any(one["type"] == "bar" for one in traces_of_runs[0])
+    starts_at_zero = are_bars or axis_a.get("rangemode") == "tozero"
+    ends = np.concatenate([own, finite, [0.0] * starts_at_zero])
+    first, last = float(ends.min()), float(ends.max())
+    if any("base" in one for one in traces_of_runs[0]) or axis_a.get("autorange") == "reversed":
+        return {**axis_a, "autorangeoptions": {"include": [first, last]}}
+    has_labels = any(one.get("textposition") == "outside" for one in traces_of_runs[0])
+    margin = (LABEL_MARGIN if has_labels else AXIS_MARGIN) * (last - first or 1)
+    # Plotly's own range would have a margin that depends on the run.
+    ends = ((first, -1), (last, 1))
+    return {**axis_a, "range": [end + side * margin if end or not starts_at_zero else 0.0 for end, side in ends]}
 
 
-LOG_MARGIN = 0.06  # at both ends of a shared logarithmic axis, as a share of it
+LABEL_MARGIN = 0.18  # at both ends of a shared axis of bars with labels beyond their ends, as a share of it
+AXIS_MARGIN = 0.06  # at both ends of another shared axis
+
+
+def _matched_axes(axis: str, layout: Mapping[str, Any]) -> list[str]:
+    """Return the layout names of the axes that have one range with an axis, itself included."""
+
+    def first_id(name: str) -> str:
+        return layout.get(name, {}).get("matches", name.replace("axis", ""))
+
+    return [
+        axis,
+        *(name for name in layout if name[1:5] == "axis" and name != axis and first_id(name) == first_id(axis)),
+    ]
 
 
 def _axis_values(axis: str, traces: Sequence[go.Trace]) -> np.ndarray:

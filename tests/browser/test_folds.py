@@ -267,3 +267,15 @@ def test_unfold_title_stays_until_figure_is_drawn(open_page):
     person.page.evaluate("; ".join(give.format(content) for content in ("null", "{ folded: true }")))
     person.page.evaluate("window.explorer.settled()")
     expect(block.locator(".unfold")).to_be_visible()
+
+
+@pytest.mark.exhaustive
+def test_figure_of_first_row_stands_beside_the_other_after_undo(open_page):
+    person = open_page("experiments", unfolded="", text="Once upon a time", edits="blocks.1.attn.z.1*zero")
+    heads, sublayers = (person.page.locator(f"#experiments-{name}") for name in ("heads", "sublayers"))
+    expect(sublayers.locator(".unfold")).to_be_visible()
+    person.page.locator("#changes button").first.click()
+    expect(sublayers.locator(".main-svg").first).to_be_visible()
+    expect(sublayers.locator(".unfold")).to_have_count(0)
+    boxes = [figure.bounding_box() for figure in (heads, sublayers)]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["width"] == pytest.approx(boxes[1]["width"], abs=2)

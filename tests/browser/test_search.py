@@ -80,10 +80,12 @@ def test_name_opens_its_place(person):
     person.expect_selected(view="positions")
     choose_result(person, "logit lens")
     person.expect_selected(view="prediction")
-    choose_result(person, "L1H0")
-    person.expect_selected(view="attention", layer=1, head=0)
-    choose_result(person, "n1.5")
-    person.expect_selected(view="feed_forward", layer=1, neuron=5)
+    for name, part in (("L1H0", {"layer": 1, "head": 0}), ("n1.5", {"layer": 1, "neuron": 5})):
+        choose_result(person, name)
+        person.expect_selected(view="attention" if "head" in part else "feed_forward", **part)
+        person.page.evaluate("() => window.explorer.select({ view: 'experiments' })")  # which has lists of both
+        choose_result(person, name)  # which is selected already
+        person.expect_selected(view="attention" if "head" in part else "feed_forward", **part)
     choose_result(person, "L0")  # selectable in the open view
     person.expect_selected(view="feed_forward", layer=0)
     choose_result(person, "position 3")

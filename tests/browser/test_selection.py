@@ -166,6 +166,9 @@ def test_map_component_opens_its_tab(open_page):
 def test_token_shading_follows_choice(person):
     chip = person.chips.nth(2)
     expect(chip).to_have_attribute("title", re.compile("surprisal"))
+    frames = {"[aria-selected=true]": "query: solid frame", ".key:not([aria-selected=true])": "key: dashed frame"}
+    for selector, name in frames.items():
+        expect(person.strip.locator(f".chip{selector}")).to_have_attribute("title", re.compile(name))
     person.strip.locator("xpath=..").locator("select").select_option("rank")
     expect(chip).to_have_attribute("title", re.compile("rank"))
     person.expect_selected(shade="rank")

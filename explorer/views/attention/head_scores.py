@@ -155,7 +155,7 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
         if has_chance
         else _("No {score} score: {why}.", score=score_name, why=translate(NO_REPEATED_TOKEN)),
         annotations=note_above(score_note(name, baseline)),
-        margin={"t": 48},
+        margin={"t": 58},  # two lines below the heading
         xaxis={"title": {"text": head_axis_title(baseline)}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )

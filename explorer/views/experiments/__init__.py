@@ -168,8 +168,8 @@ def ablation_sentence(trace: Trace, selection: Selection) -> str:
         before, after = (format_percent(2**log_probability) for log_probability in bits)
         if before != after:
             return _(
-                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. With the head’s mean "
-                "instead: {mean}. Choose a cell.",
+                "Without layer {layer} head {head}, {token} changes most: {before} → {after}. With its mean "
+                "instead: {mean}. −1 bit: half as likely. Choose a cell.",
                 layer=layer,
                 head=head,
                 token=quote_token(trace.vocabulary[token_id]),
@@ -233,8 +233,8 @@ VIEW = View(
     order=100,
     fields=(SelectionField("ablation", "zero", N_("ablated"), ABLATIONS),),
     description=N_(
-        "What does a head do? Each cell ablates one head: by how many bits that changes the explained token. Choose "
-        "one."
+        "Each cell ablates one head: by how many bits that changes the explained token (−1 bit: half as likely). "
+        "Choose one."
     ),
     sentence=ablation_sentence,
     formula=describe_intervention_effect,

@@ -85,7 +85,7 @@ def head_ablation_map(
             customdata=2 ** (effects.before + values),
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=_(
-                "layer %{{y}} head %{{x}} ablated<br>%{{text}} bits: probability {before} → %{{customdata:.3g}}"
+                "layer %{{y}} head %{{x}} ablated<br>%{{text}} bits<br>probability {before} → %{{customdata:.3g}}"
                 "<extra></extra>",
                 before=baseline_text,
             ),

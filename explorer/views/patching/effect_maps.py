@@ -201,6 +201,7 @@ def effect_map(
     texts: Sequence[Sequence[str]] | None = None,
     direction: str = "denoise",
     metric: str = "logit_difference",
+    limit: float | None = None,
 ) -> go.Figure:
     """Draw the effects (L, P) of patching a component: row = layer, column = position or head; the chosen cell framed.
 
@@ -209,10 +210,11 @@ def effect_map(
         texts: of each cell the intervention that patches it, for a click.
         direction: decides into which run the click patches.
         metric: that the effects are on.
+        limit: the effect of the darkest colour; None for the largest.
     """
     by_position = component in BY_POSITION
     finite = np.isfinite(values)
-    largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
+    limit = limit or largest_effect(values) or 1
     hover = (
         _("layer %{y}, position %{x}<br>effect %{z:+.3g}<extra></extra>")
         if by_position
@@ -224,8 +226,8 @@ def effect_map(
         go.Heatmap(
             **x,
             z=values,
-            zmin=-(largest or 1),
-            zmax=largest or 1,
+            zmin=-limit,
+            zmax=limit,
             autocolorscale=True,
             text=[[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
@@ -269,6 +271,11 @@ def effect_map(
     return _use_clean_axis(fig, prompt_pair, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 
+def largest_effect(values: np.ndarray) -> float:
+    """Return the largest |effect| that is defined; 0 if none is."""
+    return float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+
+
 def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpatched: np.ndarray) -> go.Figure:
     """Return a figure whose axis has the positions of the clean prompt, which need not be A's.
 
@@ -305,9 +312,16 @@ def no_effect_message() -> str:
 
 
 def exact_effect_map(runs: Comparison, selection: Selection, component: str, direction: str) -> go.Figure:
-    """Draw the effect of patching each node of a component by itself from one run into the other."""
+    """Draw the effect of patching each node of a component by itself from one run into the other.
+
+    Both directions have one scale, as they stand side by side.
+    """
     prompt_pair = require_patchable_pair(runs, selection, component)
-    values = component_effects(prompt_pair.experiment, component, selection.option("metric"), direction)
+    effects = {
+        name: component_effects(prompt_pair.experiment, component, selection.option("metric"), name)
+        for name in DIRECTIONS
+    }
+    values = effects[direction]
     title = _("{part}, {direction}", part=component, direction=translate(DIRECTION[direction]))
     texts = patch_texts(prompt_pair, component, direction, values.shape)
     return effect_map(
@@ -319,6 +333,7 @@ def exact_effect_map(runs: Comparison, selection: Selection, component: str, dir
         texts,
         direction,
         selection.option("metric"),
+        max(map(largest_effect, effects.values())),
     )
 
 

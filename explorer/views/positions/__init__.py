@@ -45,7 +45,7 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
         else:
             rotated = _("RoPE rotates pair {pair} of {query} by {angle} rad, of {key} by {key_angle} rad.", **names)
         has_visible = visibly_rotated_pairs(trace, selection.layer, query).any()
-        return f"{rotated} {translate(MAIN_OF_VISIBLE if has_visible else MAIN_OF_ALL)}"
+        return f"{rotated} {translate(MAIN_OF_VISIBLE if has_visible else MAIN_OF_ALL, pair=pair)}"
     elif query == key:
         rotated = _("Each position adds a vector: {query} has that of position {position}.", position=query, **names)
     else:
@@ -60,8 +60,8 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
-MAIN_OF_VISIBLE = N_("No visible turn changes the score more.")
-MAIN_OF_ALL = N_("No turn changes the score more.")
+MAIN_OF_VISIBLE = N_("Of the pairs with a visible turn, pair {pair} changes the score most.")
+MAIN_OF_ALL = N_("Of all pairs, pair {pair} changes the score most.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

@@ -311,7 +311,7 @@ OUTLIERS_FIGURE = FigureTemplate(
             "text": value("sizes"),
             "customdata": value("layers"),
             "hovertemplate": text(
-                N_("dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension’s<extra></extra>")
+                N_("dimension %{x} at %{y}<br>mean size %{text},<br>%{z:.3g} × the median dimension’s<extra></extra>")
             ),
             "colorbar": {"title": {"text": text(N_("× the median dimension")), "side": "right"}},
         }

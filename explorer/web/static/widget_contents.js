@@ -467,9 +467,13 @@ function makeFoldable(element) {
   let foldButton = null;
   return (isFolded) => {
     block.classList.toggle("folded", isFolded);
-    if (!foldButton && (isFolded || state.unfolded?.split("~").includes(block.id))) {
+    const unfoldedIds = state.unfolded?.split("~") ?? [];
+    if (!foldButton && (isFolded || unfoldedIds.includes(block.id))) {
       foldButton = button(title.textContent ?? "", () => toggleFigure(block.id), { className: "unfold" });
       title.replaceChildren(foldButton);
+    } else if (foldButton && !isFolded && !unfoldedIds.includes(block.id) && !unfoldedIds.includes("all")) { // it is in the first row now
+      title.replaceChildren(foldButton.textContent ?? "");
+      foldButton = null;
     }
     if (foldButton) foldButton.ariaExpanded = String(!isFolded);
     block.classList.toggle("unfolded", Boolean(foldButton) && !isFolded);

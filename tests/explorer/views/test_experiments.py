@@ -54,9 +54,7 @@ def test_the_sentence_names_the_head_whose_ablation_changes_most_and_what_its_me
     after = format_percent(2 ** (effects.before + effects.heads[layer, head]))
     words = experiments.VIEW.sentence(trace, selection)
     mean = capture(lms[style], trace.token_ids, parse_interventions(f"blocks.{layer}.attn.z.{head}*mean"))
-    mean_text = (
-        f" → {after}. With the head’s mean instead: {format_percent(2 ** log2_probability(mean, 9, token_id))}. "
-    )
+    mean_text = f" → {after}. With its mean instead: {format_percent(2 ** log2_probability(mean, 9, token_id))}. "
     assert words.startswith(f"Without layer {layer} head {head}, ") and mean_text in words
 
 

@@ -119,9 +119,10 @@ def test_sentence_has_angles_or_cosine(capture_trace, added_position_trace):
     pair = main_pair(rope, Selection.layer, Selection.head, 9, 4)
     angles = rotation_angles(rope, Selection.layer)[[9, 4], pair]
     query, key = (f"{format_number(a)} rad" for a in angles)
-    assert f"pair {pair} of {first} by {query}, of {second} by {key}. No visible turn changes" in words
+    main = f"Of the pairs with a visible turn, pair {pair} changes the score most."
+    assert f"pair {pair} of {first} by {query}, of {second} by {key}. {main}" in words
     assert f"pair {pair} of" in get_walkthrough("rotation", rope, Selection(query=9, key=4)).segments[0].says.lower()
-    assert "by 0 rad. No turn changes the score" in VIEW.sentence(rope, Selection(query=0, key=0))
+    assert "by 0 rad. Of all pairs, pair " in VIEW.sentence(rope, Selection(query=0, key=0))
     assert f"{first} has that of position 9." in VIEW.sentence(added_position_trace, Selection(query=9, key=9))
     first, second = added_position_trace["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))

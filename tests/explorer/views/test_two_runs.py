@@ -26,6 +26,7 @@ from explorer.views.two_run_figures import (
     replaced_word_sentence,
     selection_in_other_run,
     unaligned_tokens_note,
+    value_axes,
 )
 from explorer.views.view import HeadHeatmaps, HeadTable, HeadTableColumn
 from tests.panels import PANELS, shows
@@ -205,6 +206,11 @@ def test_both_runs_share_one_scale(name, style, kind):
             settings, before = figure.traces_and_layout[1].get(axis, {}), plain.traces_and_layout[1].get(axis, {})
             other = {name for name in settings if str(settings[name]) != str(before.get(name))}
             assert other <= {"range", "autorangeoptions"}
+    axes = [
+        {name: axis.get("range") for name, axis in figure.traces_and_layout[1].items() if name in value_axes(figures)}
+        for figure, figures in ((first, traces[0]), (second, traces[1]))
+    ]
+    assert all(axes[0][name] == axes[1][name] for name in axes[0].keys() & axes[1].keys())
     if name == "prediction-path" and all(part["type"] == "scatter" for part in traces[0]):  # probabilities
         check_shared_logarithms((first, second), [*traces[2], *traces[3]])
 

@@ -6,7 +6,7 @@ import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_co
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInWidth, figureOnStage, gridInSize, hasLegend, squareCellMargin, verticalLine, withBarNumbers, withLargerLetters, withTopK } from "./figure_fit.js";
+import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellMargin, verticalLine, withBarNumbers, withLargerLetters, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
@@ -192,7 +192,7 @@ export function figure(element) {
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
       const numberedFigure = withBarNumbers(drawnFigure, width);
-      const { data: traces, layout: fittedLayout } = figureInWidth(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width);
+      const { data: traces, layout: fittedLayout } = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
       markLegend(drawnFigure);
       if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareMargin = null;
       await plotly().react(plot, traces, { ...fittedLayout, ...(squareMargin && { margin: squareMargin }), ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());

@@ -37,6 +37,36 @@ function visibleColumns(count, words, width, column) {
 }
 
 /**
+ * Fit a figure to its size; a large figure stays as it is.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @param {number} height
+ * @returns {Figure}
+ */
+export const figureInSize = (figure, width, height) => wrapSideTitles(figureInWidth(figure, width), width, height);
+
+const ABOVE_PLOT = 36, BELOW_PLOT = 44; // pixels: the usual margin; level names and a title
+
+/**
+ * Wrap titles that are longer than the axis or the colour bar beside which they stand upright.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {number} width
+ * @param {number} height
+ * @returns {Figure}
+ */
+function wrapSideTitles(figure, width, height) {
+  const { data, layout } = figure, { xaxis, yaxis, margin } = layout;
+  const names = xaxis?.ticktext ?? [], areUpright = names.length > 0 && xaxis.tickangle !== 0 && !fitHorizontally(names, width);
+  const room = height - (margin?.t ?? ABOVE_PLOT) - BELOW_PLOT - (areUpright ? longestName(names) * LETTER_WIDTH : 0);
+  const wrap = (title) => wrapTitle(title, room + TITLE_MARGIN);
+  if (![yaxis?.title, ...data.map(({ colorbar }) => colorbar?.title)].some((title) => title?.text && wrap(title).text !== title.text)) return figure;
+  const bars = data.map((trace) => (trace.colorbar?.title ? { ...trace, colorbar: { ...trace.colorbar, title: wrap(trace.colorbar.title) } } : trace));
+  return { ...figure, data: bars, layout: { ...layout, ...(yaxis && { yaxis: { ...yaxis, ...(yaxis.title && { title: wrap(yaxis.title) }) } }) } };
+}
+
+/**
  * Fit a figure to a width; a wide figure stays as it is.
  * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
  * @param {Figure} figure
@@ -168,9 +198,11 @@ const AXIS_MARGINS = 140; // pixels beside an axis: its labels, margins and the 
 /** Return whether labels fit side by side without rotation. @param {unknown} labels @param {number} width of the figure */
 function fitHorizontally(labels, width) {
   if (!Array.isArray(labels) || !labels.length) return false;
-  const maxLength = Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
-  return labels.length * (maxLength * LETTER_WIDTH + LETTER_WIDTH) <= width - AXIS_MARGINS;
+  return labels.length * (longestName(labels) * LETTER_WIDTH + LETTER_WIDTH) <= width - AXIS_MARGINS;
 }
+
+/** Return the number of letters of the longest label. @param {unknown[]} labels */
+const longestName = (labels) => Math.max(...labels.map((label) => String(label).replace(/[\u2066-\u2069]/g, "").length));
 
 /** Return the names of a heatmap's rows if one is too long for a narrow figure; null otherwise. @param {Record<string, any>} trace @param {Record<string, any>} axis @returns {string[] | null} */
 const rowNames = ({ type, y }, { ticktext }) => (type === "heatmap" && !ticktext && Array.isArray(y) && y.some((name) => typeof name === "string" && name.length > MAX_ROW_LETTERS) ? y : null);

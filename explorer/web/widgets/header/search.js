@@ -30,11 +30,16 @@ const TITLE_BONUS = 10; // a figure whose title has the words ranks above a term
 /** @param {string} kind @param {string} name @param {string[]} aliases @param {() => void} go @param {string} [detail] @returns {Item} */
 const makeItem = (kind, name, aliases, go, detail = "") => ({ kind, name, words: [name, ...aliases].map(normalize).filter(Boolean), go, detail });
 
-/** Change the selection; open `view` if the current one has no choosers of these fields. @param {Record<string, any>} change @param {string} view */
-function pickInView(change, view) {
+/** Open the view that draws a part of the model, with it selected. @param {Record<string, any>} selection with the view */
+function goToPart(selection) {
   goToTop();
-  const hasChoosers = Object.keys(change).every((field) => find(document, `#view .tabitem:not([hidden]) .choosers [data-field="${field}"]`));
-  select(hasChoosers ? change : { ...change, view });
+  select(selection);
+}
+
+/** Select a layer; open the attention view if the open one has no layers to choose. @param {number} layer */
+function goToLayer(layer) {
+  const hasLayers = find(document, '#view .tabitem:not([hidden]) .choosers [data-field="layer"]');
+  goToPart({ layer, ...(!hasLayers && { view: "attention" }) });
 }
 
 /** Open a view and scroll to a figure. @param {string} view @param {string} figure its element id @param {Record<string, any>} [change] of the selection */
@@ -182,9 +187,9 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
     if (kind === "position") return index < chips.length ? [positionItems()[index]] : [];
     if (isAblation) return kind === "head" && layer < layers && index < heads ? [ablationItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
-    if (kind === "layer") return [makeItem(_("layer"), _("Layer {layer}", { layer }), [], () => pickInView({ layer }, "attention"))];
-    if (kind === "head") return [makeItem(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => pickInView({ layer, head: index }, "attention"))];
-    return [makeItem(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => pickInView({ layer, neuron: index }, "feed_forward"))];
+    if (kind === "layer") return [makeItem(_("layer"), _("Layer {layer}", { layer }), [], () => goToLayer(layer))];
+    if (kind === "head") return [makeItem(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => goToPart({ view: "attention", layer, head: index }))];
+    return [makeItem(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => goToPart({ view: "feed_forward", layer, neuron: index }))];
   });
 }
 

@@ -17,7 +17,7 @@ from explorer.web.widgets.next_token.table_columns import (
     SecondRunPrediction,
     difference_columns,
     format_points,
-    other_run_column,
+    other_run_columns,
     other_run_summary,
     random_draw_text,
     stage_columns,
@@ -96,7 +96,7 @@ class NextTokenTable(HtmlWidget):
             stages = [
                 *stages[: num_of_model - 1],
                 replace(stages[num_of_model - 1], title="A"),
-                other_run_column(other.plain),
+                *other_run_columns(other.plain),
                 *stages[num_of_model:-1],
             ]
         rows = [

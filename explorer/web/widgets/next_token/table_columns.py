@@ -337,8 +337,8 @@ def format_logit_change(row: SamplingRow, unchanged: np.ndarray) -> str:
     return f"{'+' if round(change, 2) > 0 else ''}{format_logit(change)}"
 
 
-def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
-    """Return the column of B's probabilities."""
+def other_run_columns(plain: np.ndarray) -> list[SamplingStageColumn]:
+    """Return the columns of B's probabilities, and of A's less those."""
 
     def explain(row) -> str:
         value = plain[row.token_id]
@@ -346,13 +346,34 @@ def other_run_column(plain: np.ndarray) -> SamplingStageColumn:
             return _("the model of B has no such token")
         return _("B: probability {probability}, before temperature and filters", probability=format_number(value))
 
-    return SamplingStageColumn(
+    def format_value(row: SamplingRow, text: Callable[[float], str], value: float) -> str:
+        return "–" if np.isnan(plain[row.token_id]) else text(value)
+
+    other = SamplingStageColumn(
         "other",
         "B",
         _("What the other run’s model gives the token, before temperature and filters."),
-        cell=lambda row: "–" if np.isnan(plain[row.token_id]) else format_number(plain[row.token_id]),
+        cell=lambda row: format_value(row, format_number, plain[row.token_id]),
         arithmetic=explain,
     )
+    difference = SamplingStageColumn(
+        "other_difference",
+        "A − B",
+        _("The model’s own probability in A less that in B."),
+        cell=lambda row: format_value(row, format_probability_difference, row.plain - plain[row.token_id]),
+        arithmetic=lambda row: (
+            explain(row)
+            if np.isnan(plain[row.token_id])
+            else f"A {format_number(row.plain)} − B {format_number(plain[row.token_id])} = "
+            f"{format_number(row.plain - plain[row.token_id])}"
+        ),
+    )
+    return [other, difference]
+
+
+def format_probability_difference(difference: float) -> str:
+    """Format a difference of probabilities with three decimals and its sign; no sign if it rounds to 0."""
+    return "0.000" if round(difference, 3) == 0 else f"{difference:+.3f}".replace("-", "−")
 
 
 def format_points(difference: float) -> str:

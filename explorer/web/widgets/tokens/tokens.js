@@ -98,15 +98,13 @@ export function tokenStrip(element) {
   };
 
   function updateShades() {
-    const name = currentShade(state), { shares = [], words = [] } = shades[name] || {};
+    const name = currentShade(state), { shares = [] } = shades[name] || {};
     shadeSelect.parentElement.hidden = Object.keys(shades).length < 2;
     if (name) shadeSelect.value = name;
     drawnShade = name;
     chips().forEach((chip, i) => {
       chip.style.setProperty("--share", String(Math.abs(shares[i] ?? 0)));
       chip.classList.toggle("less", shares[i] < 0);
-      const positionText = _("position {position}", { position: i }), originText = i < promptLength ? "" : _("generated");
-      chip.title = [positionText, originText, roleNames()[roles[i]], words[i]].filter(Boolean).join(", ");
     });
   }
 
@@ -115,10 +113,13 @@ export function tokenStrip(element) {
     const isClean = (state.clean_run ?? "a") === (isB ? "b" : "a");
     strip.dataset.role = state.view !== "patching" ? "" : isClean ? _("clean") : _("corrupted");
     const [query, key] = [state.query, state.key].map((position) => (isB ? positionInB(position) : position));
-    const allChips = chips(), selected = allChips[query] ?? null;
+    const allChips = chips(), selected = allChips[query] ?? null, { words = [] } = shades[drawnShade] ?? {};
+    const frames = depthOfView(state.view) === "story" ? {} : { [key]: _("the chosen key: dashed frame"), [query]: _("the chosen query: solid frame") };
     allChips.forEach((chip, position) => {
       chip.ariaSelected = String(chip === selected);
       chip.classList.toggle("key", position === key);
+      const positionText = _("position {position}", { position }), originText = position < promptLength ? "" : _("generated");
+      chip.title = [positionText, frames[position], originText, roleNames()[roles[position]], words[position]].filter(Boolean).join(", ");
     });
     setTabStop(allChips, selected);
     requestAnimationFrame(() => {

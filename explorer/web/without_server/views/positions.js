@@ -198,8 +198,10 @@ const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengt
 
 /** Describe how far RoPE rotates the selected query and key, or how similar their vectors are (positions_sentence). @param {ViewContext} context */
 async function sentence(context) {
-  const [mainOfVisible, mainOfAll] = [_("No visible turn changes the score more."), _("No turn changes the score more.")], isRope = context.config.position === "rope";
-  return `${await describePositions(context)} ${!isRope ? _("Choose two tokens.") : (await visiblyRotatedPairs(context)).includes(true) ? mainOfVisible : mainOfAll}`;
+  const described = await describePositions(context);
+  if (context.config.position !== "rope") return `${described} ${_("Choose two tokens.")}`;
+  const pair = await mainPair(context), hasVisible = (await visiblyRotatedPairs(context)).includes(true);
+  return `${described} ${hasVisible ? _("Of the pairs with a visible turn, pair {pair} changes the score most.", { pair }) : _("Of all pairs, pair {pair} changes the score most.", { pair })}`;
 }
 
 

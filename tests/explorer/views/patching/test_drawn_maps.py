@@ -58,9 +58,10 @@ def test_head_cells_name_and_select_their_head(patching_case, name):
 
 
 @pytest.mark.parametrize("name", (*BY_POSITION, *BY_HEAD))
-def test_colour_scale_is_symmetric(patching_case, name):
+def test_colour_scale_is_symmetric_and_that_of_both_directions(patching_case, name):
     (heatmap,) = patching_case.figure(name).parts
-    largest = np.nanmax(np.abs(np.array(heatmap["z"], dtype=float)))
+    pair = [f"{name.partition('_')[0]}_{way}" for way in INTO] if name.endswith(tuple(INTO)) else [name]
+    largest = max(np.nanmax(np.abs(cell_values(patching_case.figure(one)))) for one in pair)
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
 

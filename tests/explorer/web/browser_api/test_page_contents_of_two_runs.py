@@ -72,9 +72,10 @@ def test_both_distributions_share_random_number(endpoints, state, contents, trac
     partner = partners[4]
     p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, partner), strict=True))
     p, q = p / p.sum(), q / q.sum()
-    assert [column["name"] for column in table["columns"]][:3] == ["logit", "model", "other"]
+    assert [column["name"] for column in table["columns"]][:4] == ["logit", "model", "other", "other_difference"]
     for row in table["rows"]:
         assert row["cells"][2] == format_number(q[row["id"]])
+        assert float(row["cells"][3].replace("−", "-")) == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(
         traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]

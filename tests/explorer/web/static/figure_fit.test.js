@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInWidth, figureOnStage, gridInSize, squareCellMargin, withBarNumbers, withLargerLetters, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInSize, figureInWidth, figureOnStage, gridInSize, squareCellMargin, withBarNumbers, withLargerLetters, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -40,6 +40,18 @@ test("a lesson's figure has letters of 12 pixels or more beside its axes and col
 test("a title longer than its axis is wrapped", () => {
   const { data, layout } = figureInWidth({ data: [], layout: { xaxis: { title: { text: "layer (blue: without its heads, orange: without its feed-forward)" } } } }, 358);
   assert.deepEqual([data, layout.xaxis.title.text], [[], "layer (blue: without its heads,<br>orange: without its feed-forward)"]);
+});
+
+test("upright titles longer than their axis are wrapped, the more the higher the names below it", () => {
+  const title = { text: "share of the logit difference gained (lost: below 0)" }, figure = (names) => ({
+    data: [{ type: "heatmap", colorbar: { title } }], layout: { xaxis: { ticktext: names, tickangle: -90 }, yaxis: { title } },
+  });
+  const titles = ({ data, layout }) => [data[0].colorbar.title.text, layout.yaxis.title.text];
+  const level = { ...figure([]), layout: { xaxis: {}, yaxis: { title } } };
+  assert.equal(figureInSize(level, 450, 450), level);
+  const wrapped = "share of the logit difference<br>gained (lost: below 0)";
+  assert.deepEqual(titles(figureInSize(figure([]), 450, 350)), [wrapped, wrapped]);
+  assert.deepEqual(titles(figureInSize(figure(Array(9).fill("a token of length 20")), 450, 450)), [wrapped, wrapped]);
 });
 
 test("a narrow figure has no colour bar, smaller letters, a wrapped title, and room for line labels", () => {
