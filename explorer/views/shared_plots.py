@@ -186,7 +186,7 @@ def short_percent(share: float) -> str:
     if np.isnan(share):
         return ""
     if 0 < share < 0.005:
-        return "<1%"
+        return "&lt;1%"
     return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 

@@ -167,7 +167,7 @@ def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
     return token_bars(
         trace,
         weights,
-        _("the head’s attention, seen from {token}", token=token_label(trace, query)),
+        _("the head’s attention, seen from {token}", token=f"“{label(trace.tokens[query])}”"),
         f"{alt} {strongest_attention_text(trace, query)}",
         query=query,
         strongest=int(weights.argmax()) if key is None else key,

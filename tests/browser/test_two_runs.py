@@ -42,7 +42,7 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.strip).to_have_text(FIRST_PROMPT)
     assert person.page.locator("#strip-b").bounding_box()["height"] <= 24  # the first figure is close
     person.wait_until(ALIGNED_CHIPS)
-    expect(person.prediction.locator("thead")).to_contain_text("A − B in")
+    expect(person.prediction.locator("thead")).to_contain_text("A − B,")
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
     show_run(person, "A")

@@ -43,7 +43,8 @@ def test_walkthrough_shows_numbers_of_run(open_new_page, capture_query):
 
     def fits_a_telephone():
         page.set_viewport_size(TELEPHONE)
-        assert drawing.evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") <= 0
+        fits = "({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth"
+        page.wait_for_function(fits, arg=drawing.element_handle())
         page.set_viewport_size(BEAMER)
 
     begin("attention")

@@ -65,7 +65,7 @@ def iter_clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
                 figure_after = (
                     figure if clicked == selection else render_panel(panel, panel.draw(subject(panel, trace), clicked))
                 )
-                yield clicked, next(q for q in figure_after.points() if is_same_point(element, q, figure, figure_after))
+                yield clicked, find_same_point(element, figure, figure_after)
 
 
 def has_cells(figure: RenderedFigure | RenderedMap) -> bool:
@@ -87,12 +87,14 @@ each_figure_and_style = partial(
 )
 
 
-def is_same_point(p: Seen, q: Seen, before: RenderedFigure | RenderedMap, after: RenderedFigure | RenderedMap) -> bool:
-    """Return whether two elements are the same point before and after a click, which may change the number of lines."""
+def find_same_point(p: Seen, before: RenderedFigure | RenderedMap, after: RenderedFigure | RenderedMap) -> Seen:
+    """Return the point that was `p` before a click, which may change the number of lines, or in which bars it is."""
+    points = list(after.points())
     if isinstance(before, RenderedMap):  # next tokens, the last parts of the map, match by rank
-        return p.change == q.change if "target" in p.change else p.item == q.item
-    same_lines = len(before.parts) == len(after.parts)
-    return (p.group, p.item) == (q.group, q.item) if same_lines else (p.x, p.y, p.item) == (q.x, q.y, q.item)
+        return next(q for q in points if (p.change == q.change if "target" in p.change else p.item == q.item))
+    same_place = [q for q in points if (p.x, p.y, p.item) == (q.x, q.y, q.item)]
+    same_line = [q for q in points if (p.group, p.item) == (q.group, q.item)]
+    return (same_line + same_place if len(before.parts) == len(after.parts) else same_place)[0]
 
 
 def shows_value(element: Seen, value: float) -> bool:

@@ -31,7 +31,7 @@ def test_scores_within_chance_are_in_brackets(capture_trace):
     for layer, head in np.ndindex(scores.shape):
         score, within = scores[layer, head], baseline.quantiles[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
-        assert f"stay within {format_number(within)}" in hovers[layer, head]
+        assert f"stay within {format_number(within)}" in hovers[layer, head].replace("<br>", " ")
     assert (
         f"scores {format_number(baseline.uniform_scores[0])} here. Measured at 31 tokens,"
         in figure.layout.xaxis.title.text

@@ -72,7 +72,7 @@ def test_least_expected_token_is_named(style):
 
 
 def test_bars_have_whole_percent_but_no_false_certainty():
-    assert list(map(short_percent, (1, 0.9997, 0.37, 0.002, 0))) == ["100%", ">99%", "37%", "<1%", "0%"]
+    assert list(map(short_percent, (1, 0.9997, 0.37, 0.002, 0))) == ["100%", ">99%", "37%", "&lt;1%", "0%"]
 
 
 @every_style

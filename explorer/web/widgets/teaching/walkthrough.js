@@ -210,6 +210,7 @@ export function walk(element) {
     focusable[(index + offset + focusable.length) % focusable.length].focus();
   }
 
+  addEventListener("resize", () => { if (!box.hidden) draw(); });
   onWalk(startWalkthrough);
 }
 

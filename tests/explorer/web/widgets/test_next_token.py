@@ -21,7 +21,7 @@ from explorer.web.widgets.next_token.table_columns import (
     KEPT,
     SamplingStageColumn,
     SecondRunPrediction,
-    other_run_column,
+    other_run_columns,
     other_run_summary,
     random_draw_text,
     stage_columns,
@@ -112,7 +112,7 @@ def test_intervention_adds_column_with_original_probability(trace, pack_value):
     other = SecondRunPrediction(prediction, trace.vocabulary, prediction.plain, prediction.sampled, "a", 4)
     with_other = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", other=other, unchanged=unchanged)
     names = [column["name"] for column in with_other["columns"]]
-    assert names == [*logits, "before", "model", "other", "scaled", "top_k", "probability"]
+    assert names == [*logits, "before", "model", "other", "other_difference", "scaled", "top_k", "probability"]
     assert [column["title"] for column in with_other["columns"]][4:6] == ["A", "B"]
 
 
@@ -219,8 +219,9 @@ def test_token_missing_in_b_is_marked():
     assert "different tokens: no divergence" in other_run_summary(
         SimpleNamespace(plain=PROBABILITIES_A), make_other_run(probabilities)
     )
-    column = other_run_column(probabilities)
-    assert [column.cell(SimpleNamespace(token_id=i)) for i in range(3)] == ["0.750", "0.250", "–"]
+    rows = [SimpleNamespace(token_id=i, plain=0.5) for i in range(3)]
+    other, difference = ([column.cell(row) for row in rows] for column in other_run_columns(probabilities))
+    assert (other, difference) == (["0.750", "0.250", "–"], ["−0.250", "+0.250", "–"])
 
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)
