@@ -145,7 +145,7 @@ def explain_prediction_in_story(
     if own == chance:
         text = _("Chance of {token}: {chance}.", **values)
     else:
-        text = _("Chance of {token}: {chance} with your settings; model’s own {own}.", **values)
+        text = _("Chance of {token}: {chance} with the settings now; model’s own {own}.", **values)
     yield from first or (ExplanationSentence(text),)
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component

@@ -432,7 +432,7 @@ def subtract_curves(first: go.Figure, second: go.Figure, comparison: Comparison,
     """
     difference = subtract_figures(first, second, comparison, title)
     if not any(np.nan_to_num(line["y"]).any() for line in difference.traces_and_layout[0]):
-        raise NoDifferenceError(_("A and B are the same here."))
+        raise NoDifferenceError(_("A and B lie on the same curve: choose A to see it."))
     return difference
 
 

@@ -191,7 +191,7 @@ def test_curves_of_one_training_have_no_difference():
     figures = {panel.name: view.draw(panel) for panel in VIEW.panels if view.has(panel)}
     assert "text" in figures
     assert {name for name, figure in figures.items() if isinstance(figure, FigurePlaceholder)} == set(figures)
-    assert figures["text"].message == "A and B are the same here."
+    assert figures["text"].message == "A and B lie on the same curve: choose A to see it."
 
 
 def test_sentence_has_loss_of_text(trace):

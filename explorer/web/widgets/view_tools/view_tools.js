@@ -250,7 +250,8 @@ export function changes(element) {
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
     const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
-    const template = target === "edits" ? changedSentence : _("B is changed: {changes}");
+    const ownSentence = state.view === "patching" ? _("{changes} The maps are of the unchanged model.") : changedSentence;
+    const template = target === "edits" ? ownSentence : _("B is changed: {changes}");
     return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 
@@ -270,16 +271,17 @@ export function changes(element) {
   }
 
   setHidden(element, true);
-  let content = { edits: [] }, depth = "";
+  let content = { edits: [] }, lastWording = "";
   const isNoted = () => document.body.dataset.depth === "story" && findAll(document, ".switched-off").some((note) => note.checkVisibility()); // beside its switch
   const isListed = ({ length }) => length > 1 || (length === 1 && !isNoted());
   const updateHidden = () => setHidden(element, !isListed([...interventions(), ...interventions("b.edits")]) || !Object.values(content).some((editList) => editList.length));
+  const wording = () => `${document.body.dataset.depth} ${state.view === "patching"}`;
   const draw = () => keepControlInPlace(() => {
-    depth = document.body.dataset.depth ?? "";
+    lastWording = wording();
     updateHidden();
     box.replaceChildren(...listEdits("edits", content.edits), ...listEdits("b.edits", content["b.edits"] ?? []));
   });
-  onState(element, () => { keepControlInPlace(updateHidden); requestAnimationFrame(depth === document.body.dataset.depth ? updateHidden : draw); }); // others open or close notes; the wording depends on the depth
+  onState(element, () => { keepControlInPlace(updateHidden); requestAnimationFrame(lastWording === wording() ? updateHidden : draw); }); // others open or close notes
   onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
   onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
 }
