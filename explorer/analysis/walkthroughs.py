@@ -113,20 +113,18 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     later = [name for name, key in zip(names, keys, strict=True) if key > query]
     mask_text = _("What comes after {query} must not be seen: −∞ in its place.", query=query_token)
     no_mask_text = _("The mask would hide what comes after {query}: here nothing does.", query=query_token)
-    product_text = (
-        _(
-            "The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.",
-            query=query_token,
-            count=trace.config.d_head,
-        )
-        if is_whole
-        else _(
-            "The query of {query} meets each key: q·k, the sum of the products of their {count} numbers. Shown are the "
-            "chosen key and those that it looks at most.",
-            query=query_token,
-            count=trace.config.d_head,
-        )
+    product_text = _(
+        "The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.",
+        query=query_token,
+        count=trace.config.d_head,
     )
+    if not is_whole:
+        shown_text = (
+            _("Shown are the chosen key, those that {query} looks at most, and one after it.", query=query_token)
+            if later
+            else _("Shown are the chosen key and those that {query} looks at most.", query=query_token)
+        )
+        product_text = f"{product_text} {shown_text}"
     title = _("Attention of head {head} in layer {layer}, from {query}", head=head, layer=layer, query=query_token)
     segments = [
         rows(product_text, 1, one_by_one=True),

@@ -72,6 +72,7 @@ def test_figure_fills_screen_until_escape(open_page):
     expect(find_presented_panel(page)).to_have_id("attention-stages")
     assert_legible(page)
     assert page.evaluate(OVERLAPPING_NUMBERS) == []
+    assert "0.00" not in find_presented_panel(page).locator(".heatmap-label text").all_inner_texts()  # but ≈0
     for name in ("attention-row", "attention-pattern"):
         page.keyboard.press("ArrowLeft")
         expect(find_presented_panel(page)).to_have_id(name)

@@ -47,6 +47,14 @@ def test_walkthrough_shows_numbers_of_run(open_new_page, capture_query):
         page.wait_for_function(fits, arg=drawing.element_handle())
         page.set_viewport_size(BEAMER)
 
+    def is_above_the_bar():
+        bottom = "element => element.getBoundingClientRect().bottom"
+        last, bar = drawing.locator("tr, .strips > *").last, page.locator("#walk nav")
+        for size in ({"width": 1366, "height": 620}, TELEPHONE, BEAMER):
+            page.set_viewport_size(size)
+            above = drawing.evaluate("({ scrollHeight, clientHeight }) => scrollHeight <= clientHeight")
+            assert above and last.evaluate(bottom) <= bar.evaluate("bar => bar.getBoundingClientRect().top"), size
+
     begin("attention")
     word = page.locator("#walk .says .term").first
     expect(word).to_have_text("query")
@@ -68,9 +76,11 @@ def test_walkthrough_shows_numbers_of_run(open_new_page, capture_query):
             expect(cells.locator("th")).to_have_text(escape_token(trace.tokens[key]))
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
             expect(cells.locator("td.newest")).to_have_text(columns[count - 1][key])
+        is_above_the_bar()
         page.keyboard.press(" ")
     says = page.locator("#walk .says").bounding_box()
     assert 0 <= drawing.locator(".strips").bounding_box()["y"] - says["y"] - says["height"] < 40  # right below its text
+    is_above_the_bar()
     fetched = trace[f"blocks.{selection.layer}.attn.z"][selection.head, selection.query]
     expect(drawing.locator(".first.is-sum")).to_have_text(f"{format_number(fetched[0])} …")
     fits_a_telephone()

@@ -319,8 +319,8 @@ function changeTheme(themeButton) {
 function labelUndo(action) {
   const [edit] = action === "edit" ? restorableEdits() : [], head = edit && ablatedHead(edit);
   if (action === "token") return [ngettext("{count} token", "{count} tokens", undoableTokens()), _("Takes back what the last action wrote (Ctrl Z)")];
-  if (head) return [_("(head off again)"), _("Switch layer {layer} head {head} off again (Ctrl Z)", head)];
-  if (edit) return [_("(change again)"), _("Changes the model again, as before (Ctrl Z)")];
+  if (head) return ["", _("Switch layer {layer} head {head} off again (Ctrl Z)", head)];
+  if (edit) return ["", _("Changes the model again, as before (Ctrl Z)")];
   if (action === "edit") return [_("the change"), _("Takes back the last change of the model (Ctrl Z)")];
   return [action ? _("new text") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
 }

@@ -6,7 +6,7 @@ import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_co
 import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
-import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellMargin, verticalLine, withBarNumbers, withLargerLetters, withTopK } from "./figure_fit.js";
+import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellSpace, verticalLine, withBarNumbers, withLargerLetters, withSquareCells, withTopK } from "./figure_fit.js";
 import { checkpointOfShownRun, changeInA, onState, stateInRun, shownRun, state } from "../../static/page_state.js";
 
 // Lines between the tokens at the left and at the right of a figure. Pointing at a token or a line, or tapping it,
@@ -142,7 +142,7 @@ export function figure(element) {
   let shownColumn = -1; // column that was scrolled into view
   let image = null; // heatmap with too many cells for Plotly
   let changes = null; // interventions that points stand for (graph_objects.py)
-  let squareMargin = null; // around square cells of pairs of tokens, as long as only the data change
+  let squareSpace = null; // around square cells of pairs of tokens, as long as only the data change
   let settingLine = null; // line at the value of a setting, which follows its slider: setting, colour, value
   let onVisible = () => {}; // called when the figure gets a width
 
@@ -191,12 +191,12 @@ export function figure(element) {
     const drawKey = [image || meta.top_k ? JSON.stringify(drawnFigure.data) : dataText, JSON.stringify(drawnFigure.layout), template, width, height, isOnStage, isInLesson, column];
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
-      const numberedFigure = withBarNumbers(drawnFigure, width);
-      const { data: traces, layout: fittedLayout } = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
+      const numberedFigure = withBarNumbers(drawnFigure, width), fittedFigure = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
+      const isOfPairs = meta.of_tokens?.length === 2 && (image || fittedFigure.data[0]?.type === "heatmap"), react = ({ data: traces, layout: fittedLayout }) => plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
       markLegend(drawnFigure);
-      if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareMargin = null;
-      await plotly().react(plot, traces, { ...fittedLayout, ...(squareMargin && { margin: squareMargin }), ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
-      if (!squareMargin && meta.of_tokens?.length === 2 && (image || traces[0]?.type === "heatmap") && (squareMargin = squareCellMargin(plot._fullLayout))) await plotly().relayout(plot, { margin: squareMargin });
+      if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareSpace = null;
+      await react(squareSpace ? withSquareCells(fittedFigure, squareSpace) : fittedFigure);
+      for (let draws = squareSpace || !isOfPairs ? 0 : 2, space; draws && (space = squareCellSpace(plot._fullLayout, squareSpace?.bar)); draws--) await react(withSquareCells(fittedFigure, (squareSpace = space))); // twice, as names that turn upright leave less height
     }
     drawnKey = drawKey;
     plot.ariaLabel = meta.top_k && drawnFigure.data !== data ? meta.top_k.alt : meta.alt;

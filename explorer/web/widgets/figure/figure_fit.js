@@ -179,15 +179,31 @@ export function withLargerLetters({ data, layout, ...rest }) {
 const MAX_CELL_RATIO = 1.15; // of a cell's longer side to its shorter one
 
 /**
- * Return the margins in which a drawn heatmap's cells are square: wide ones in the middle, high ones at the top; null if
- * they are about square.
- * @param {{ _size: Record<string, number>, xaxis: { range: number[] }, yaxis: { range: number[] } }} layout
+ * Return the space around a drawn heatmap's cells in which they are square: wide ones in the middle with the colour bar
+ * beside them, high ones at the top; null if they are about square.
+ * @typedef {{ margin: Record<string, number>, bar: number }} SquareSpace the bar's right edge, as a share of the width
+ * @param {{ _size: Record<string, number>, width: number, xaxis: { range: number[] }, yaxis: { range: number[] } }} layout
+ * @param {number} [bar] the bar's right edge, as drawn
+ * @returns {SquareSpace | null}
  */
-export function squareCellMargin({ _size: { l, r, t, b, w, h }, xaxis, yaxis }) {
+export function squareCellSpace({ _size: { l, r, t, b, w, h }, width, xaxis, yaxis }, bar = 1) {
   const [columns, rows] = [xaxis, yaxis].map(({ range: [start, end] }) => Math.abs(end - start)), side = Math.min(w / columns, h / rows);
   if (Math.max(w / columns, h / rows) <= MAX_CELL_RATIO * side) return null;
   const spare = w - side * columns;
-  return { l: l + spare / 2, r: r + spare / 2, t, b: b + h - side * rows };
+  return { margin: { l: l + spare / 2, r: r + spare / 2, t, b: b + h - side * rows }, bar: bar - spare / 2 / width };
+}
+
+/**
+ * Return a figure with square cells, its colour bar beside them.
+ * @template {{ data: Record<string, any>[], layout: Record<string, any> }} Figure
+ * @param {Figure} figure
+ * @param {SquareSpace} space
+ * @returns {Figure}
+ */
+export function withSquareCells(figure, { margin, bar }) {
+  const move = (trace) => ({ ...trace, colorbar: { ...trace.colorbar, x: bar } });
+  const data = figure.data.map((trace) => (trace.type === "heatmap" ? move(trace) : trace.marker?.colorbar ? { ...trace, marker: move(trace.marker) } : trace));
+  return { ...figure, data, layout: { ...figure.layout, margin } };
 }
 
 /** Return a vertical line as a Plotly shape. */

@@ -108,14 +108,18 @@ function enlargeFigure(id, onDraw = () => {}, framesLeft = 600) {
   window.dispatchEvent(new Event("resize"));
 }
 
+const SMALLEST_IN_TWO_DECIMALS = 0.005;
+
 /** Shorten numbers and words in a heatmap's cells until they fit. @param {HTMLElement} plot */
 function shortenCells(plot) {
   const labels = /** @type {SVGTextElement[]} */ (Array.from(plot.querySelectorAll(".heatmap-label text")));
   const scale = plot.getBoundingClientRect().width / plot.offsetWidth;
+  const roomOf = (label) => scale * Number(label.dataset.room) - 2, valueOf = (label) => Number(label.textContent.replaceAll("−", "-")), isTooWide = (label) => label.getBoundingClientRect().width > roomOf(label);
+  const narrowRows = new Set(labels.filter((label) => Number.isFinite(valueOf(label)) && isTooWide(label)).map((label) => label.getAttribute("y")));
   for (const label of labels) {
-    const maxLabelWidth = scale * Number(label.dataset.room) - 2;
-    const value = Number(label.textContent.replaceAll("−", "-"));
-    for (let digits = 3; digits >= 0 && Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; digits--)
+    const maxLabelWidth = roomOf(label), value = valueOf(label);
+    if (value && Math.abs(value) < SMALLEST_IN_TWO_DECIMALS && narrowRows.has(label.getAttribute("y"))) label.textContent = "≈0"; // as of its neighbours, not 1e−4 beside 0.00
+    for (let digits = 3; digits >= 0 && Number.isFinite(valueOf(label)) && isTooWide(label); digits--)
       label.textContent = value.toFixed(digits).replace("-", "−");
     const word = label.textContent;
     for (let length = word.length - 1; length > 0 && !Number.isFinite(value) && label.getBoundingClientRect().width > maxLabelWidth; length--) label.textContent = `${word.slice(0, length)}…`;

@@ -125,7 +125,7 @@ function shareBar({ share }) {
 /** @type {Record<string, (frame: Frame) => HTMLElement>} */
 const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower: drawTower };
 
-const MAX_SCALE = 2.2; // of a table that has room
+const MIN_SCALE = 0.6, MAX_SCALE = 2.2; // of a table
 const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -171,12 +171,13 @@ export function walk(element) {
     countDraw(drawing);
   }
 
-  /** Return how much a table is enlarged to fill the screen, by its last frame. @param {string} kind @param {Frame} frame */
+  /** Return how much a table is enlarged, or reduced, so that its last frame fills the space above the bar. @param {string} kind @param {Frame} frame */
   function scaleOf(kind, frame) {
     if (kind !== "rows" && kind !== "strips") return 1;
     const node = DRAWINGS[kind](frame);
     drawing.replaceChildren(node);
-    return Math.max(1, Math.min(MAX_SCALE, drawing.clientWidth / node.offsetWidth, drawing.clientHeight / node.offsetHeight));
+    const height = node.offsetHeight + Number.parseFloat(getComputedStyle(node).marginTop);
+    return Math.max(MIN_SCALE, Math.min(MAX_SCALE, drawing.clientWidth / Math.ceil(node.getBoundingClientRect().width), drawing.clientHeight / height));
   }
 
   const COMMANDS = {

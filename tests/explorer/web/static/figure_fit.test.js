@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { figureInSize, figureInWidth, figureOnStage, gridInSize, squareCellMargin, withBarNumbers, withLargerLetters, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
+import { figureInSize, figureInWidth, figureOnStage, gridInSize, squareCellSpace, withBarNumbers, withLargerLetters, withSquareCells, withTopK, wrapLine } from "../../../../explorer/web/widgets/figure/figure_fit.js";
 
 const FIGURE = {
   data: [{ type: "heatmap", z: [[1]] }, { type: "scatter", textposition: "middle right" }],
@@ -19,11 +19,14 @@ test("chips without room side by side are set on end, and the numbers above them
   assert.ok(layout.margin.b > 60);
 });
 
-test("cells are square: wide ones are in the middle, high ones at the top, and nearly square ones stay", () => {
-  const squareIn = (w, h) => squareCellMargin({ _size: { l: 50, r: 30, t: 10, b: 40, w, h }, xaxis: { range: [-0.5, 9.5] }, yaxis: { range: [9.5, -0.5] } });
-  assert.deepEqual(squareIn(500, 300), { l: 150, r: 130, t: 10, b: 40 });
-  assert.deepEqual(squareIn(300, 500), { l: 50, r: 30, t: 10, b: 240 });
+test("cells are square: wide ones are in the middle beside their colour bar, high ones at the top, and nearly square ones stay", () => {
+  const squareIn = (w, h, bar) => squareCellSpace({ _size: { l: 50, r: 30, t: 10, b: 40, w, h }, width: w + 80, xaxis: { range: [-0.5, 9.5] }, yaxis: { range: [9.5, -0.5] } }, bar);
+  assert.deepEqual(squareIn(420, 300), { margin: { l: 110, r: 90, t: 10, b: 40 }, bar: 0.88 });
+  assert.deepEqual(squareIn(420, 300, 0.8)?.bar, 0.8 - 0.12);
+  assert.deepEqual(squareIn(300, 500), { margin: { l: 50, r: 30, t: 10, b: 240 }, bar: 1 });
   assert.equal(squareIn(320, 300), null);
+  const { data } = withSquareCells({ data: [{ type: "heatmap" }, { type: "scatter", marker: { colorbar: { thickness: 10 } } }, { type: "scatter" }], layout: {} }, { margin: {}, bar: 0.5 });
+  assert.deepEqual(data.map(({ colorbar, marker }) => colorbar ?? marker?.colorbar), [{ x: 0.5 }, { thickness: 10, x: 0.5 }, undefined]);
 });
 
 test("only a few upright bars have numbers", () => {
