@@ -282,8 +282,21 @@ def test_two_runs_fit_screen(open_page, width):
     person.wait_until_idle()
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
     table = person.prediction.locator(".table")
-    expect(table.locator("thead th")).to_have_count(7)
+    expect(table.locator("thead th")).to_have_count(8)
     assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [1024, 1366])
+def test_table_of_changed_pair_fits_and_patching_names_unchanged_model(open_new_page, width):
+    fields = {"edits": "blocks.0.attn.z.1*zero", "b.text": OTHER_PROMPT}
+    person = open_new_page(viewport={"width": width, "height": 768}).open("attention", **fields)
+    person.page.locator("[data-shows=stages]").click()
+    expect(person.page.locator("#next-token th.scaled")).to_be_hidden()
+    table = person.prediction.locator(".table.changed.two-runs")
+    assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
+    expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
+    person.visit("patching", "Patching")
+    expect(person.page.locator("#changes")).to_contain_text("The maps are of the unchanged model.")
 
 
 @pytest.mark.exhaustive
