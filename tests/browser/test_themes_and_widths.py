@@ -1,5 +1,7 @@
 """Light and dark theme, wide and narrow screens."""
 
+import re
+
 from itertools import pairwise
 
 import pytest
@@ -85,6 +87,8 @@ def test_figures_fill_available_width(open_page):
     with person.wait_for_redraw(person.pattern):
         page.keyboard.press("p")
     assert 4 < person.pattern.evaluate(SPACE_BEFORE_COLOUR_BAR) < 24
+    page.keyboard.press("Escape")
+    expect(page.locator("body")).not_to_have_class(re.compile("presenting"))
 
 
 @pytest.mark.exhaustive
