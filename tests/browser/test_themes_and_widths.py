@@ -1,7 +1,6 @@
 """Light and dark theme, wide and narrow screens."""
 
 import re
-
 from itertools import pairwise
 
 import pytest
