@@ -38,12 +38,16 @@ def edited_trace(capture_edited_trace, style):
 
 
 def test_map_shows_every_ablation_effect(trace):
-    ablations, fig = ablation_effects(trace, 9, 33), head_ablation_map(trace, 9, 33, layer=1, head=2)
-    heatmap = fig.data[0]
-    assert_allclose(heatmap.z, ablations.heads)
-    assert heatmap.zmax == -heatmap.zmin == np.abs(ablations.heads).max()
-    assert_allclose(np.log2(heatmap.customdata) - ablations.before, ablations.heads, atol=1e-9)
-    assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
+    (choice,) = experiments.VIEW.fields
+    for operation, name in {"zero": "to 0", "mean": "to its mean"}.items():
+        ablations = ablation_effects(trace, 9, 33, operation=operation)
+        fig = head_ablation_map(trace, 9, 33, layer=1, head=2, operation=operation)
+        heatmap = fig.data[0]
+        assert choice.values[operation] == name and f"({name})" in fig.layout.meta["alt"]
+        assert_allclose(heatmap.z, ablations.heads)
+        assert heatmap.zmax == -heatmap.zmin == np.abs(ablations.heads).max()
+        assert_allclose(np.log2(heatmap.customdata) - ablations.before, ablations.heads, atol=1e-9)
+        assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
 
 
 def test_the_sentence_names_the_head_whose_ablation_changes_most_and_what_its_mean_does(lms, trace, style):
