@@ -1,7 +1,7 @@
 // @ts-check
 // The text and its continuation: tokens as chips, a summary of the next token, the generated text and its playback,
 // the tree of continuations, and the guess of the next word.
-import { isWriting, makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
+import { goToTop, isWriting, makeMove, nextStepButton, select, runExample, changeSettings } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
 import { roleLegendItem, roleNames, setRole } from "./chat.js";
 import { onContent } from "../../static/widget_contents.js";
@@ -395,7 +395,7 @@ export function guess(element) {
     changeSettings({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     document.body.classList.add("guessed");
-    if (matchMedia("(max-width: 600px)").matches) requestAnimationFrame(() => find(document, "#columns").scrollIntoView()); // on a phone the focused bar is below everything
+    requestAnimationFrame(goToTop); // on a phone the focused bar is below everything
   });
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;
