@@ -1,6 +1,6 @@
 // @ts-check
 // Actions that change the page's state, as explorer/web/actions/page_actions.py.
-import { parseInterventions } from "../static/in_browser/trace.js";
+import { parseInterventions } from "../static/in_browser/transformer_lm.js";
 import { withGuessOfPlace } from "../static/page_state.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";

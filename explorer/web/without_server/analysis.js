@@ -1,9 +1,8 @@
 // @ts-check
 // Quantities computed from a trace, as in explorer/analysis/: logit lens, direct logit attribution, and summaries of logits.
-import { linear, norm, normScale } from "../static/in_browser/layers.js";
-import { parseInterventions } from "../static/in_browser/trace.js";
+import { linear, norm, normScale, parseInterventions } from "../static/in_browser/transformer_lm.js";
 
-/** @typedef {import("../static/in_browser/trace.js").Trace} Trace */
+/** @typedef {import("../static/in_browser/transformer_lm.js").Trace} Trace */
 
 /** Return the values that the lens reads: the embedding, then the residual stream after each sublayer. @param {import("../static/in_browser/transformer_lm.js").ModelConfig} config */
 export const lensTaps = (config) => ["blocks.0.resid_pre", ...Array.from({ length: config.num_layers }, (_none, layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`]).flat()];

@@ -1,9 +1,9 @@
 // @ts-check
 // Numbers of the views that take many products. The worker computes each from a trace (explorer/analysis/).
-import { linear, norm, normScale } from "../static/in_browser/layers.js";
+import { linear, norm, normScale } from "../static/in_browser/transformer_lm.js";
 import { directLogitAttribution, lensTaps, logitLens, summarise } from "./analysis.js";
 
-/** @typedef {import("../static/in_browser/trace.js").Trace} Trace */
+/** @typedef {import("../static/in_browser/transformer_lm.js").Trace} Trace */
 
 const NUM_TOP = 3;
 const vectorNorm = (values) => Math.sqrt(values.reduce((total, value) => total + value * value, 0));

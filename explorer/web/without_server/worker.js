@@ -3,8 +3,7 @@
 // number of { id, part }, then { id, answer } or { id, error }.
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
 import { generate } from "../static/in_browser/generation.js";
-import { interventionTap, Trace } from "../static/in_browser/trace.js";
-import { KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
+import { interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
 import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } from "./analysis.js";
 import { checkValue, readPart } from "./recompute.js";
 import { viewNumbers } from "./view_numbers.js";

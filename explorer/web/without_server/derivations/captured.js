@@ -2,7 +2,7 @@
 // Derivation of one element of a captured value, as in explorer/explain/captured/. Formulas with their names and texts are declared in Python.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { describeIntervention } from "../interventions.js";
-import { parseInterventions } from "../../static/in_browser/trace.js";
+import { parseInterventions } from "../../static/in_browser/transformer_lm.js";
 import { formatGeneral, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
 import { ELEMENT_NAMES, FORMULAS, FORMULA_TEXTS } from "../page_data.js";
 import { findFormula } from "../recompute.js";

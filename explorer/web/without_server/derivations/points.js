@@ -1,7 +1,7 @@
 // @ts-check
 // Derivations of the number at a clicked point of each figure, as in the analyses of explorer/analysis/.
 import { _, lookUpMessage, ngettext } from "../../static/translations.js";
-import { parseInterventions } from "../../static/in_browser/trace.js";
+import { parseInterventions } from "../../static/in_browser/transformer_lm.js";
 import { argmax, median, range } from "../figures.js";
 import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
 import { CHOICES, VIEWS } from "../page_data.js";
