@@ -1,7 +1,6 @@
 // @ts-check
 // Contents of the page by element id for a state, as explorer/web/browser_api/endpoints.py: from the model in the worker.
-import { windowStart } from "../static/in_browser/generation.js";
-import { uniformDraw } from "../static/in_browser/sampling.js";
+import { windowStart, uniformDraw } from "../static/in_browser/generation.js";
 import { _, ngettext } from "../static/translations.js";
 import { showBanner } from "../static/dom.js";
 import { describeIntervention } from "./interventions.js";

@@ -4,7 +4,7 @@
 import { applyAction, NEEDS_PYTHON } from "./actions.js";
 import { stateContents, deriveText, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
 import { callWorker, UserError } from "./worker_client.js";
-import { samplingStages } from "../static/in_browser/sampling.js";
+import { samplingStages } from "../static/in_browser/generation.js";
 
 /** The model refused a request; the message says why. */
 export class RefusedError extends Error {}
