@@ -1,6 +1,6 @@
 """The lessons of the page without a server, as data: those steps that it can show and judge, and their questions.
 
-Whether a reply is right is computed there, as here, from the run (`web/without_server/lessons/`).
+Whether a reply is right is computed there, as here, from the run (`web/without_server/questions.js`).
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -244,7 +244,7 @@ def page_html(catalog: ModelCatalog) -> str:
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
-        **{f"{own}lessons/lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
+        **{f"{own}lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
     }
     sheets = [*LAYOUT_SHEETS, *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)

@@ -34,12 +34,12 @@ export async function applyAction(action, state) {
 const ACTIONS = {
   /** Open a link, or the first example. */
   async load({ query }, state) {
-    const complete = query.lesson ? (await import("./lessons/lesson.js")).completeQuery(query) : query, change = await openQuery(complete, state);
+    const complete = query.lesson ? (await import("./lessons.js")).completeQuery(query) : query, change = await openQuery(complete, state);
     const notices = query.edits && !change.edits ? [NEEDS_PYTHON] : [];
     return { change, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
   },
   async lesson(action, state) {
-    const { goToStep } = await import("./lessons/lesson.js"), change = await goToStep(action, state);
+    const { goToStep } = await import("./lessons.js"), change = await goToStep(action, state);
     return { change: { ...change, turn: state.turn + 1 }, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),

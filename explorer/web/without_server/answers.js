@@ -81,7 +81,7 @@ export async function* stateContents(scope, state) {
     "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
-  if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));
+  if (state.lesson) Object.assign(contents, await (await import("./lessons.js")).packLesson(scope, about));
   if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));
   if (scope === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (about)), all: false };
   if (scope === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, about, ["query", "key", "target", "rival"]);

@@ -23,9 +23,9 @@ const functions = {
     const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
-  listed_lessons: async () => (await import("./lessons/lesson.js")).listLessons(),
+  listed_lessons: async () => (await import("./lessons.js")).listLessons(),
   walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
-  lesson_sheet: async (state, name, index) => (await import("./lessons/lesson.js")).packSheet(name, index),
+  lesson_sheet: async (state, name, index) => (await import("./lessons.js")).packSheet(name, index),
 };
 
 /** @param {string} name @param {any[]} args */

@@ -27,7 +27,7 @@ OFFERED = [name for name, are_here in STEPS.items() if are_here]
 STEP_CONTENTS = """async ([lesson, step, state, replies]) => {
   const own = (path) => import(new URL(`../../explorer/web/without_server/${path}`, document.baseURI));
   const { applyAction } = await own("actions.js"), { openRun } = await own("answers.js");
-  const { packLesson } = await own("lessons/lesson.js");
+  const { packLesson } = await own("lessons.js");
   const change = lesson ? (await applyAction({ kind: "lesson", lesson, step }, state)).change : {}, told = [];
   for (const reply of replies) told.push(await packLesson("show", await openRun({ ...state, ...change, reply })));
   return JSON.stringify([change, ...told]);

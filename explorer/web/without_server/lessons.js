@@ -1,16 +1,15 @@
 // @ts-check
 // Lessons, as in explorer/web/browser_api/lesson_endpoints.py, from the data of docs/try/lessons.*.js and the run.
-import { NEEDS_PYTHON, openQuery } from "../actions.js";
-import { drawFigure } from "../figures.js";
-import { UserError } from "../worker_client.js";
-import { FIGURES, MODELS, VIEWS } from "../page_data.js";
-import { _, language } from "../../static/translations.js";
-import { DRAWN_VIEWS, formatHeading } from "../views.js";
-import { evaluate, formatAnswer, makeContext, openContext } from "./quantities.js";
-import { QUESTIONS, TASKS } from "./questions.js";
+import { NEEDS_PYTHON, openQuery } from "./actions.js";
+import { drawFigure } from "./figures.js";
+import { UserError } from "./worker_client.js";
+import { FIGURES, MODELS, VIEWS } from "./page_data.js";
+import { _, language } from "../static/translations.js";
+import { DRAWN_VIEWS, formatHeading } from "./views.js";
+import { evaluate, formatAnswer, makeContext, openContext, QUESTIONS, TASKS } from "./questions.js";
 
-/** @typedef {Record<string, any>} State @typedef {import("./quantities.js").Context} Context */
-/** Step, as packed by web/static_lessons.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./quantities.js").Quantity>,
+/** @typedef {Record<string, any>} State @typedef {import("./questions.js").Context} Context */
+/** Step, as packed by web/static_lessons.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./questions.js").Quantity>,
  *   is_here: boolean, is_task: boolean, kind: string | null, question: any, hides: { ids: string[], view: string } | null, sets_sampling: boolean }} Step */
 /** Lesson; it has no steps if most of them need Python. @typedef {{ name: string, title: string, audience: string, minutes: number, model: string, misconception: string, length: number, steps: Step[] }} Lesson */
 
@@ -60,7 +59,7 @@ function stepContext(lesson, step) {
   return latestStep.context;
 }
 
-/** Return the contents of the lesson's widget; none if they do not change. @param {string} scope @param {import("../views.js").ViewContext} context the page's run */
+/** Return the contents of the lesson's widget; none if they do not change. @param {string} scope @param {import("./views.js").ViewContext} context the page's run */
 export async function packLesson(scope, { state }) {
   const lesson = LESSONS.find(({ name }) => name === state.lesson);
   if (!lesson?.steps.length) return { lesson: lesson ? { heading: lesson.title, problem: NEEDS_PYTHON } : { problem: _("There is no lesson {name}.", { name: state.lesson }) } };
