@@ -1,20 +1,19 @@
 // @ts-check
 // Derivations of the number at a clicked point of each figure, as in the analyses of explorer/analysis/.
-import { _, lookUpMessage, ngettext } from "../../static/translations.js";
-import { parseInterventions } from "../../static/in_browser/transformer_lm.js";
-import { argmax, median, range } from "../figures.js";
-import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
-import { CHOICES, VIEWS } from "../page_data.js";
-import attention, { displayedPattern } from "../views/attention.js";
-import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "../views/feed_forward.js";
-import positions, { sampleDimensions } from "../views/positions.js";
-import { attribution, depthNames, lensNumbers, sourceTotals } from "../views/prediction.js";
-import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "../views/residual.js";
-import tokens, { EDGES } from "../views/tokens.js";
-import { ALL, attentionCell, calculateCosine, dotProductValue, calculateDotProduct, formatDotProduct, formatFactor, formatInput, formatSum, calculateMean, measures, queryAndKey, readValue, sum, formatTokenAt, formatTokenId, calculateNorm } from "./calculations.js";
-import { deriveElement, normNumbers } from "./captured.js";
+import { _, lookUpMessage, ngettext } from "../static/translations.js";
+import { parseInterventions } from "../static/in_browser/transformer_lm.js";
+import { argmax, median, range } from "./figures.js";
+import { formatCount, formatSixDigits, quoteToken } from "./notation.js";
+import { CHOICES, VIEWS } from "./page_data.js";
+import attention, { displayedPattern } from "./views/attention.js";
+import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "./views/feed_forward.js";
+import positions, { sampleDimensions } from "./views/positions.js";
+import { attribution, depthNames, lensNumbers, sourceTotals } from "./views/prediction.js";
+import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "./views/residual.js";
+import tokens, { EDGES } from "./views/tokens.js";
+import { ALL, attentionCell, calculateCosine, dotProductValue, calculateDotProduct, formatDotProduct, formatFactor, formatInput, formatSum, calculateMean, measures, queryAndKey, readValue, sum, formatTokenAt, formatTokenId, calculateNorm, deriveElement, normNumbers } from "./derivations.js";
 
-/** @typedef {import("../views.js").ViewContext} ViewContext @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("./calculations.js").Read} Read */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {import("./derivations.js").Calculation} Calculation @typedef {import("./derivations.js").Derivation} Derivation @typedef {import("./derivations.js").Read} Read */
 /** @typedef {{ x: number, y: number, curve?: number | null, item?: number | null, layer?: number, head?: number }} Point */
 /** @typedef {(context: ViewContext, point: Point) => Promise<Derivation | (Derivation | null)[] | null>} Inspector */
 
