@@ -2,6 +2,7 @@
 // Derivations, as in explorer/explain/: calculations and their text, and the derivation of an element of a captured value.
 import { _, formatMessage, lookUpMessage, ngettext } from "../static/translations.js";
 import { bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral } from "./notation.js";
+import { dotProduct, sum } from "./figures.js";
 import { FORMULA_TEXTS, ELEMENT_NAMES, FORMULAS } from "./page_data.js";
 import { describeIntervention } from "./interventions.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";
@@ -18,8 +19,6 @@ const MAX_TERMS = 3; // terms of a sum that are written out
 /** @type {[null, null]} */
 export const ALL = [null, null];
 
-export const sum = (/** @type {ArrayLike<number>} */ values) => Array.prototype.reduce.call(values, (total, value) => total + value, 0);
-export const dotProductValue = (/** @type {ArrayLike<number>} */ a, /** @type {ArrayLike<number>} */ b) => sum(Array.from(a, (x, i) => x * b[i]));
 /** Translate a message of FORMULA_TEXTS and fill in its values. @param {string} message @param {Record<string, string | number>} values */
 export const translate = (message, values) => formatMessage(lookUpMessage(message), values);
 
@@ -81,7 +80,7 @@ export function calculateNorm({ data, input }, symbols = "‖x‖₂ = √Σx²"
 
 /** @param {Read} a @param {Read} b @param {[string, string]} [names] @returns {Calculation} */
 export function calculateCosine(a, b, names = ["a", "b"]) {
-  const lengths = [a, b].map(({ data }) => Math.sqrt(sum(data.map((x) => x * x)))), normProduct = lengths[0] * lengths[1], value = normProduct ? dotProductValue(a.data, b.data) / normProduct : 0;
+  const lengths = [a, b].map(({ data }) => Math.sqrt(sum(data.map((x) => x * x)))), normProduct = lengths[0] * lengths[1], value = normProduct ? dotProduct(a.data, b.data) / normProduct : 0;
   return {
     symbols: _("cosine = {a}·{b} / (‖{a}‖ ‖{b}‖)", { a: names[0], b: names[1] }), value, inputs: [a.input, b.input],
     numbers: _("cosine = {product} / ({lengths}) = {value}", { product: formatDotProduct(a.data, b.data), lengths: lengths.map(formatSixDigits).join(" · "), value: formatSixDigits(value) }),
@@ -90,7 +89,7 @@ export function calculateCosine(a, b, names = ["a", "b"]) {
 
 /** Calculate a·b. @param {string} symbols @param {ArrayLike<number>} a @param {ArrayLike<number>} b @param {string[]} inputs @returns {Calculation} */
 export function calculateDotProduct(symbols, a, b, inputs) {
-  const value = dotProductValue(a, b);
+  const value = dotProduct(a, b);
   return { symbols, numbers: `${formatDotProduct(a, b)} = ${formatSixDigits(value)}`, value, inputs };
 }
 
@@ -161,7 +160,7 @@ const CALCULATIONS = {
   async LinearLayer({ symbol, x, map, heads }, context, index) {
     const token = index.at(-2), row = heads ? index[0] * context.dHead + index[2] : index[1], hasBias = context.config.bias && map !== "lm_head";
     const [vector, weight, bias] = await Promise.all([readValue(context, x, ...(x.endsWith("attn.z") ? [ALL] : []), token), readValue(context, `${map}.weight`, row), hasBias ? readValue(context, `${map}.bias`, row) : null]);
-    const value = dotProductValue(vector.data, weight.data) + (bias ? bias.data[0] : 0), biasTerm = bias ? ` + ${formatFactor(bias.data[0])}` : "";
+    const value = dotProduct(vector.data, weight.data) + (bias ? bias.data[0] : 0), biasTerm = bias ? ` + ${formatFactor(bias.data[0])}` : "";
     return { symbols: translate(FORMULA_TEXTS.linear[+hasBias || 0], { symbol, x: shortName(x) }), numbers: `${symbol} = ${formatDotProduct(weight.data, vector.data)}${biasTerm} = ${formatSixDigits(value)}`, value, inputs: [vector, weight, bias].filter(Boolean).map(({ input }) => input) };
   },
   async Activation({ symbol, x, kind }, context, index) {
@@ -180,7 +179,7 @@ const CALCULATIONS = {
     return { symbols: translate(FORMULA_TEXTS.rotations[isSecond], { symbol, pair }), numbers: `${symbol} = ${formatFactor(a)} · ${firstFunction} ${formatSixDigits(angle)} ${sign} ${formatFactor(b)} · ${secondFunction} ${formatSixDigits(angle)} = ${formatSixDigits(value)}`, value, inputs: [fromA, fromB, input] };
   },
   async AttentionScore(formula, context, [head, query, key]) {
-    const [q, k] = await Promise.all([readValue(context, formula.q, head, query), readValue(context, formula.k, head, key)]), dot = dotProductValue(q.data, k.data), value = dot / Math.sqrt(context.dHead);
+    const [q, k] = await Promise.all([readValue(context, formula.q, head, query), readValue(context, formula.k, head, key)]), dot = dotProduct(q.data, k.data), value = dot / Math.sqrt(context.dHead);
     const numbers = _("score = {sum} / {divisor} = {quotient} = {value}", { sum: formatDotProduct(q.data, k.data), divisor: `√${context.dHead}`, quotient: `${formatSixDigits(dot)} / ${formatSixDigits(Math.sqrt(context.dHead))}`, value: formatSixDigits(value) });
     return { symbols: _("score = q·k / {divisor}", { divisor: "√d" }), numbers, value, inputs: [q.input, k.input] };
   },
@@ -192,7 +191,7 @@ const CALCULATIONS = {
     return { symbols, numbers: _("weight = {quotients} = {value}", { quotients, value: formatSixDigits(value) }), value, inputs: [input] };
   },
   async HeadOutput({ pattern, v }, context, [head, query, dim]) {
-    const [weights, values] = await Promise.all([readValue(context, pattern, head, query, [null, query + 1]), readValue(context, v, head, [null, query + 1], dim)]), value = dotProductValue(weights.data, values.data);
+    const [weights, values] = await Promise.all([readValue(context, pattern, head, query, [null, query + 1]), readValue(context, v, head, [null, query + 1], dim)]), value = dotProduct(weights.data, values.data);
     return { symbols: _("z = Σ weight · v, over the keys up to the query"), numbers: `z = ${formatDotProduct(weights.data, values.data)} = ${formatSixDigits(value)}`, value, inputs: [weights.input, values.input] };
   },
   async Embedding({ positions }, context, [position, dim]) {
