@@ -3,13 +3,12 @@
 import { windowStart, uniformDraw } from "../static/in_browser/generation.js";
 import { _, ngettext } from "../static/translations.js";
 import { showBanner } from "../static/dom.js";
-import { describeIntervention } from "./interventions.js";
 import { translateMarkup } from "./languages.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
 import { callWorker } from "./worker_client.js";
 import { describeChangeEffect, makePrediction, packGuess, packTable, rankedIds, summariseDistribution } from "./next_token.js";
-import { formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
+import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks } from "./verification.js";
 import { DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";

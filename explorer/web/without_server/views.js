@@ -2,7 +2,6 @@
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py.
 import { _, formatMessage, lookUpMessage } from "../static/translations.js";
 import { drawFigure } from "./figures.js";
-import { packInterventionControls } from "./interventions.js";
 import { escapeToken, quoteToken } from "./notation.js";
 import { CHOICES, CODE, FIGURES, VIEWS } from "./page_data.js";
 import attention from "./views/attention.js";
@@ -88,3 +87,29 @@ const OPTIONS = {
   window: ({ tokens: { length } }) => [[0, _("all {count} tokens", { count: length })], ...WINDOW_SIZES.filter((count) => count < length).map((count) => [count, _("{count} around the chosen", { count })])],
   first_token: () => [["shown", _("counts")], ["hidden", _("left out")]],
 };
+
+// Controls that ablate heads and neurons (explorer/views/intervention_controls.py).
+
+/** View -> titles of its switch and its slider, and the tap of its head or neuron. @type {Record<string, (context: ViewContext) => [string, string, string]>} */
+const CONTROLS_BY_VIEW = {
+  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate it)", { head, layer }), _("Strength of head {head} of layer {layer}", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate it)", { neuron, layer }), _("Strength of neuron {neuron} of layer {layer}", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+};
+
+/** Return the controls of a view (InterventionControls.pack). @param {string} view @param {ViewContext} context */
+export function packInterventionControls(view, context) {
+  if (!CONTROLS_BY_VIEW[view]) return [];
+  const [offTitle, scaleTitle, tap] = CONTROLS_BY_VIEW[view](context), tapHere = `${tap}@${context.position}`, sharedFields = { group: view === "attention" ? _("heads") : _("neurons"), scopes: [], log: false, minimum: 0, maximum: 2, step: 0.05 };
+  const editTexts = (kind) => ({ edit: `${tap}*${kind}`, everywhere: [`${tap}*${kind}`, `${tap}*${kind}`], here: [`${tapHere}*${kind}`, `${tapHere}*${kind}`] }), isOff = (index) => +context.edits.includes(`${index}*zero`);
+  return [
+    { title: offTitle, ...editTexts("zero"), ...sharedFields, switch: true, ablates: false, default: 0, amount: isOff(tap), amountHere: isOff(tapHere) },
+    { title: scaleTitle, ...editTexts("scale"), ...sharedFields, switch: false, ablates: true, default: 1, amount: strengthIn(context.edits, tap), amountHere: strengthIn(context.edits, tapHere) },
+  ];
+}
+
+/** Return the factor of a head or neuron in a run. @param {string[]} edits @param {string} index */
+function strengthIn(edits, index) {
+  if (edits.includes(`${index}*zero`)) return 0;
+  const text = edits.find((edit) => edit.startsWith(`${index}*scale*`));
+  return text ? +text.split("*")[2] : 1;
+}
