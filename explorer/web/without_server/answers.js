@@ -10,8 +10,7 @@ import { callWorker } from "./worker_client.js";
 import { describeChangeEffect, makePrediction, packGuess, packTable, rankedIds, summariseDistribution } from "./next_token.js";
 import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
-import { packMarks } from "./verification.js";
-import { DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
+import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } from "./whole_model.js";
 
 /** State of the page. @typedef {Record<string, any>} State */
