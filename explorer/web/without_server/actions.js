@@ -4,9 +4,8 @@ import { parseInterventions } from "../static/in_browser/transformer_lm.js";
 import { withGuessOfPlace } from "../static/page_state.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
-import { interventionsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
-import { callWorker, UserError } from "./worker_client.js";
+import { callWorker, interventionsOf, openModel, UserError, visibleIds } from "./model_runs.js";
 import { rankedIds } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 

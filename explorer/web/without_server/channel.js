@@ -2,8 +2,8 @@
 // Connection of the page without a server. An import map puts it in place of static/server_connection.js: the model in this browser
 // answers the same requests.
 import { applyAction, NEEDS_PYTHON } from "./actions.js";
-import { stateContents, deriveText, interventionsOf, openModel, openRun, visibleIds } from "./answers.js";
-import { callWorker, UserError } from "./worker_client.js";
+import { stateContents, deriveText } from "./answers.js";
+import { callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./model_runs.js";
 import { samplingStages } from "../static/in_browser/generation.js";
 
 /** The model refused a request; the message says why. */

@@ -2,7 +2,7 @@
 // Lessons, as in explorer/web/browser_api/lesson_endpoints.py, from the data of docs/try/lessons.*.js and the run.
 import { NEEDS_PYTHON, openQuery } from "./actions.js";
 import { drawFigure } from "./figures.js";
-import { UserError } from "./worker_client.js";
+import { UserError } from "./model_runs.js";
 import { FIGURES, MODELS, VIEWS } from "./page_data.js";
 import { _, language } from "../static/translations.js";
 import { DRAWN_VIEWS, formatHeading } from "./views.js";

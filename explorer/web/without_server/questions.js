@@ -1,7 +1,7 @@
 // @ts-check
 // Questions and tasks of lessons, with the quantities and worked examples that they ask for, as in explorer/lessons/.
 import { openQuery } from "./actions.js";
-import { openRun } from "./answers.js";
+import { openRun } from "./model_runs.js";
 import { cosine, vectorNorm, rowsOf, sum, largest, dotProduct, range } from "./figures.js";
 import { entropy } from "./next_token.js";
 import { escapeToken, formatCount, formatNumber, bracketNegative, quoteToken } from "./notation.js";

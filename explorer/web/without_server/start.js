@@ -8,7 +8,7 @@ import * as page from "../static/page.js";
 import { continueRun } from "./actions.js";
 import { language } from "../static/translations.js";
 import { translateElement } from "./languages.js";
-import { callWorker, UserError } from "./worker_client.js";
+import { callWorker, UserError } from "./model_runs.js";
 import { RANGES } from "./page_data.js";
 
 const SETTING_NAMES = [...Object.keys(RANGES), "stop_strings"];
