@@ -2,8 +2,8 @@
 
 `python -m explorer.web.static_page` writes it; with the path of a new plotly.js bundle as argument, that too.
 
-The served page's scripts and styles run there as they are. Only the channel differs: an import map puts
-`without_server/channel.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones. The
+The served page's scripts and styles run there as they are. Only the connection differs: an import map puts
+`without_server/answers.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones. The
 figures' declarations are written as data.
 """
 
@@ -240,7 +240,7 @@ def page_html(catalog: ModelCatalog) -> str:
     """Return the page."""
     static, own = f"{UP}explorer/web/static/", f"{UP}explorer/web/without_server/"
     imports = {
-        f"{static}server_connection.js": f"{own}channel.js",
+        f"{static}server_connection.js": f"{own}answers.js",
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},

@@ -1,15 +1,69 @@
 // @ts-check
-// Contents of the page by element id for a state, as explorer/web/browser_api/endpoints.py: from the model in the worker.
-import { _, ngettext } from "../static/translations.js";
-import { translateMarkup } from "./languages.js";
+// Answers to the page's requests from the model in this browser, as explorer/web/browser_api/endpoints.py. An import map puts this file
+// in place of static/server_connection.js.
+import { applyAction, NEEDS_PYTHON } from "./actions.js";
+import { callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./model_runs.js";
+import { samplingStages } from "../static/in_browser/generation.js";
+import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
-import { callWorker, openRun } from "./model_runs.js";
 import { describeChangeEffect, packGuess, packTable, summariseDistribution } from "./next_token.js";
 import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, wholeModelNumbers } from "./whole_model.js";
+import { findAll } from "../static/dom.js";
+
+/** The model refused a request; the message says why. */
+export class RefusedError extends Error {}
+
+export const clientId = "this-browser", isServerLost = false;
+export function onServerReturn() {} // the worker is never lost
+export function watchServer() {}
+export async function checkConnection() {}
+
+/** Functions of browser_api/endpoints.py that need no Python. @type {Record<string, (...args: any[]) => Promise<any>>} */
+const functions = {
+  async next_token_scores(state) {
+    const { ids } = visibleIds(state, await openModel(state.checkpoint)), position = Math.min(state.query, ids.length - 1);
+    const { logits } = await callWorker("prediction", { run: { checkpoint: state.checkpoint, ids, edits: interventionsOf(state) }, position });
+    const { penalised } = samplingStages(logits, { repetition_penalty: state.repetition_penalty }, ids.slice(0, position + 1));
+    const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
+    return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
+  },
+  listed_lessons: async () => (await import("./lessons.js")).listLessons(),
+  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
+  lesson_sheet: async (state, name, index) => (await import("./lessons.js")).packSheet(name, index),
+};
+
+/** @param {string} name @param {any[]} args */
+export async function callServer(name, args) {
+  if (!functions[name]) throw new RefusedError(NEEDS_PYTHON);
+  try { return await functions[name](...args); } catch (error) { throw error instanceof UserError ? new RefusedError(error.message) : error; }
+}
+
+/** Yield the lines of a response as they are computed. @param {{ about: string, state: any, action?: any, inspect?: any }} request @param {AbortSignal} signal */
+export async function* responseLines({ about: scope, state, action, inspect }, signal) {
+  try {
+    if (action) {
+      const update = await applyAction(action, state);
+      yield update;
+      if (!update.done) return;
+      state = { ...state, ...update.change };
+    }
+    for await (const contents of stateContents(scope, state)) {
+      if (signal.aborted) throw signal.reason;
+      yield { contents, version: state.checkpoint };
+      if (inspect) yield { inspection: await deriveText(state, inspect) };
+      inspect = null;
+    }
+  } catch (error) {
+    if (error instanceof UserError) throw new RefusedError(error.message);
+    throw error;
+  }
+}
+
+// Contents of the page by element id for a state.
 
 /** State of the page. @typedef {Record<string, any>} State */
 /** @typedef {import("./model_runs.js").Model} Model */
@@ -86,4 +140,38 @@ function packFrame({ checkpoint }, { config, parameters }) {
     picker: Object.entries(MODELS).map(([name, checkpoints]) => [name, checkpoints.at(-1)]),
     series: { moments: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(stepNumber(name)) }), formatCount(stepNumber(name))]) : [], other: "" },
   };
+}
+
+// Translation of the page's markup, which is written in English. Only texts that are whole messages are translated.
+
+const ATTRIBUTES = ["aria-label", "aria-description", "placeholder", "title", "data-label"];
+
+/** Translate the texts in an element. @param {Element | DocumentFragment} root */
+export function translateElement(root) {
+  if (language === "en") return;
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.nodeValue = translateText(texts.currentNode.nodeValue);
+  for (const name of ATTRIBUTES) for (const element of root.querySelectorAll(`[${name}]`)) element.setAttribute(name, translateText(element.getAttribute(name)));
+  for (const list of findAll(root, "[data-known]")) { // forms and meanings of the glossary terms (GlossaryList)
+    const [forms, meanings] = JSON.parse(list.dataset.known), entries = Object.entries;
+    list.dataset.known = JSON.stringify([
+      Object.fromEntries(entries(forms).map(([form, name]) => [translateText(form), name])),
+      Object.fromEntries(entries(meanings).map(([name, meaning]) => [name, translateText(meaning)])),
+    ]);
+    for (const term of findAll(list.parentElement, "dt")) term.textContent = translateText(term.textContent);
+  }
+}
+
+/** @param {string} text a message with any white space around it */
+function translateText(text) {
+  const message = text.trim();
+  return message && message in MESSAGES ? text.replace(message, () => lookUpMessage(message)) : text;
+}
+
+/** @param {string} markup from this page's own files */
+export function translateMarkup(markup) {
+  const template = document.createElement("template");
+  template.innerHTML = markup;
+  translateElement(template.content);
+  return template.innerHTML;
 }

@@ -7,7 +7,7 @@ import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { continueRun } from "./actions.js";
 import { language } from "../static/translations.js";
-import { translateElement } from "./languages.js";
+import { translateElement } from "./answers.js";
 import { callWorker, UserError } from "./model_runs.js";
 import { RANGES } from "./page_data.js";
 

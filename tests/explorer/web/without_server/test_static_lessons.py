@@ -107,7 +107,7 @@ def test_completed_task_is_recognised_in_another_language(open_url, sites, conte
 
 
 CALL = """async ([name, ...given]) => {
-  const { callServer } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
+  const { callServer } = await import(new URL("../../explorer/web/without_server/answers.js", document.baseURI));
   return JSON.stringify(await callServer(name, given));
 }"""
 # A walkthrough, and changes of the state
