@@ -9,7 +9,7 @@ import { DRAWN_VIEWS, formatHeading } from "./views.js";
 import { evaluate, formatAnswer, makeContext, openContext, QUESTIONS, TASKS } from "./questions.js";
 
 /** @typedef {Record<string, any>} State @typedef {import("./questions.js").Context} Context */
-/** Step, as packed by web/static_lessons.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./questions.js").Quantity>,
+/** Step, as packed by web/static_page.py. @typedef {{ title: string, before: any[], target: string, state: Record<string, any>, question_text: string, after: any[], values: Record<string, import("./questions.js").Quantity>,
  *   is_here: boolean, is_task: boolean, kind: string | null, question: any, hides: { ids: string[], view: string } | null, sets_sampling: boolean }} Step */
 /** Lesson; it has no steps if most of them need Python. @typedef {{ name: string, title: string, audience: string, minutes: number, model: string, misconception: string, length: number, steps: Step[] }} Lesson */
 
