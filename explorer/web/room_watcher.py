@@ -14,8 +14,15 @@ import anyio
 import anyio.to_thread
 
 from explorer.web.key_value_stores import KeyValueStore, StoreError
-from explorer.web.room_questions import MAX_SHOWN_REPLIES, own_question_key
-from explorer.web.room_store import CHANNEL, PRESENCE_TTL_S, RoomStore, TeacherState, question_key
+from explorer.web.room_store import (
+    CHANNEL,
+    MAX_SHOWN_REPLIES,
+    PRESENCE_TTL_S,
+    RoomStore,
+    TeacherState,
+    own_question_key,
+    question_key,
+)
 
 
 def new_process_name() -> str:

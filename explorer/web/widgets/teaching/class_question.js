@@ -5,7 +5,7 @@ import { askClass, endQuestion, isTeacher, onRoom, ownReplyCounts, replyToClass,
 import { _ } from "../../static/translations.js";
 import { renderBars, replyCounts, replyCountSentence, totalCount } from "./reply_counts.js";
 
-const MAX_REPLY_CHARS = 80; // as room_questions.py has it
+const MAX_REPLY_CHARS = 80; // as room_store.py has it
 
 /** @param {import("../../static/room_client.js").ClassQuestion} question */
 const countedQuestion = ({ answers }) => (answers.length ? { kind: "choice", options: answers } : { kind: "text" });
