@@ -191,7 +191,7 @@ export function openModel(element) {
   const opening = find(box, ".opening"), comparison = find(box, ".check"), startedJobs = new Set();
   const { maxBytes, tooLarge } = box.dataset, fileInput = /** @type {HTMLInputElement | null} */ (find(form, "[type=file]"));
 
-  // The last entry of the model menu opens this form (header.js).
+  // The last entry of the model menu opens this form (`picker`).
   element.closest("#open-model").addEventListener("wanted", () => {
     form.hidden = false;
     updateVisibility();
