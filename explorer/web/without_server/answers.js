@@ -169,7 +169,7 @@ function translateText(text) {
 }
 
 /** @param {string} markup from this page's own files */
-export function translateMarkup(markup) {
+function translateMarkup(markup) {
   const template = document.createElement("template");
   template.innerHTML = markup;
   translateElement(template.content);

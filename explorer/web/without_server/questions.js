@@ -87,12 +87,12 @@ export const SHARES = ["probability", "chance", "head_score", "weight"]; // quan
 export async function evaluate(context, { name, arguments: args, change }) { return QUANTITIES[name](await context.replace(change), args); }
 
 /** Append the tokens that a quantity counts, if it counts some: "3: ·un + ha + ppy". @param {string} text @param {Quantity | null} quantity @param {Context} context */
-export async function appendTokens(text, quantity, context) {
+async function appendTokens(text, quantity, context) {
   return quantity?.name === "tokens" ? `${text}: ${(await context.replace(quantity.change)).tokens.map(escapeToken).join(" + ")}` : text;
 }
 
 /** Return a quantity with another value of an argument or, if it has no such argument, of a field of the state. @param {Quantity} quantity @param {string} name @param {any} value @returns {Quantity} */
-export function withValue(quantity, name, value) {
+function withValue(quantity, name, value) {
   const field = name in quantity.arguments ? "arguments" : "change";
   return { ...quantity, [field]: { ...quantity[field], [name]: value } };
 }
@@ -107,7 +107,7 @@ const CONDITIONS = {
 };
 
 /** @param {Context} context @param {Condition} condition */
-export const isConditionMet = (context, { name, arguments: args }) => CONDITIONS[name](context, args);
+const isConditionMet = (context, { name, arguments: args }) => CONDITIONS[name](context, args);
 
 // Worked examples: calculations with the run's own numbers (worked_examples.py). Rows are given or computed numbers.
 
@@ -122,7 +122,7 @@ function addComputedRow(rows, text, calculation, compute, blankText = "") {
   rows.push({ text, value, shown: formatAnswer(value), compute, calculation, blankText });
 }
 /** Return a row's formula with the numbers shown. @param {Row[]} rows @param {Row} row */
-export const describeCalculation = (rows, { text, calculation, shown }) => `${[text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown))].filter(Boolean).join(" = ")} ≈ ${shown}`;
+const describeCalculation = (rows, { text, calculation, shown }) => `${[text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown))].filter(Boolean).join(" = ")} ≈ ${shown}`;
 
 /** Return half a unit of the last digit shown; 0 for a whole number. @param {Row} row */
 function maxRounding({ value, shown }) {
@@ -130,7 +130,7 @@ function maxRounding({ value, shown }) {
   return Number.isInteger(value) ? 0 : 0.5 * 10 ** (+exponent.replace("−", "-") - decimals);
 }
 /** Return how far each row can be off for a person who computes with the numbers shown, to first order. @param {Row[]} rows */
-export function roundingErrors(rows) {
+function roundingErrors(rows) {
   const errors = rows.map(maxRounding), shiftRow = (i, shift) => rows.reduce((values, { value, compute }, j) => [...values, (compute && j > i ? compute(values) : value) + (j === i ? shift : 0)], /** @type {number[]} */ ([]));
   rows.forEach((row, i) => {
     const shifted = [maxRounding(row), -maxRounding(row)].map((shift) => shiftRow(i, shift));
@@ -151,7 +151,7 @@ function addSoftmaxRows(rows, names, formulas = []) {
 }
 
 /** @type {Record<string, (context: Context) => Promise<Row[]>>} */
-export const WORKED_EXAMPLES = {
+const WORKED_EXAMPLES = {
   /** Compute q·k / √d from the sums of positive and of negative products. */
   async score(context) {
     const { position, key, dHead } = context, [q, k] = await queryKeyVectors(context), products = Array.from(q[position], (x, i) => x * k[key][i]);

@@ -99,7 +99,7 @@ const CONTROLS_BY_VIEW = {
 };
 
 /** Return the controls of a view (InterventionControls.pack). @param {string} view @param {ViewContext} context */
-export function packInterventionControls(view, context) {
+function packInterventionControls(view, context) {
   if (!CONTROLS_BY_VIEW[view]) return [];
   const [offTitle, scaleTitle, tap] = CONTROLS_BY_VIEW[view](context), tapHere = `${tap}@${context.position}`, sharedFields = { group: view === "attention" ? _("heads") : _("neurons"), scopes: [], log: false, minimum: 0, maximum: 2, step: 0.05 };
   const editTexts = (kind) => ({ edit: `${tap}*${kind}`, everywhere: [`${tap}*${kind}`, `${tap}*${kind}`], here: [`${tapHere}*${kind}`, `${tapHere}*${kind}`] }), isOff = (index) => +context.edits.includes(`${index}*zero`);

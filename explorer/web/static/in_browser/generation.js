@@ -48,7 +48,7 @@ function applyRepetitionPenalty(logits, tokenIds, penalty) {
 }
 
 /** Return the indices (k,) of the k largest values (N,), k ≤ N, ascending; of equal values the first. @param {ArrayLike<number>} values @param {number} k */
-export function topKIndices(values, k) {
+function topKIndices(values, k) {
   // The k-th largest value is at least the smallest of the maxima of k separate slices.
   const size = Math.floor(values.length / k), maxima = new Float64Array(k).fill(-Infinity), candidates = [];
   for (let i = 0; i < k * size; i++) maxima[Math.floor(i / size)] = Math.max(maxima[Math.floor(i / size)], values[i]);

@@ -84,13 +84,13 @@ export function sinusoidalPositions(start, count, dModel) {
 
 /** Rotation angles m · θ⁻²ⁱᐟᵈ (T, F), radians.
  * @param {number} start the first position @param {number} count T @param {number} dHead d = 2 F @param {number} theta */
-export function rotaryAngles(start, count, dHead, theta) {
+function rotaryAngles(start, count, dHead, theta) {
   const numPairs = dHead / 2;
   return Float32Array.from({ length: count * numPairs }, (_none, k) => (start + Math.floor(k / numPairs)) * theta ** ((-2 * (k % numPairs)) / dHead));
 }
 
 /** Rotate the pairs (x₀, x₁), (x₂, x₃), … of every head: (H, T, d) by angles (T, F). @param {Float32Array} x @param {Float32Array} angles */
-export function rotateAdjacent(x, angles) {
+function rotateAdjacent(x, angles) {
   const y = new Float32Array(x.length), cos = angles.map(Math.cos), sin = angles.map(Math.sin);
   for (let i = 0; i < x.length; i += 2) {
     const a = x[i], b = x[i + 1], c = cos[(i / 2) % angles.length], s = sin[(i / 2) % angles.length];
@@ -101,9 +101,9 @@ export function rotateAdjacent(x, angles) {
 }
 
 /** (T, H d) -> (H, T, d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export const splitHeads = (x, numHeads, dHead) => swapAxes(x, x.length / (numHeads * dHead), numHeads, dHead);
+const splitHeads = (x, numHeads, dHead) => swapAxes(x, x.length / (numHeads * dHead), numHeads, dHead);
 /** (H, T, d) -> (T, H d). @param {Float32Array} x @param {number} numHeads @param {number} dHead */
-export const mergeHeads = (x, numHeads, dHead) => swapAxes(x, numHeads, x.length / (numHeads * dHead), dHead);
+const mergeHeads = (x, numHeads, dHead) => swapAxes(x, numHeads, x.length / (numHeads * dHead), dHead);
 
 /** (A, B, width) -> (B, A, width). @param {Float32Array} x @param {number} numA @param {number} numB @param {number} width */
 function swapAxes(x, numA, numB, width) {
@@ -114,7 +114,7 @@ function swapAxes(x, numA, numB, width) {
 
 /** Attention scores q kᵀ / √d, before the mask: (H, T, d) and the first K of keys (H, C, d) -> (H, T, K).
  * @param {Float32Array} q @param {Float32Array} keys @param {{ numHeads: number, numKeys: number, dHead: number }} sizes */
-export function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
+function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
   const numRows = q.length / (numHeads * dHead), stride = keys.length / numHeads, scores = new Float32Array(numHeads * numRows * numKeys);
   for (let row = 0, i = 0; row < numHeads * numRows; row++) {
     const head = Math.floor(row / numRows);
@@ -125,7 +125,7 @@ export function attentionScores(q, keys, { numHeads, numKeys, dHead }) {
 
 /** Softmax of the scores over the keys up to each query's own position, 0 after it: (H, T, K) -> (H, T, K).
  * @param {Float32Array} scores @param {number} numRows T, the last T of the K positions @param {number} numKeys K */
-export function attentionPattern(scores, numRows, numKeys) {
+function attentionPattern(scores, numRows, numKeys) {
   const pattern = new Float32Array(scores.length);
   for (let start = 0, row = 0; start < scores.length; start += numKeys, row++) {
     const numVisible = numKeys - numRows + (row % numRows) + 1;
@@ -146,7 +146,7 @@ export function softmax(x) {
 
 /** Average of the values by each query's pattern: (H, T, K) and the first K of values (H, C, d) -> (H, T, d).
  * @param {Float32Array} pattern @param {Float32Array} values @param {{ numHeads: number, numKeys: number, dHead: number }} sizes */
-export function weightValues(pattern, values, { numHeads, numKeys, dHead }) {
+function weightValues(pattern, values, { numHeads, numKeys, dHead }) {
   const numRows = pattern.length / (numHeads * numKeys), stride = values.length / numHeads, z = new Float32Array(numHeads * numRows * dHead);
   const sums = new Float64Array(dHead);
   for (let row = 0; row < numHeads * numRows; row++) {

@@ -462,7 +462,7 @@ const placeKey = ({ prompt, generated, query }) => `${prompt} ${generated} ${que
 /** @typedef {{ role: string, content: string }} Message */
 
 /** Return the names of the roles of tokens. @returns {Record<string, string>} */
-export const roleNames = () => ({
+const roleNames = () => ({
   system: _("system"),
   user: _("user"),
   assistant: _("assistant"),
@@ -471,13 +471,13 @@ export const roleNames = () => ({
 });
 
 /** @param {HTMLElement} chip @param {string | undefined} role */
-export function setRole(chip, role) {
+function setRole(chip, role) {
   if (role) chip.dataset.role = role;
   else delete chip.dataset.role;
 }
 
 /** Return an entry of the strip's legend. @param {string} role */
-export const roleLegendItem = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
+const roleLegendItem = (role) => make("span", { className: "role", dataset: { role } }, roleNames()[role]);
 
 /** The form of a conversation. @param {HTMLElement} element */
 export function chatForm(element) {

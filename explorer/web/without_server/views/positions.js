@@ -81,7 +81,7 @@ async function pairProducts(context) {
 }
 
 /** Return each pair's contribution to the score, (F,). @param {ViewContext} context */
-export async function scoreByPair(context) {
+async function scoreByPair(context) {
   const { position: query, key } = context, angles = await rotationAngles(context);
   return (await pairProducts(context)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
 }
