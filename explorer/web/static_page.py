@@ -125,7 +125,7 @@ def lesson_files() -> dict[str, str]:
     return files
 
 
-# Whether a reply is right is computed there, as here, from the run (`web/without_server/questions.js`).
+# Whether a reply is right is computed there, as here, from the run (`web/without_server/lessons.js`).
 SCALED_TAPS = ("attn.z", "ffn.hidden")  # of the interventions that the page has
 
 
