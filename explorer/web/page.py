@@ -40,7 +40,7 @@ from explorer.web.public_api import PublicApi, health
 from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging, log_budget
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
-from explorer.web.room_store import MAX_ROOM_BYTES
+from explorer.web.rooms import MAX_ROOM_BYTES
 from explorer.web.user_messages import user_message
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")

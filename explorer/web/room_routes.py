@@ -20,8 +20,10 @@ from explorer.translations import _, negotiate_locale, use_locale
 from explorer.web.key_value_stores import KeyValueStore, StoreError
 from explorer.web.rate_limits import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAME_CHARACTERS, SlidingWindowLimiter
 from explorer.web.request_validation import STRICT, Index, State, check_object, parse_json
-from explorer.web.room_store import (
+from explorer.web.rooms import (
     ClassQuestion,
+    LocalRoomCopy,
+    RoomWatcher,
     TeacherState,
     is_valid_question,
     is_valid_student_name,
@@ -29,7 +31,6 @@ from explorer.web.room_store import (
     own_question_tally_key,
     parse_room_code,
 )
-from explorer.web.room_watcher import LocalRoomCopy, RoomWatcher
 from explorer.web.user_messages import locale_from_request
 
 

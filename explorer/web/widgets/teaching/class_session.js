@@ -111,7 +111,7 @@ function renderGrid({ rows, columns, counts, right }) {
 
 // A teacher's own question to the class: its form and replies in the panel of the class, and the card on a student's page.
 
-const MAX_REPLY_CHARS = 80; // as room_store.py has it
+const MAX_REPLY_CHARS = 80; // as rooms.py has it
 
 /** @param {import("../../static/room_client.js").ClassQuestion} question */
 const countedQuestion = ({ answers }) => (answers.length ? { kind: "choice", options: answers } : { kind: "text" });

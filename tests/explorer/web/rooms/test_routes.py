@@ -6,7 +6,7 @@ import pytest
 
 from explorer.translations import current_locale
 from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
-from explorer.web.room_store import MAX_SHOWN_REPLIES
+from explorer.web.rooms import MAX_SHOWN_REPLIES
 
 from .conftest import STATE, STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, run_in_event_loop
 
