@@ -332,7 +332,7 @@ def preloaded_urls(replacements: dict[str, str]) -> list[str]:
     Args:
         replacements: URL by that of a script in whose place it comes.
     """
-    urls = [f"{UP}explorer/web/without_server/start.js", f"{UP}explorer/web/widgets/model_map/whole_model.js"]
+    urls = [f"{UP}explorer/web/without_server/start.js", f"{UP}explorer/web/widgets/figure/whole_model.js"]
     for url in urls:
         file = TARGET / url
         for path in IMPORTED.findall(file.read_text(encoding="utf-8")) if file.parent != TARGET else ():
