@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number, format_percent, format_six_digits, quote_token
-from explorer.interventions import parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
@@ -180,6 +180,10 @@ def test_sentence_handles_ties_repeats_and_first_token(rope_trace):
     assert "looks most at 2 tokens, with 40% each." in with_row([0.4, 0.1, 0.4, 0.1])
     assert "looks most at 4 tokens, with 0% each." in with_row([0, 0, 0, 0])
     assert "most at itself with 70%." in with_row([0.1, 0.1, 0.1, 0.7])
+    ablated = replace(rope_trace, edits=(make_intervention("blocks.1.attn.z", "zero", index=0),))
+    for layer, head in ((1, 0), (1, 1), (0, 0)):
+        is_told = "It is switched off" in attention.attention_sentence(ablated, pick(layer, head, 3, 1))
+        assert is_told == ((layer, head) == (1, 0))
     first, second, *others = rope_trace.token_ids
     names = [quote_token(rope_trace.vocabulary[token_id]) for token_id in (first, second)]
     words = with_row([0.2, 0.1, 0.6, 0.1], (first, second, first, *others[1:]))
