@@ -22,6 +22,7 @@ from explorer.views.positions.position_vectors import (
     token_and_position_norm_bars,
 )
 from tests.rendered_figures import RenderedFigure, contains_number
+from tests.subtests import each_case
 
 QUERY, KEY = 9, 4
 
@@ -35,8 +36,8 @@ def test_former_view_name_still_works():
     assert VIEW_BY_NAME[resolve_tab("rope")] is VIEW_BY_NAME["positions"] is VIEW
 
 
-@pytest.mark.parametrize(
-    ("style", "names"),
+@each_case(
+    "style, names",
     [
         ("rope", ["clocks", "pairs", "distances", "angles", "wavelengths"]),
         ("gpt", ["vectors", "curves", "alike", "by_distance", "shares"]),
