@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -44,14 +45,15 @@ def test_query_and_key_are_marked(trace):
     assert marked == [(8.5, 9.5), (3.5, 4.5)]
 
 
-@each_style(styles=ROTATING, vector_and_position=[("q", QUERY), ("k", KEY)], stage=["before", "after"])
-def test_arrows_end_at_pairs(trace, vector_and_position, stage):
-    clocks, (vector, position) = draw_clocks(trace), vector_and_position
-    pairs = rotated_pairs(trace, vector, 1, 2, position)
-    begins, ends, tips = arrow_points(clocks, f"{vector} of {label(trace.tokens[position])}", stage)
-    longest = np.linalg.norm(np.concatenate((pairs.before, pairs.after)), axis=1).max()
-    assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
-    assert_allclose(tips, ends)
+@each_style(styles=ROTATING)
+def test_arrows_end_at_pairs(trace):
+    clocks = draw_clocks(trace)
+    for (vector, position), stage in product([("q", QUERY), ("k", KEY)], ["before", "after"]):
+        pairs = rotated_pairs(trace, vector, 1, 2, position)
+        begins, ends, tips = arrow_points(clocks, f"{vector} of {label(trace.tokens[position])}", stage)
+        longest = np.linalg.norm(np.concatenate((pairs.before, pairs.after)), axis=1).max()
+        assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5, err_msg=f"{vector} {stage}")
+        assert_allclose(tips, ends, err_msg=f"{vector} {stage}")
 
 
 @each_style(styles=ROTATING)
