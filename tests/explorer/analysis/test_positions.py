@@ -25,6 +25,7 @@ from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.layers.positions import SinusoidalPositionalEmbedding
 from tests.sample_models import YARN
+from tests.subtest_loops import subtest_each
 
 ADDITIVE_STYLES = ["gpt", "learned"]
 
@@ -88,7 +89,7 @@ def test_norms_match_token_position_and_sum(additive_trace, lms):
     assert_allclose(total, np.linalg.norm(additive_trace["embed"], axis=-1), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("angle", "expected"),
     [
         (0, 0),
@@ -113,8 +114,8 @@ def test_wrapped_angles_keep_direction():
     assert_allclose(np.exp(1j * inside), np.exp(1j * angles), atol=1e-12)
 
 
-@pytest.mark.parametrize("vector", ["q", "k"])
-@pytest.mark.parametrize("position", [0, 1, 11])
+@subtest_each("vector", ["q", "k"])
+@subtest_each("position", [0, 1, 11])
 def test_pairs_rotate_by_position_times_power_of_theta(rotating_trace, vector, position):
     config = rotating_trace.config
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
@@ -172,7 +173,7 @@ def test_scores_depend_only_on_distance(rope_trace):
     assert_allclose(products, products[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
+@subtest_each("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
 def test_score_by_pair_sums_to_score(rotating_trace, cell):
     layer, head, query, key = cell
     parts = score_by_pair(rotating_trace, *cell)
