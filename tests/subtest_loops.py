@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.exhaustive import zip_cycled
-from tests.sample_models import CORE, STYLES, capture_style
+from tests.sample_models import CORE, ROTATING, STYLES, capture_style
 
 
 @dataclass
@@ -58,6 +58,11 @@ def each_of_styles(styles: Iterable[str]) -> Callable[[Callable], Callable]:
     return decorate
 
 
+def each_rotating_style(test: Callable) -> Callable:
+    """`each_style` of the styles with rotary positions."""
+    return each_of_styles(ROTATING)(test)
+
+
 def _in_turn(styles: Iterable[str], test: Callable) -> list[Subtest]:
     """Zip styles with the subtests of a test."""
     axis = [Subtest({"style": style}, style) for style in styles]
@@ -86,11 +91,8 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
     """Return a test that runs another in a loop, in one case for each set of marks."""
     function = getattr(test, "function", test)
     parameters = signature(function).parameters
-    looped = (
-        set(parameters) & {"trace", *subtests[0].arguments}
-        if "style" in subtests[0].arguments
-        else subtests[0].arguments
-    )
+    arguments = set(subtests[0].arguments)
+    looped = (arguments | {"trace"} if "style" in arguments else arguments) & set(parameters)
     groups = defaultdict(list)
     for subtest in subtests:
         groups[subtest.marks].append(subtest)
@@ -102,17 +104,17 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
             with subtests.test(subtest.name), pytest.MonkeyPatch.context() as patch:
                 torch.default_generator.manual_seed(0)
                 fixtures |= {"monkeypatch": patch} if "monkeypatch" in fixtures else {}
-                arguments = subtest.arguments
+                values = dict(subtest.arguments)
                 if "trace" in looped:
-                    arguments = {"trace": capture_style(arguments["style"])} | arguments
-                function(**{name: arguments[name] for name in looped}, **fixtures)
+                    values["trace"] = capture_style(values["style"])
+                function(**{name: values[name] for name in looped}, **fixtures)
 
     others = [parameter for name, parameter in parameters.items() if name not in looped]
     added = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("subtests", "group")]
     run.__signature__ = signature(function).replace(parameters=added + others)
     run.function, run.subtests = function, subtests
     cases = [
-        pytest.param(group, id=" ".join(marks) or "core", marks=[getattr(pytest.mark, mark) for mark in marks])
+        pytest.param(group, id=" ".join(marks) or pytest.HIDDEN_PARAM, marks=[getattr(pytest.mark, mark) for mark in marks])
         for marks, group in groups.items()
     ]
     marks = [mark for mark in getattr(test, "pytestmark", []) if mark.args[:1] != ("group",)]
