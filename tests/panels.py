@@ -11,7 +11,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
-from tests.subtests import each_group
+from tests.subtest_loops import subtest_groups
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
 JOB_PANELS = {  # panels computed by jobs, on request
@@ -69,7 +69,7 @@ def each_panel_and_style(
             elif (style_index + index) % every == 0:
                 length = lengths[(style_index // every + index) % len(lengths)]
                 others[style].append({"name": name, "style": style, "length": length})
-    return each_group(core, others)
+    return subtest_groups(core, others)
 
 
 class _ReadRecorder(Mapping):

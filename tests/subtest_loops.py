@@ -1,7 +1,7 @@
 """Loops over a test's parameters: subtests of one case, where `pytest.mark.parametrize` makes a case of each."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -17,15 +17,17 @@ from tests.sample_models import CORE, ROTATING, STYLES, capture_style
 
 @dataclass
 class Subtest:
-    """Arguments of a test, their name, and the names of their marks."""
+    """Arguments of a test, their name, the names of their marks, and the group that is a case."""
 
     arguments: dict[str, Any]
     name: str = ""
     marks: tuple[str, ...] = ()
+    group: str = ""
 
     def __or__(self, other: "Subtest") -> "Subtest":
         name = ", ".join(filter(None, (self.name, other.name)))
-        return Subtest(self.arguments | other.arguments, name, tuple(dict.fromkeys(self.marks + other.marks)))
+        marks = tuple(dict.fromkeys(self.marks + other.marks))
+        return Subtest(self.arguments | other.arguments, name, marks, self.group or other.group)
 
 
 def subtest_each(names: str | Sequence[str], values: Iterable[Any], ids: Any = None) -> Callable[[Callable], Callable]:
@@ -36,6 +38,17 @@ def subtest_each(names: str | Sequence[str], values: Iterable[Any], ids: Any = N
     names = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
     axis = [_make_subtest(names, value, ids, i) for i, value in enumerate(values)]
     return lambda test: _loop(test, [one | other for one, other in product(axis, _subtests(test))])
+
+
+def subtest_groups(core: Mapping[str, list[dict]], others: Mapping[str, list[dict]]) -> Callable[[Callable], Callable]:
+    """Run a test once per set of arguments, as subtests of one case for each group; the other groups are exhaustive."""
+    subtests = [
+        Subtest(arguments, _describe(arguments), marks, group)
+        for groups, marks in ((core, ()), (others, ("exhaustive",)))
+        for group, cases in groups.items()
+        for arguments in cases
+    ]
+    return lambda test: _loop(test, subtests)
 
 
 def each_style(test: Callable) -> Callable:
@@ -79,8 +92,14 @@ def _make_subtest(names: list[str], value: Any, ids: Any, index: int) -> Subtest
     elif ids:
         name = ", ".join(str(ids(value)) for value in values) if callable(ids) else ids[index]
     else:
-        name = ", ".join(f"{name}={value!r:.100}" for name, value in arguments.items())
+        name = _describe(arguments)
     return Subtest(arguments, name, tuple(mark.name for mark in value.marks) if is_param else ())
+
+
+def _describe(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as text; views, classes and functions by their names."""
+    names = {name: getattr(value, "name", getattr(value, "__name__", value)) for name, value in arguments.items()}
+    return ", ".join(f"{name}={value!r:.100}" for name, value in names.items())
 
 
 def _subtests(test: Callable) -> list[Subtest]:
@@ -95,7 +114,7 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
     looped = (arguments | {"trace"} if "style" in arguments else arguments) & set(parameters)
     groups = defaultdict(list)
     for subtest in subtests:
-        groups[subtest.marks].append(subtest)
+        groups[subtest.group, subtest.marks].append(subtest)
 
     @wraps(function)
     def run(subtests: pytest.Subtests, group: list[Subtest], **fixtures: Any):
@@ -114,8 +133,12 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
     run.__signature__ = signature(function).replace(parameters=added + others)
     run.function, run.subtests = function, subtests
     cases = [
-        pytest.param(group, id=" ".join(marks) or pytest.HIDDEN_PARAM, marks=[getattr(pytest.mark, mark) for mark in marks])
-        for marks, group in groups.items()
+        pytest.param(
+            subtests,
+            id=" ".join(filter(None, (group, *marks))) or pytest.HIDDEN_PARAM,
+            marks=[getattr(pytest.mark, mark) for mark in marks],
+        )
+        for (group, marks), subtests in groups.items()
     ]
     marks = [mark for mark in getattr(test, "pytestmark", []) if mark.args[:1] != ("group",)]
     run.pytestmark = [*marks, pytest.mark.parametrize("group", cases).mark]

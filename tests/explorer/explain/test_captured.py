@@ -19,7 +19,7 @@ from explorer.tracing.capture import capture
 from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 
 def sample_indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -27,7 +27,8 @@ def sample_indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [tuple(int(index * (size - 1)) for size in shape) for index in (0, 0.3, 0.6, 1)]
 
 
-@each_style(length=[1, 2, 12, 32])
+@each_style
+@subtest_each("length", [1, 2, 12, 32])
 def test_captured_values_match_formulas(capture_trace, style, length):
     trace = capture_trace(style, length)
     for name, value in trace.values.items():
@@ -67,7 +68,9 @@ def test_edited_run_without_its_interventions_fails_checks(capture_edited_trace,
     assert wrong == {edit.tap for edit in capture_edited_trace(style).edits} | local
 
 
-@each_style(changed=[False, True], length=[1, 12])
+@each_style
+@subtest_each("changed", [False, True])
+@subtest_each("length", [1, 12])
 def test_element_derivation_matches_whole_value(capture_trace, capture_edited_trace, style, length, changed):
     trace = (capture_edited_trace if changed else capture_trace)(style, length)
     for name, value in trace.values.items():
@@ -163,7 +166,7 @@ def test_altered_weight_is_detected(trace):
         assert not check_captured_value(other, tap).is_within_tolerance
 
 
-@each_case(
+@subtest_each(
     "scaling, heads",
     product(
         [

@@ -25,7 +25,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, shows, subject
 from tests.sample_models import STYLES, capture_all_kinds_edited_style, capture_stream_edited_style
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # relative to the drawn value: figures compute some values in float32
@@ -162,7 +162,7 @@ def long_trace() -> Iterator[Trace]:
     del lm  # kept alive until here for its weights
 
 
-@each_case(
+@subtest_each(
     "name, place",
     product(
         ["attention-stages", "prediction-lens", "activations-heatmap", "tokens-table"],
@@ -181,7 +181,7 @@ def test_head_scores_of_repeated_tokens_are_recomputed(lms, style):
         check_cells("attention-scores", trace, selection, fig)
 
 
-@each_case("name", [*HEATMAPS, "attention-heads"])
+@subtest_each("name", [*HEATMAPS, "attention-heads"])
 def test_every_heatmap_explains_clicks(name):
     assert PANELS[name][1].inspect
 
@@ -194,14 +194,15 @@ def test_small_head_figure_explains_its_head(trace):
     assert derivation.name == "blocks.1.attn.pattern[2, 7, 3]"
 
 
-@each_style(
-    bar=[
+@each_style
+@subtest_each(
+    "name, point, tap, index",
+    [
         ("attention-row", ClickedPoint(3, 0.1), "blocks.1.attn.pattern", (2, 5, 3)),
         ("feed_forward-tokens", ClickedPoint(3, -0.1), "blocks.1.ffn.hidden", (3, 4)),
-    ]
+    ],
 )
-def test_bar_of_captured_values_explains_click(trace, bar):
-    name, point, tap, index = bar
+def test_bar_of_captured_values_explains_click(trace, name, point, tap, index):
     selection = Selection(layer=1, head=2, query=5, neuron=4)
     assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == trace[tap][index]
 

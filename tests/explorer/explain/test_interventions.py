@@ -10,7 +10,7 @@ from explorer.explain.captured.interventions import apply_intervention_linear_pa
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 PATH_TAPS = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
@@ -57,7 +57,9 @@ KINDS = [
 ]
 
 
-@each_style(text=KINDS, ids=[(17, None), (3, 17)])
+@each_style
+@subtest_each("text", KINDS)
+@subtest_each("ids", [(17, None), (3, 17)])
 def test_every_kind_of_intervention_keeps_sums_exact(lms, trace, style, ids, text):
     changed = capture(lms[style], trace.token_ids, applicable_interventions(lms[style], text))
     for position in (8, 9):
@@ -100,7 +102,8 @@ def test_position_is_required_if_intervention_is_positional(lms, trace, style):
         apply_intervention_linear_part(changed, "final_norm", trace["final_norm"])
 
 
-@each_style(ids=[(17, None), (3, 17)])
+@each_style
+@subtest_each("ids", [(17, None), (3, 17)])
 def test_attribution_and_last_lens_depth_match_logits(lms, trace, style, ids):
     for text in scale_and_zero_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))

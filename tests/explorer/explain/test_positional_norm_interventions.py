@@ -24,14 +24,14 @@ from explorer.tracing.trace import Trace
 from explorer.views.experiments.compensation import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE, capture_style, models
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 NAMES = ("blocks.1.attn_norm", "blocks.1.ffn_norm", "final_norm")
 OFF, ON = 5, 6  # positions with norms off, and with norms unchanged
 TOKEN, CONTRAST_TOKEN = 17, 3
 
 
-core_styles = each_case("style", CORE)
+core_styles = subtest_each("style", CORE)
 
 
 @cache

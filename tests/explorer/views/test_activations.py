@@ -11,7 +11,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import activations
 from explorer.views.activations import MAX_COLUMNS
 from explorer.views.style import position_labels
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_scores_and_patterns_have_tokens_on_both_axes(trace):
         assert figure.layout.xaxis.type == "category"
 
 
-@each_case(
+@subtest_each(
     "dim, start, end", [(0, 0, 1024), (1023, 0, 1024), (1024, 1024, 2048), (2048, 2048, 2500), (2499, 2048, 2500)]
 )
 def test_wide_value_shows_window_of_chosen_dimension(wide_trace, dim, start, end):
@@ -87,7 +87,9 @@ def test_chosen_element_is_framed(trace):
     assert (4.5, 5.5, 2.5, 3.5) in [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes]
 
 
-@each_style(tap=["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.hidden", "blocks.0.attn.q"], query=[0, 11])
+@each_style
+@subtest_each("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.hidden", "blocks.0.attn.q"])
+@subtest_each("query", [0, 11])
 def test_histogram_shares_sum_to_one(trace, tap, query):
     values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
     everything, chosen = activations.captured_value_histogram(trace, tap, 1, query).data

@@ -19,7 +19,7 @@ from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.residual.stream_plots import stream_norm_map
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.sample_models import tokenizer
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 QUERY, TOKEN = 9, 17
 
@@ -53,7 +53,7 @@ MAPS = {
 }
 
 
-@each_case("name", MAPS)
+@subtest_each("name", MAPS)
 def test_map_alt_text_names_largest_cell(runs, name):
     places = set()
     for query in range(5, 12):

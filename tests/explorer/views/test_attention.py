@@ -13,7 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
 from explorer.views.style import position_labels
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 
 def first_plot_trace(figure, kind: str):
@@ -31,9 +31,9 @@ def test_head_grid_shows_captured_patterns(trace):
     assert_array_equal(attention.all_head_patterns(trace).values, trace.stack("blocks.*.attn.pattern"))
 
 
-@each_style(layer_and_head=[(0, 0), (1, 2)])
-def test_heatmap_shows_pattern_with_masked_gaps(trace, layer_and_head):
-    layer, head = layer_and_head
+@each_style
+@subtest_each("layer, head", [(0, 0), (1, 2)])
+def test_heatmap_shows_pattern_with_masked_gaps(trace, layer, head):
     cell_values = np.asarray(first_plot_trace(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
     below = np.tri(len(trace), dtype=bool)
@@ -74,7 +74,8 @@ def test_chosen_cell_is_framed(trace):
     assert attention.pattern_heatmap(trace, 0, 0).layout.shapes == ()
 
 
-@each_style(query=[0, 5, 11])
+@each_style
+@subtest_each("query", [0, 5, 11])
 def test_query_bars_are_its_weights(trace, query):
     bars = first_plot_trace(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
@@ -82,7 +83,7 @@ def test_query_bars_are_its_weights(trace, query):
     assert list(bars.x) == position_labels(trace.tokens)[: query + 1]
 
 
-@each_case("factor", [3, -2])
+@subtest_each("factor", [3, -2])
 def test_axis_covers_weights_outside_zero_to_one(tiny_lm, factor):
     weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
     figure = attention.query_weight_bars(weights, 1, 2, 3)
@@ -116,7 +117,7 @@ def test_formula_has_numbers_of_chosen_cell(trace, style):
     assert {"local": "1", "sandwich": "2"}.get(style, f"√{trace.config.d_head}") in formula
 
 
-@each_case(
+@subtest_each(
     "style, words",
     [
         ("rope", "recomputed from the rotated q and k,"),
@@ -143,7 +144,8 @@ def test_panels_draw_selection(trace):
     assert row == attention.query_weight_bars(trace, 1, 2, 9, 4)
 
 
-@each_style(kind=PATTERNS)
+@each_style
+@subtest_each("kind", PATTERNS)
 def test_heatmap_shows_chosen_kind_of_pattern(trace, kind):
     heatmap = first_plot_trace(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
@@ -151,7 +153,8 @@ def test_heatmap_shows_chosen_kind_of_pattern(trace, kind):
     assert heatmap.zmax == (displayed_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
 
 
-@each_style(kind=["chosen_mean", "chosen_max"])
+@each_style
+@subtest_each("kind", ["chosen_mean", "chosen_max"])
 def test_combined_weight_lists_each_head(trace, kind):
     selection = Selection().replace(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]

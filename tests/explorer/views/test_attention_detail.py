@@ -10,10 +10,11 @@ from explorer.explain.notation import format_number, format_two_digits
 from explorer.views.attention.head_scores import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
 from explorer.views.style import position_labels
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 
-@each_style(name=HEAD_SCORES)
+@each_style
+@subtest_each("name", HEAD_SCORES)
 def test_map_has_every_head_score_and_frames_chosen_head(capture_trace, style, name):
     trace = capture_trace(style, 32)
     figure = head_score_map(trace, name, False, layer=1, head=2)
@@ -39,7 +40,7 @@ def test_scores_within_chance_are_in_brackets(capture_trace):
     )
 
 
-@each_case("name", HEAD_SCORES)
+@subtest_each("name", HEAD_SCORES)
 def test_first_query_is_excluded_from_head_scores(capture_trace, name):
     trace = capture_trace("rope", 32)
     assert (
@@ -104,7 +105,7 @@ def axis_title(figure):
     return title
 
 
-@each_case("length, said", [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
+@subtest_each("length, said", [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
 def test_stages_title_counts_omitted_keys(capture_trace, length, said):
     text = axis_title(attention_stages(capture_trace("rope", length), 0, 0, length - 1, 0))
     assert text.startswith(said) and ("(" in text) is (length > 14)

@@ -2,7 +2,7 @@ import numpy as np
 
 from explorer.views.attention.patterns import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT, attention_lines
 from explorer.views.style import SELECTED
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 
 @each_style

@@ -21,7 +21,7 @@ from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import ATTENTION, SELECTED, label
 from tests import layouts
 from tests.rendered_figures import contains_number, render_panel
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 PROJECTION, EXAMPLES = VIEW.panels
 
@@ -79,7 +79,8 @@ def test_projection_has_stream_rows_frame_and_scale(trace):
 
 
 @pytest.mark.exhaustive
-@each_style(rival=[0, 2])
+@each_style
+@subtest_each("rival", [0, 2])
 def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
     """Without a contrast token, the bar is that of the most likely other token."""
     selection = Selection().replace(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)
@@ -110,7 +111,8 @@ def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
             assert derivation.recomputed_value == pytest.approx(p.value, abs=1e-4)
 
 
-@each_style(direction=["", "neuron.0.3", "means.0.5.6-7"])
+@each_style
+@subtest_each("direction", ["", "neuron.0.3", "means.0.5.6-7"])
 def test_dropdown_contains_chosen_direction(trace, direction):
     (choice,) = make_selection_dropdowns(("direction",), trace, Selection().replace(direction=direction, query=9))
     values = [value for value, _words in choice.options]

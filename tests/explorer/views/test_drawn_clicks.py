@@ -4,7 +4,7 @@ import re
 
 from explorer.views import VIEWS
 from tests.evaluation_case import Case
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 CLICKABLE_PANELS = {
     f"{view.name}-{panel.name}": (view.name, panel)
@@ -16,7 +16,7 @@ CLICKABLE_PANELS = {
 FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neuron": "neuron", "dimension": "dim"}
 
 
-each_panel = each_case(
+each_panel = subtest_each(
     "name", [name for name, (_, panel) in CLICKABLE_PANELS.items() if panel.kind not in ("head_grid", "head_table")]
 )
 

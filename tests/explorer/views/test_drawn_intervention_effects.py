@@ -10,7 +10,7 @@ from explorer.tracing.capture import capture
 from explorer.views.style import label
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, check_points
 from tests.rendered_figures import contains_number
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 from .expected_bars import logit_parts
 
@@ -29,7 +29,7 @@ def combined_effects(case: Case, measure: str) -> list[float]:
     return [*single, sum(single), joint, joint - sum(single)]
 
 
-@each_case("style, measure", product(PRE_NORM, ["logit", "probability"]))
+@subtest_each("style, measure", product(PRE_NORM, ["logit", "probability"]))
 def test_interventions_their_sum_and_joint_effect_have_bars(make_case, style, measure):
     case = make_case(style, changed=True)
     labels = [label(edit.describe(case.trace.config), max_chars=60) for edit in case.trace.edits]
@@ -49,7 +49,7 @@ def test_interventions_their_sum_and_joint_effect_have_bars(make_case, style, me
     check_points(points, [[ExpectedPoint(value, name) for value, name in zip(values, names, strict=True)]])
 
 
-@each_case("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_components_have_bars_of_contribution_changes(make_case, style):
     changed, unchanged = make_case(style, changed=True), make_case(style)
     points = changed.figure("experiments", "grown_parts").points()

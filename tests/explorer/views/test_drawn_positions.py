@@ -6,9 +6,9 @@ import pytest
 from explorer.views import VIEWS
 from tests.evaluation_case import Case, ExpectedPoint, check_points, points_at_tokens
 from tests.rendered_figures import RenderedFigure, contains_number
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
-rotating_styles = each_case("style", ["rope", "grouped"])
+rotating_styles = subtest_each("style", ["rope", "grouped"])
 
 
 def draw_figure(case: Case, name: str) -> RenderedFigure:

@@ -29,7 +29,7 @@ from explorer.views.experiments.effects import (
 )
 from explorer.web.browser_api.open_view import OpenView
 from tests.sample_models import capture_edited_style
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 with_unchanged = Comparison.with_unchanged
 

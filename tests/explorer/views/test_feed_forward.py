@@ -23,7 +23,7 @@ from explorer.views.feed_forward import (
 )
 from explorer.views.style import FEED_FORWARD, SELECTED, label, position_labels
 from tests import layouts
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 
 @each_style

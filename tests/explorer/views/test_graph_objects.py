@@ -10,7 +10,7 @@ import pytest
 from plotly.io.json import to_json_plotly
 
 from explorer.views import graph_objects as go
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 LINE = {"color": "#123456", "width": 2}
 VALUES = {
@@ -53,7 +53,7 @@ def make_both_figures(**trace) -> tuple[dict, dict]:
     return read(plain), read(own)
 
 
-@each_case("name", VALUES)
+@subtest_each("name", VALUES)
 def test_values_are_encoded_like_plotly(name):
     values = VALUES[name]
     plain, own = make_both_figures(
@@ -75,7 +75,7 @@ MARKS = {
 }
 
 
-@each_case("name", MARKS)
+@subtest_each("name", MARKS)
 def test_shapes_and_annotations_equal_plotly(name):
     mark = MARKS[name]
     layout = {"meta": {"alt": ""}, "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 0, "y1": 1}]}

@@ -18,7 +18,7 @@ from explorer.views import graph_objects as go
 from tests.exhaustive import first_in_core
 from tests.panels import PANELS, read_values, shows, subject
 from tests.sample_models import STYLES, capture_edited_style, models, tokenizer
-from tests.subtests import each_case, each_group
+from tests.subtest_loops import subtest_each, subtest_groups
 
 DTYPES = torch.bfloat16, torch.float16
 LENGTH = 12
@@ -66,7 +66,7 @@ def selections(trace: Trace) -> list[Selection]:
     ]
 
 
-@each_group({}, figure_cases())
+@subtest_groups({}, figure_cases())
 def test_figures_are_drawn_and_verified(name, style, dtype):
     panel = PANELS[name][1]
     trace = run(style, dtype, changed=panel.compared_run)
@@ -100,7 +100,7 @@ def test_figures_receive_float32_values(dtype):
             assert not isinstance(figure, go.Figure) or figure.to_json()
 
 
-@each_case("dtype", DTYPES)
+@subtest_each("dtype", DTYPES)
 def test_interventions_keep_dtype(dtype):
     lm = model("rope", dtype)
     edits = parse_interventions(
@@ -109,7 +109,7 @@ def test_interventions_keep_dtype(dtype):
     assert capture(lm, [5, 6, 7, 8], edits).dtype == str(dtype).removeprefix("torch.")
 
 
-@each_case("style, dtype", product(STYLES, DTYPES))
+@subtest_each("style, dtype", product(STYLES, DTYPES))
 def test_lazy_values_pass_verification(style, dtype):
     """Values are bit-identical to those of a pass that stores all of them: fused kernels would round differently."""
     lm = model(style, dtype)

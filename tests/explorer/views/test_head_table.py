@@ -15,12 +15,13 @@ from explorer.views.labels import target_and_contrast
 from explorer.views.view import HeadTable, HeadTableColumn
 from explorer.web.widgets.figure import HeadTableWidget
 from tests.panels import PANELS
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 PANEL = PANELS["attention-table"][1]
 
 
-@each_style(fields=[{}, {"first_token": "hidden", "query": 5, "target": 3}, {"query": 7, "rival": 2}])
+@each_style
+@subtest_each("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3}, {"query": 7, "rival": 2}])
 def test_table_equals_score_functions(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     *scores, contributions = all_heads_table(trace, selection).columns
@@ -35,7 +36,8 @@ def test_table_equals_score_functions(trace, fields):
     assert contributions.limit == np.abs(expected).max() and contributions.signed
 
 
-@each_style(fields=[{}, {"first_token": "hidden", "query": 5, "target": 3, "rival": 2}])
+@each_style
+@subtest_each("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3, "rival": 2}])
 def test_clicked_number_is_recomputed(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     columns = all_heads_table(trace, selection).columns

@@ -9,7 +9,7 @@ import pytest
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_first_applicable_run, subject
 from tests.rendered_figures import RenderedFigure
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 from .figure_checks import FIGURES, extreme_selections, figure_json, texts
 
@@ -46,7 +46,7 @@ def hostile_texts(name: str) -> list[str]:
 
 
 @pytest.mark.exhaustive
-@each_case("name", FIGURES)
+@subtest_each("name", FIGURES)
 def test_tokens_are_not_part_of_templates(name):
     """Plotly substitutes %{braces} in texts, also inside tokens."""
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]

@@ -36,7 +36,7 @@ from explorer.views.intervention_controls import (
 from explorer.views.style import label
 from tests import layouts
 from tests.sample_models import tokenizer
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 POSITION_CONTROLS = [ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF]
 

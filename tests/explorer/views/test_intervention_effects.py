@@ -18,7 +18,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.views import intervention_effects, positions
 from explorer.views.style import label
 from tests.sample_models import capture_edited_style
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 with_unchanged = Comparison.with_unchanged
 
@@ -80,7 +80,7 @@ def edited_run(lms, trace, text):
     return replace(capture(lms["rope"], trace.token_ids, parse_interventions(text)), baseline=trace)
 
 
-@each_case("amount", [1, 100, 4096])
+@subtest_each("amount", [1, 100, 4096])
 def test_differences_from_rounding_are_named(lms, capture_trace, amount):
     """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
     trace = edited_run(lms, capture_trace("rope", 32), f"rope.angles*shift*{amount}")
@@ -121,7 +121,7 @@ def test_changed_angles_have_a_larger_rounding_threshold(lms, rope_trace):
     )
 
 
-@each_case(
+@subtest_each(
     "text, why",
     [
         ("blocks.1.attn.z.2*zero", "the head looks where it did; what it fetches there is changed"),
@@ -145,7 +145,7 @@ def test_single_token_figure_gives_reason(lms, capture_trace):
     assert "nothing but itself" in annotation.text.replace("<br>", " ")
 
 
-@each_case(
+@subtest_each(
     "text, words",
     [
         ("rope.angles*shift*5", "angle(position, pair) = (position + 5) · θ^(−2·pair/d), θ = 10000,"),

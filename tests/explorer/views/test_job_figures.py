@@ -11,7 +11,7 @@ from explorer.tracing.jobs import Job, ResultNotReadyError, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
 from tests.sample_models import STYLES, capture_style, models, tokenizer
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 

@@ -7,7 +7,7 @@ from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
 from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 
 @each_style

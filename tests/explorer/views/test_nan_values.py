@@ -18,7 +18,7 @@ from explorer.views.view import View
 from explorer.web.browser_api.page_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
 from tests.sample_models import capture_edited_style, capture_style
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of NaN and infinity
 
@@ -61,13 +61,15 @@ def test_figures_are_drawn_with_nan(name, style, length):
                     )
 
 
-@each_style(view=VIEWS)
+@each_style
+@subtest_each("view", VIEWS)
 def test_formulas_are_written_with_nan(view, style):
     check_formulas(view, capture_style(style))
 
 
 @pytest.mark.exhaustive
-@each_style(view=VIEWS)
+@each_style
+@subtest_each("view", VIEWS)
 def test_formulas_of_edited_runs_are_written_with_nan(view, style):
     check_formulas(view, capture_edited_style(style))
 

@@ -22,19 +22,19 @@ from explorer.views.positions.position_vectors import (
     token_and_position_norm_bars,
 )
 from tests.rendered_figures import RenderedFigure, contains_number
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 QUERY, KEY = 9, 4
 
 
-additive_styles = each_case("style", ["gpt", "learned"])
+additive_styles = subtest_each("style", ["gpt", "learned"])
 
 
 def test_former_view_name_still_works():
     assert VIEW_BY_NAME[resolve_tab("rope")] is VIEW_BY_NAME["positions"] is VIEW
 
 
-@each_case(
+@subtest_each(
     "style, names",
     [
         ("rope", ["clocks", "pairs", "distances", "angles", "wavelengths"]),

@@ -19,7 +19,7 @@ from explorer.views.prediction.contributions import component_bars, head_contrib
 from explorer.views.prediction.logit_lens import lens_map, lens_sentence, token_trajectory, visible_positions
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, position_labels
 from tests import layouts
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
@@ -37,7 +37,8 @@ def test_sentence_names_depth_where_top_token_settles(trace):
         assert (words if start else "at every depth.") in text, names[start]
 
 
-@each_style(kind=LENSES)
+@each_style
+@subtest_each("kind", LENSES)
 def test_last_lens_row_is_prediction(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     own = [next_token_distribution(trace, position) for position in range(len(trace))]
@@ -54,7 +55,8 @@ def test_last_lens_row_is_prediction(trace, kind):
     assert list(heatmap.x) == list(range(len(trace)))
 
 
-@each_style(kind=["probability", "rank"])
+@each_style
+@subtest_each("kind", ["probability", "rank"])
 def test_lens_cells_show_top_token_and_details(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     ranks = single_token_ranks(trace, range(len(trace)), TOKEN)
@@ -75,7 +77,7 @@ def test_rank_lens_has_a_colour_bar_of_ranks(rope_trace):
     assert_allclose(bar.tickvals, np.log([300, 30, 3]))
 
 
-@each_case("length", [1, 12, 28, 108])
+@subtest_each("length", [1, 12, 28, 108])
 def test_lens_labels_fit_their_columns(rope_trace, length):
     """Holds at every length: the lens has as many columns as fit."""
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}

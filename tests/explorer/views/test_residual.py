@@ -33,7 +33,7 @@ from explorer.views.residual.stream_plots import (
 )
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, position_labels
 from tests import layouts
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 
 @each_style

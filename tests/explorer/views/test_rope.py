@@ -11,8 +11,7 @@ from explorer.state.selection import Selection
 from explorer.views.positions import rope
 from explorer.views.style import label, position_labels
 from model.config import RopeScaling
-from tests.sample_models import ROTATING
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_rotating_style, subtest_each
 
 QUERY, KEY = 9, 4
 
@@ -30,7 +29,7 @@ def arrow_points(figure, name: str, stage: str = "after") -> tuple[np.ndarray, n
     return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_heatmap_shows_wrapped_angles(trace):
     heatmap = rope.rotation_angle_map(trace).data[0]
     assert_array_equal(heatmap.customdata, trace["rope.angles"])
@@ -39,13 +38,13 @@ def test_heatmap_shows_wrapped_angles(trace):
     assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_query_and_key_are_marked(trace):
     marked = [(shape.y0, shape.y1) for shape in rope.rotation_angle_map(trace, query=QUERY, key=KEY).layout.shapes]
     assert marked == [(8.5, 9.5), (3.5, 4.5)]
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_arrows_end_at_pairs(trace):
     clocks = draw_clocks(trace)
     for (vector, position), stage in product([("q", QUERY), ("k", KEY)], ["before", "after"]):
@@ -56,7 +55,7 @@ def test_arrows_end_at_pairs(trace):
         assert_allclose(tips, ends, err_msg=f"{vector} {stage}")
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_arrows_stay_inside_their_circles(trace):
     clocks = draw_clocks(trace)
     circles = clocks.data[0]
@@ -79,7 +78,7 @@ def test_arrows_stay_inside_their_circles(trace):
     assert_allclose((np.nanmin(highlight.x) + np.nanmax(highlight.x)) / 2, middles[main][0], atol=1e-2)
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_hover_text_has_numbers(trace):
     clocks = draw_clocks(trace)
     pairs = rotated_pairs(trace, "k", 1, 2, KEY)
@@ -89,7 +88,7 @@ def test_hover_text_has_numbers(trace):
     assert f"rotated by {format_number(pairs.angles[1])} rad" in texts[1]
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_circles_do_not_overlap(trace):
     clocks = draw_clocks(trace)
     begins, _, _ = arrow_points(clocks, clocks.data[-2].legendgroup)
@@ -101,7 +100,7 @@ def test_rows_of_circles_are_full():
     assert [rope.full_row_columns(count) for count in (1, 2, 16, 24, 32, 48, 64)] == [1, 2, 4, 6, 8, 8, 8]
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_zero_vector_is_drawn(trace):
     zeros = {name: value * 0 for name, value in trace.values.items() if ".attn.q" in name}
     figure = rope.rotation_clocks(replace(trace, values={**trace.values, **zeros}), 0, 0, 3, 1)
@@ -109,7 +108,7 @@ def test_zero_vector_is_drawn(trace):
     assert_array_equal(begins, ends)
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_formula_has_numbers_of_query(trace):
     pairs = rotated_pairs(trace, "q", 1, 2, QUERY)
     formula = rope.describe_rotation(trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
@@ -123,7 +122,7 @@ def test_formula_has_numbers_of_query(trace):
     assert f"‖q‖ = {format_number(np.linalg.norm(pairs.before))} before" in formula
 
 
-@each_case(
+@subtest_each(
     "style, words",
     [
         ("rope", "pair i: dimensions 2i and 2i + 1\nquery"),
@@ -142,7 +141,7 @@ def test_layer_without_rotation_has_a_message(capture_trace):
     assert "slowed" not in formula and "θ" not in formula
 
 
-@each_case(
+@subtest_each(
     "scaling, words",
     [
         ({"kind": "linear", "factor": 4}, "every pair is rotated 4 times slower"),
@@ -158,7 +157,7 @@ def test_every_rope_scaling_is_described(rope_trace, scaling, words):
     assert words in rope.describe_rotation(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
 
 
-@each_style(styles=ROTATING)
+@each_rotating_style
 def test_panels_draw_selection(trace):
     clocks = draw_clocks(trace)
     panels = {panel.name: panel.draw for panel in rope.PANELS}

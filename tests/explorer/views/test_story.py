@@ -15,9 +15,9 @@ from explorer.views.overview.whole_model import whole_model_sentence
 from explorer.views.shared_plots import short_percent
 from explorer.views.style import label
 from tests.sample_models import STYLES, capture_style
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
-every_style = each_case("style", STYLES)
+every_style = subtest_each("style", STYLES)
 
 
 def probabilities(trace) -> np.ndarray:
@@ -28,7 +28,7 @@ def parse_percentages(text: str) -> list[float]:
     return [float(share) / 100 for share in re.findall(r"([\d.]+)%", text)]
 
 
-@each_case(
+@subtest_each(
     "share, words",
     [
         (1, "100%"),
@@ -77,7 +77,7 @@ def test_bars_have_whole_percent_but_no_false_certainty():
     assert list(map(short_percent, (1, 0.9997, 0.37, 0.002, 0))) == ["100%", ">99%", "37%", "&lt;1%", "0%"]
 
 
-@each_case("style, query", product(STYLES, [0, 9]))
+@subtest_each("style, query", product(STYLES, [0, 9]))
 def test_most_helpful_head_and_its_keys_are_named(style, query):
     trace = capture_style(style)
     layer, head, key = story.most_helpful_look(trace, query)
@@ -128,7 +128,7 @@ def test_the_lines_of_temperature_begin_where_the_slider_does():
         assert [line["y"][i] for line in lines] == pytest.approx(shares.tolist())
 
 
-@each_case("view", STORY_VIEWS)
+@subtest_each("view", STORY_VIEWS)
 def test_every_step_links_to_full_page(view):
     trace = capture_style("rope")
     _words, link, *_switch = view.numbers_view_link(trace, Selection(query=5))

@@ -14,7 +14,7 @@ from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import byte_pair_merges, embedding, token_table
 from model.tokenizer import MergeRules
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY = 9
 
@@ -52,7 +52,7 @@ def test_table_click_selects_token(trace):
     assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
 
 
-@each_case(
+@subtest_each(
     "length, query, shown",
     [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
 )
@@ -62,7 +62,7 @@ def test_long_table_shows_rows_around_query(capture_trace, length, query, shown)
     assert [int(strip_invisible_marks(row[0])) for row in heatmap.text] == list(shown)
 
 
-@each_case("position", range(12))
+@subtest_each("position", range(12))
 def test_merge_tree_rows_differ_by_one_merge(rope_trace, position):
     figure = byte_pair_merges.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
@@ -144,9 +144,9 @@ def test_nearest_tokens_have_their_cosines(trace):
     assert format_number(cosines[0]) in alt_text(figure)
 
 
-@each_style(settings=[(0, False), (1, True), (2, False)])
-def test_pca_plot_shows_principal_components(trace, settings):
-    depth, hide_first = settings
+@each_style
+@subtest_each("depth, hide_first", [(0, False), (1, True), (2, False)])
+def test_pca_plot_shows_principal_components(trace, depth, hide_first):
     figure = embedding.pca_plot(trace, depth, QUERY, hide_first)
     components = principal_components(residual_at_depth(trace, depth)[int(hide_first) :])
     points = figure.data[0]
@@ -166,7 +166,7 @@ def test_labels_do_not_overlap():
     assert embedding.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
 
 
-@each_case("style", ["gpt", "learned"])
+@subtest_each("style", ["gpt", "learned"])
 def test_position_map_shows_added_vectors(capture_trace, style):
     trace = capture_trace(style)
     heatmap = position_vector_map(trace, QUERY, dim=3).data[0]
@@ -174,7 +174,7 @@ def test_position_map_shows_added_vectors(capture_trace, style):
     assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
 
 
-@each_case(
+@subtest_each(
     "style, symbols",
     [
         ("rope", "embedding[5] = row[5] = "),

@@ -31,7 +31,7 @@ from explorer.views.two_run_figures import (
 from explorer.views.view import HeadHeatmaps, HeadTable, HeadTableColumn
 from tests.panels import PANELS, shows
 from tests.sample_models import CORE, STYLES, models, tokenizer
-from tests.subtests import each_case, each_group
+from tests.subtest_loops import subtest_each, subtest_groups
 
 TEXTS = {
     "same": "the fox and the owl and the moon",
@@ -79,7 +79,7 @@ def each_pair() -> Callable:
             case = {"name": name, "style": style, "kind": kind}
             if case not in core:
                 others[style].append(case)
-    return each_group({"rope": core}, others)
+    return subtest_groups({"rope": core}, others)
 
 
 def value_array(plot_trace: dict) -> tuple[str, np.ndarray]:
@@ -224,7 +224,7 @@ def check_shared_logarithms(figures, plot_traces):
     assert lows[0] < heights.min() and heights.max() < highs[0]
 
 
-@each_case("style", CORE)
+@subtest_each("style", CORE)
 def test_equal_runs_have_no_difference(style):
     comparison = Comparison.from_traces(run(style, "same"), run(style, "same"))
     selection = draw_args(comparison)[0][1]
@@ -334,7 +334,7 @@ def test_the_likeliest_token_of_each_run_and_the_one_replaced_word_are_told():
     assert not replaced_word_sentence(comparison) and not replaced_word_sentence(make_comparison("rope", "length"))
 
 
-@each_case("kind", ["edited", "length"])
+@subtest_each("kind", ["edited", "length"])
 def test_sentence_names_largest_attention_difference(kind):
     of_both, signs = make_comparison("rope", kind), set()
     swapped = Comparison.from_traces(of_both.other, of_both.trace)

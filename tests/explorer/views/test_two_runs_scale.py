@@ -2,14 +2,14 @@
 
 from explorer.views import graph_objects as go
 from explorer.views.two_run_figures import share_scale
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 
 def make_line_figure(first: float, last: float) -> go.Figure:
     return go.Figure(go.Scatter(x=[0], y=[0]), {"yaxis": {"range": [first, last]}}, {})
 
 
-@each_case("mine, theirs, both", [((0, 2), (1, 5), [0, 5]), ((2, 0), (5, 1), [5, 0])])
+@subtest_each("mine, theirs, both", [((0, 2), (1, 5), [0, 5]), ((2, 0), (5, 1), [5, 0])])
 def test_axis_covers_both_and_keeps_its_direction(mine, theirs, both):
     assert (
         share_scale(make_line_figure(*mine), make_line_figure(*theirs)).traces_and_layout[1]["yaxis"]["range"] == both

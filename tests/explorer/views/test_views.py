@@ -18,7 +18,7 @@ from model.config import CHOICES
 from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, subject
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
-from tests.subtests import each_case, each_group, each_style
+from tests.subtest_loops import each_style, subtest_each, subtest_groups
 
 from .figure_checks import FIGURES, assert_valid_figure, edited_run, extreme_selections, figure_json
 
@@ -31,7 +31,7 @@ CLICK_SOURCES = {
     "whole_model": set(),
 }
 
-every_view = each_case("view", VIEWS)
+every_view = subtest_each("view", VIEWS)
 MULTI_SELECT_PANELS = {
     name: panel for name, (_, panel) in PANELS.items() if isinstance(panel.click_selects.get("customdata"), tuple)
 }
@@ -56,7 +56,7 @@ def test_names_are_unique_and_fit_into_a_url():
 MAX_TITLE_CHARS = 48  # one line on a phone
 
 
-@each_case("language", LANGUAGES)
+@subtest_each("language", LANGUAGES)
 def test_panel_titles_fit_on_one_line(language):
     titles = []
     for view in VIEWS:
@@ -79,7 +79,8 @@ def test_descriptions_are_whole_sentences(view, tiny_config):
     assert all(panel.title.strip() for panel in view.panels)
 
 
-@each_style(view=[view for view in VIEWS if view.sentence and not view.is_comparison])
+@each_style
+@subtest_each("view", [view for view in VIEWS if view.sentence and not view.is_comparison])
 def test_view_sentence_is_short_and_follows_selection(trace, view):
     words = set()
     for query in range(len(trace)) if view.is_applicable(trace) else ():
@@ -137,7 +138,7 @@ def test_every_panel_can_be_drawn_with_interventions(name, style, length):
     assert_valid_figure(panel.draw(subject(panel, trace), extreme_selections(trace)[-1]), panel)
 
 
-@each_case("style", STYLES)
+@subtest_each("style", STYLES)
 def test_comparing_panels_need_interventions(style):
     runs = capture_style(style), capture_edited_style(style)
     for view in VIEWS:
@@ -160,7 +161,7 @@ def each_view_and_style() -> Callable:
         for nth, style in enumerate(styles):
             group = core if style == bundled[number % len(bundled)] else others
             group[style].append({"view": view, "style": style, "length": [1, 12, 32][(number + nth) % 3]})
-    return each_group(core, others)
+    return subtest_groups(core, others)
 
 
 @each_view_and_style()
@@ -224,7 +225,7 @@ def test_heatmap_texts_match_their_categories():
 
 
 @pytest.mark.exhaustive
-@each_case("name", PANELS)
+@subtest_each("name", PANELS)
 def test_drawing_is_deterministic(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     first, second = (figure_json(panel.draw(subject(panel, trace), extreme_selections(trace)[-1])) for _ in range(2))
@@ -232,7 +233,7 @@ def test_drawing_is_deterministic(name):
 
 
 @pytest.mark.exhaustive
-@each_case("name", PANELS)
+@subtest_each("name", PANELS)
 def test_selection_independent_figures_stay_equal(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     if name == "positions-wavelengths":

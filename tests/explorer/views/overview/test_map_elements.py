@@ -16,7 +16,7 @@ from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LANDSCAPE_STREAM, Box, LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapPart, MapPartBuilder
 from tests import layouts
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 from .map_selection import SELECTION, element_centre
 
@@ -40,7 +40,8 @@ def test_every_component_of_every_block_is_drawn(trace):
     )
 
 
-@each_style(kind=[LandscapeLayout, PortraitLayout])
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
 def test_elements_are_in_their_row_and_block(trace, kind):
     """Each kind is in its row across the data's direction; elements of a layer are within the edges of its block."""
     diagram = draw_model_map(trace, SELECTION)

@@ -23,7 +23,7 @@ from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import zip_cycled
 from tests.sample_models import STYLES, capture_style, config
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
 LAYOUTS = [LandscapeLayout, PortraitLayout]
@@ -49,7 +49,7 @@ def map_of_size(placement: str, layers: int, heads: int) -> ModelMap:
     return draw_model_map(capture(lm, [1, 2, 3]), Selection(rival=8))
 
 
-@each_case("kind, placement", product(LAYOUTS, PLACEMENTS))
+@subtest_each("kind, placement", product(LAYOUTS, PLACEMENTS))
 def test_layout_has_a_cell_for_every_head(kind, placement):
     for layers, heads in SIZES:
         check_head_cells(kind, placement, layers, heads)
@@ -87,7 +87,7 @@ def test_portrait_layers_are_stacked_with_equal_height():
 
 
 @pytest.mark.exhaustive
-@each_case("style, size", MAPS)
+@subtest_each("style, size", MAPS)
 def test_portrait_elements_are_large_enough_to_tap(style, size):
     """Rotations, norms and additions are smaller than the others, with nothing next to them."""
     diagram = draw_map(style, size)
@@ -99,7 +99,7 @@ def test_portrait_elements_are_large_enough_to_tap(style, size):
             assert (lower - upper) * TELEPHONE >= 44, part
 
 
-@each_case("model, kind", product(MAPS, LAYOUTS))
+@subtest_each("model, kind", product(MAPS, LAYOUTS))
 def test_elements_do_not_overlap_and_lines_end_at_them(model, kind):
     diagram = draw_map(*model)
     i = LAYOUTS.index(kind)
@@ -128,7 +128,7 @@ def overlaps(boxes: list[Box], other_boxes: list[Box]) -> np.ndarray:
     return overlap
 
 
-@each_case("style, size", MAPS)
+@subtest_each("style, size", MAPS)
 def test_portrait_labels_overlap_nothing(style, size):
     """Word widths are upper bounds for most fonts."""
     diagram = draw_map(style, size)

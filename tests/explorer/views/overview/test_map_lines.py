@@ -10,12 +10,13 @@ from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapLine
 from tests import layouts
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 from .map_selection import SELECTION, target_token_id
 
 
-@each_style(kind=[LandscapeLayout, PortraitLayout])
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
 def test_line_widths_are_proportional_to_norms(trace, kind):
     """Lines are identified by their ends."""
     pass_overview = forward_pass_overview(trace, SELECTION.query, target_token_id(trace))
@@ -54,7 +55,8 @@ def ends(line: MapLine, kind: type) -> tuple[tuple[float, float], tuple[float, f
     return (first, last) if kind is LandscapeLayout else (first[::-1], last[::-1])
 
 
-@each_style(kind=[LandscapeLayout, PortraitLayout])
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
 def test_arrows_show_inputs(trace, kind):
     """Heads and feed-forward read the stream, o_proj reads the heads, and the heads read the angles."""
     is_post_norm = trace.config.norm_placement == "post"

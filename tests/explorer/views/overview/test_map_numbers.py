@@ -23,7 +23,7 @@ from explorer.views.overview.map_layout import (
     PortraitLayout,
 )
 from tests import layouts
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 from .map_selection import SELECTION, target_token_id
 

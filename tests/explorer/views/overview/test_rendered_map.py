@@ -9,9 +9,9 @@ from explorer.views.overview.map_layout import LANDSCAPE_NEXT_TOKENS, LandscapeL
 from explorer.views.style import ATTENTION, FEED_FORWARD, shorten_token
 from tests.evaluation_case import PRE_NORM, Case
 from tests.rendered_figures import Point, RenderedMap, contains_number
-from tests.subtests import each_case
+from tests.subtest_loops import subtest_each
 
-pre_norm_styles = each_case("style", PRE_NORM)
+pre_norm_styles = subtest_each("style", PRE_NORM)
 
 
 def draw_map(case: Case) -> RenderedMap:

@@ -8,7 +8,7 @@ from explorer.analysis.direct_logit_attribution import forward_pass_overview
 from explorer.views.overview import VIEW, draw_logit_waterfall, draw_model_map
 from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 from .map_selection import SELECTION, element_centre, target_token_id
 

@@ -12,27 +12,28 @@ from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number, render_panel
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 from .patching_figures import INTO, PANEL, approx_effect, cell_values, clicked_point, make_patching_case
 
 
-@each_style(
-    direction=INTO,
-    metric=["logit_difference", "log_probability"],
-    panel=[("estimate", "patch_head", "attn.q"), ("estimate_positions", "patch_position", "ffn.out")],
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each("metric", ["logit_difference", "log_probability"])
+@subtest_each(
+    "name, field, part", [("estimate", "patch_head", "attn.q"), ("estimate_positions", "patch_position", "ffn.out")]
 )
-def test_estimates_use_chosen_direction_and_metric(style, panel, direction, metric):
-    name, field, part = panel
+def test_estimates_use_chosen_direction_and_metric(style, name, field, part, direction, metric):
     patching_case = make_patching_case(style)
     chosen = {field: part, "patch_direction": direction, "metric": metric}
     expected = patching_case.expected(attribution_patching, part=part, direction=direction, metric=metric)
     assert_allclose(cell_values(patching_case.figure(name, **chosen)), expected, rtol=1e-4, atol=1e-5)
 
 
-@each_style(panel=[("agreement", "attn.z"), ("agreement_positions", "resid_pre")], direction=INTO)
-def test_dots_show_exact_and_estimated_effects(style, panel, direction):
-    name, part = panel
+@each_style
+@subtest_each("name, part", [("agreement", "attn.z"), ("agreement_positions", "resid_pre")])
+@subtest_each("direction", INTO)
+def test_dots_show_exact_and_estimated_effects(style, name, part, direction):
     patching_case = make_patching_case(style)
     figure = patching_case.figure(name, patch_direction=direction)
     exact, estimate = (
@@ -58,9 +59,11 @@ def test_dots_show_exact_and_estimated_effects(style, panel, direction):
     assert text.split("<br>")[2] == f"{worst} ({format_contribution((estimate - exact)[layer, column])})"
 
 
-@each_style(
-    direction=INTO,
-    panel=[
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each(
+    "name, chosen",
+    [
         ("estimate", {"patch_head": "attn.z"}),
         ("estimate", {"patch_head": "attn.k"}),
         ("estimate_positions", {"metric": "log_probability"}),
@@ -68,8 +71,7 @@ def test_dots_show_exact_and_estimated_effects(style, panel, direction):
         ("paths", {"receiver": "q"}),
     ],
 )
-def test_clicked_estimate_or_path_is_recomputed(style, panel, direction):
-    name, chosen = panel
+def test_clicked_estimate_or_path_is_recomputed(style, name, chosen, direction):
     patching_case = make_patching_case(style)
     selection = patching_case.selection(patch_direction=direction, **chosen)
     figure = render_panel(PANEL[name], PANEL[name].draw(patching_case.runs, selection))
@@ -84,7 +86,8 @@ def test_clicked_estimate_or_path_is_recomputed(style, panel, direction):
         PANEL[name].inspect(patching_case.runs, selection, ClickedPoint(x=99, y=0))
 
 
-@each_style(name=["agreement", "agreement_positions"])
+@each_style
+@subtest_each("name", ["agreement", "agreement_positions"])
 def test_clicked_dot_recomputes_both_effects(style, name):
     patching_case = make_patching_case(style)
     for p in patching_case.figure(name).points()[1::9]:

@@ -14,7 +14,7 @@ from explorer.views.patching import describe_patching
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
-from tests.subtests import each_case, each_style
+from tests.subtest_loops import each_style, subtest_each
 
 from .patching_figures import (
     BY_HEAD,
@@ -29,7 +29,9 @@ from .patching_figures import (
 )
 
 
-@each_style(clean_run="ab", name=BY_POSITION)
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name", BY_POSITION)
 def test_position_cells_name_and_select_their_place(style, name, clean_run):
     patching_case = make_patching_case(style)
     figure = patching_case.figure(name, clean_run=clean_run)
@@ -45,7 +47,8 @@ def test_position_cells_name_and_select_their_place(style, name, clean_run):
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
 
 
-@each_style(name=BY_HEAD)
+@each_style
+@subtest_each("name", BY_HEAD)
 def test_head_cells_name_and_select_their_head(style, name):
     patching_case = make_patching_case(style)
     figure = patching_case.figure(name)
@@ -69,7 +72,8 @@ def test_head_cells_name_and_select_their_head(style, name):
     assert texts == [[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values]
 
 
-@each_style(name=(*BY_POSITION, *BY_HEAD))
+@each_style
+@subtest_each("name", (*BY_POSITION, *BY_HEAD))
 def test_colour_scale_is_symmetric_and_that_of_both_directions(style, name):
     patching_case = make_patching_case(style)
     (heatmap,) = patching_case.figure(name).parts
@@ -78,7 +82,9 @@ def test_colour_scale_is_symmetric_and_that_of_both_directions(style, name):
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
 
-@each_style(direction=INTO, receiver=["logits", "q", "v"])
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each("receiver", ["logits", "q", "v"])
 def test_paths_lead_to_chosen_receiver(style, direction, receiver):
     patching_case = make_patching_case(style)
     config = patching_case.runs.trace.config
@@ -96,7 +102,7 @@ def test_paths_lead_to_chosen_receiver(style, direction, receiver):
     )
 
 
-@each_case("receiver", "kv")
+@subtest_each("receiver", "kv")
 def test_key_or_value_receiver_is_shared_head(lms, capture_trace, receiver):
     """With six heads and three key-value heads, pairs of heads share keys and values."""
     trace = capture_trace("grouped")
@@ -115,7 +121,9 @@ def test_key_or_value_receiver_is_shared_head(lms, capture_trace, receiver):
         assert description in describe_patching(case.runs, case.selection(**chosen))
 
 
-@each_style(name=[*BY_POSITION, *BY_HEAD], direction=INTO)
+@each_style
+@subtest_each("name", [*BY_POSITION, *BY_HEAD])
+@subtest_each("direction", INTO)
 def test_alt_text_names_largest_effect_and_direction(style, name, direction):
     patching_case = make_patching_case(style)
     figure = patching_case.figure(name, patch_direction=direction, receiver="logits")
@@ -142,7 +150,8 @@ def test_cached_effects_are_not_reused_for_other_settings(style):
         assert before.parts[0][value] == again.parts[0][value] != after.parts[0][value], name
 
 
-@each_style(name=["heads_denoise", "positions_noise"])
+@each_style
+@subtest_each("name", ["heads_denoise", "positions_noise"])
 def test_clicked_cell_is_explained_one(style, name):
     patching_case = make_patching_case(style)
     figure, direction = patching_case.figure(name), name.partition("_")[2]
@@ -156,7 +165,8 @@ def test_clicked_cell_is_explained_one(style, name):
         assert derivation.recomputed_value == approx_effect(expected)
 
 
-@each_style(clean_run="ab")
+@each_style
+@subtest_each("clean_run", "ab")
 def test_description_names_runs_and_metric(style, clean_run):
     patching_case = make_patching_case(style)
     lines = describe_patching(patching_case.runs, patching_case.selection(clean_run=clean_run)).split("\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rendered_figures import contains_number
-from tests.subtests import each_style
+from tests.subtest_loops import each_style
 
 from .patching_figures import INTO, PANEL, approx_effect, clicked_point, make_patching_case
 

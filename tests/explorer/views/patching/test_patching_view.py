@@ -21,7 +21,7 @@ from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
-from tests.subtests import each_style
+from tests.subtest_loops import each_style, subtest_each
 
 from .patching_figures import make_patching_case
 
@@ -58,9 +58,10 @@ ESTIMATES = [
 ]
 
 
-@each_style(clean_run="ab", case=CASES)
-def test_maps_show_effects_of_chosen_component(lms, style, case, clean_run):
-    name, chosen, part, direction = case
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", CASES)
+def test_maps_show_effects_of_chosen_component(lms, style, name, chosen, part, direction, clean_run):
     runs = make_patching_case(style).runs
     chosen = chosen | {"clean_run": clean_run}
     clean, corrupted = (runs.trace, runs.other) if clean_run == "a" else (runs.other, runs.trace)
@@ -72,10 +73,11 @@ def test_maps_show_effects_of_chosen_component(lms, style, case, clean_run):
     assert_allclose(cells(draw_panel(name, runs, **chosen)), expected, atol=effect_tolerance(runs, **chosen))
 
 
-@each_style(clean_run="ab", case=CASES)
-def test_click_applies_patch_of_its_cell(lms, style, case, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", CASES)
+def test_click_applies_patch_of_its_cell(lms, style, name, chosen, part, direction, clean_run):
     """Applied to the run that the page would edit, the patch has the cell's effect."""
-    name, chosen, part, direction = case
     runs = make_patching_case(style).runs
     chosen = chosen | {"clean_run": clean_run}
     figure, prompt_pair = draw_panel(name, runs, **chosen), make_prompt_pair(runs, Selection().replace(**chosen))
@@ -95,10 +97,11 @@ def test_click_applies_patch_of_its_cell(lms, style, case, clean_run):
         assert effect == pytest.approx(values[cell], abs=effect_tolerance(runs, **chosen))
 
 
-@each_style(clean_run="ab", case=[*CASES, *ESTIMATES])
-def test_click_patches_and_keeps_query_at_answer(lms, style, case, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", [*CASES, *ESTIMATES])
+def test_click_patches_and_keeps_query_at_answer(lms, style, name, chosen, part, direction, clean_run):
     """Holds for estimates too, and for runs with a continuation after the prompts."""
-    name, chosen, part, direction = case
     trace, other = make_patching_case(style).runs.runs
     longer = capture(lms[style], (*trace.token_ids, 5, 6), tokenizer=tokenizer())
     comparison, panel = replace(Comparison.from_traces(longer, other), prompts=(len(trace), len(trace))), PANEL[name]
