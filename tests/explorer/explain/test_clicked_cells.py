@@ -253,7 +253,8 @@ def test_derivation_quotes_its_source_line(name, style, length):
     trace = capture_panel_run(name, style, length)
     for selection, fig in draw_heatmaps(name, trace):
         for _, _, point in iter_cells(fig):
-            if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point):
+            result = PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point)
+            for derivation in result if isinstance(result, tuple) else (result,) if result else ():
                 source = derivation.source
                 lines = (ROOT / source.path).read_text("utf-8").splitlines()
                 assert source.path.startswith("model/" if derivation.kind == "captured" else "explorer/")

@@ -172,7 +172,8 @@ def test_formula_has_numbers_of_chosen_neuron(trace):
     name, _ = ACTIVATIONS[trace.config.ffn]
     assert formula.startswith("layer 1 neuron 17 at ")
     assert f"{name}({format_six_digits(worked.pre)}) = {format_six_digits(worked.active)}" in formula
-    assert f"= {format_six_digits(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
+    assert f"= {format_six_digits(worked.hidden)}   recomputed" in formula
+    assert worked.hidden == pytest.approx(trace["blocks.1.ffn.hidden"][7, 17], abs=1e-5)
     assert f"off by {format_number(worked.error)}" in formula
     assert ("hidden = gate · up" in formula) is gated
     assert ("+ b_up[17]" in formula) is trace.config.bias
