@@ -409,8 +409,7 @@ def view_markup(view: View) -> str:
         tools.append(InterventionControls(elem_id=element_id(view.name, WHAT_IFS)))
     if view.direction_spec:
         tools.append(DirectionPromptBoxes(elem_id=element_id(view.name, LISTS)))
-    summary = "" if view.numbers_view_link else _("Formula")
-    tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
+    tools.append(TextBlock(kind="formula", elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
     copies_python = fill_template(COPY_PYTHON, name=_("Copy as Python")) if view.code else ""

@@ -163,18 +163,15 @@ class TextBlock(HtmlWidget):
     Args:
         text: shown at first.
         kind: "prose", "formula" or "code", which sets the font.
-        summary: of a formula that is shown on demand.
     """
 
     kind = "words"
 
-    def __init__(self, text: str = "", *, kind: str = "prose", summary: str = "", **kwargs):
+    def __init__(self, text: str = "", *, kind: str = "prose", **kwargs):
         reached = (
             fill_template(' role="group" aria-label="{name}" tabindex="0"', name=_("Code")) if kind == "code" else ""
         )
         html = f'<div class="{kind}"{reached}>{escape_text(text)}</div>'  # code scrolls by the keyboard, too
-        if summary:
-            html = f'<details class="on-demand"><summary>{escape_text(summary)}</summary>{html}</details>'
         super().__init__(html=html, **kwargs)
 
 

@@ -125,18 +125,9 @@ function scrollToLine(text, line) {
 
 /** A sentence, formula or listing of code, which the server sends. @param {HTMLElement} element */
 export function words(element) {
-  const text = find(element, ".prose, .formula, .code"), details = element.querySelector("details");
-  const setOpen = () => { details.open = ["formula", "code"].includes(state.depth); };
-  let depth = state.depth;
-  if (details) {
-    setOpen();
-    onState(element, () => {
-      if (depth !== state.depth) setOpen();
-      depth = state.depth;
-    });
-  }
+  const text = find(element, ".prose, .formula, .code");
   const writeText = (content) => {
-    const boxBefore = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null; // a folded formula has the height of a narrow column
+    const boxBefore = text.classList.contains("formula") && text.checkVisibility() ? text.getBoundingClientRect() : null;
     const isPlain = text.classList.contains("prose"), newText = content || "";
     if (isPlain) setText(text, newText); // keeps the marked terms in it
     else if (text.textContent !== newText) text.replaceChildren(...(text.classList.contains("code") ? markArrowLine(newText) : colourVectorNames(newText)));

@@ -201,7 +201,7 @@ async function sentence(context) {
   const described = await describePositions(context);
   if (context.config.position !== "rope") return `${described} ${_("Choose two tokens.")}`;
   const pair = await mainPair(context), hasVisible = (await visiblyRotatedPairs(context)).includes(true);
-  return `${described} ${hasVisible ? _("Of the pairs with a visible turn, pair {pair} changes the score most.", { pair }) : _("Of all pairs, pair {pair} changes the score most.", { pair })}`;
+  return `${described} ${hasVisible ? _("Of visibly turned pairs, pair {pair} changes the score most.", { pair }) : _("Of all pairs, pair {pair} changes the score most.", { pair })}`;
 }
 
 
