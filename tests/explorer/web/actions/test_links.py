@@ -58,7 +58,7 @@ def test_hostile_selection_or_setting_is_clamped(page, notices, value, load):
     assert ["There is no tab" in sentence for sentence in notices] == [True] * bool(value)
 
 
-@subtest_each(
+@pytest.mark.parametrize(
     "wrong, words",
     [
         ({"checkpoint": "nope"}, "the first model is shown instead"),

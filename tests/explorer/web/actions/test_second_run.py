@@ -6,7 +6,6 @@ from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.state.page_state import PageState
 from explorer.tracing.comparison import Comparison
 from explorer.web.actions.page_actions import PageUpdate
-from tests.subtest_loops import subtest_each
 
 
 def make_comparison(page, state: dict) -> Comparison | None:
@@ -177,7 +176,7 @@ def test_link_without_model_of_b_uses_model_of_a(page, load, notices, said, text
     assert change["edits"] == "blocks.0.attn.z.0*zero"
 
 
-@subtest_each(
+@pytest.mark.parametrize(
     ("said", "words"),
     [
         ({"b.pins": "1.2"}, "an address with b.pins needs b.text, b.prompt, b.edits or b.checkpoint"),

@@ -18,7 +18,6 @@ from explorer.web.browser_api.answer_cache import SHARED_TTL_S, code_version
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.key_value_stores import FaultTolerantStore, MemoryStore, StoreError
 from tests.explorer.web.browser_api.test_answer_cache import STATE_CHANGES
-from tests.subtest_loops import subtest_each
 
 
 class RecordingStore(MemoryStore):
@@ -68,7 +67,7 @@ def test_answer_is_shared_between_processes(two_processes, state, store, part):
     assert second.cached_answer("view", state, part) == answer and computed_by_second == []  # now in its own cache
 
 
-@subtest_each("change", STATE_CHANGES, ids=str)
+@pytest.mark.parametrize("change", STATE_CHANGES, ids=str)
 def test_changed_state_is_another_key_in_all_processes(two_processes, state, change):
     first, second, _computed_by_first, computed_by_second = two_processes
     first.cached_answer("view", state, 0)
