@@ -1,5 +1,6 @@
 """Loops over a test's parameters: subtests of one case, where `pytest.mark.parametrize` makes a case of each."""
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from tests.sample_models import CORE, ROTATING, STYLES, capture_style
 
 @dataclass
 class Subtest:
-    """Arguments of a test, their name, the names of their marks, and the group that is a case."""
+    """Arguments of a test, their name, the names of their marks, and the group that makes a case."""
 
     arguments: dict[str, Any]
     name: str = ""
@@ -30,14 +31,18 @@ class Subtest:
         return Subtest(self.arguments | other.arguments, name, marks, self.group or other.group)
 
 
-def subtest_each(names: str | Sequence[str], values: Iterable[Any], ids: Any = None) -> Callable[[Callable], Callable]:
+def subtest_each(
+    names: str | Sequence[str], values: Iterable[Any], ids: Any = None, per_case: int = sys.maxsize
+) -> Callable[[Callable], Callable]:
     """Run a test once per value, as subtests of one case; arguments are those of `pytest.mark.parametrize`.
 
-    Several of these decorators loop over the product. Exhaustive values have a case of their own.
+    Several of these decorators loop over the product. Exhaustive values have a case of their own. `per_case` is the
+    largest number of subtests in a case.
     """
     names = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
+    ids = ids if callable(ids) or ids is None else list(ids)
     axis = [_make_subtest(names, value, ids, i) for i, value in enumerate(values)]
-    return lambda test: _loop(test, [one | other for one, other in product(axis, _subtests(test))])
+    return lambda test: _loop(test, [one | other for one, other in product(axis, _subtests(test))], per_case)
 
 
 def subtest_groups(core: Mapping[str, list[dict]], others: Mapping[str, list[dict]]) -> Callable[[Callable], Callable]:
@@ -56,17 +61,19 @@ def each_style(test: Callable) -> Callable:
 
     The values of decorators below this one take turns with the styles.
     """
-    return each_of_styles(STYLES)(test)
+    return each_of_styles([*STYLES])(test)
 
 
-def each_of_styles(styles: Iterable[str]) -> Callable[[Callable], Callable]:
+def each_of_styles(styles: Sequence[str]) -> Callable[[Callable], Callable]:
     """Return `each_style` for some of the styles."""
 
     def decorate(test: Callable) -> Callable:
-        core = _in_turn([style for style in styles if style in CORE], test)
-        names = [subtest.name for subtest in core]
-        rest = [subtest for subtest in _in_turn(styles, test) if subtest.name not in names]
-        return _loop(test, core + [Subtest({}, marks=("exhaustive",)) | subtest for subtest in rest])
+        others = _subtests(test)
+        core = zip_cycled([style for style in styles if style in CORE], range(len(others)))
+        turns = dict.fromkeys(core, ()) | {
+            turn: ("exhaustive",) for turn in zip_cycled(styles, range(len(others))) if turn not in core
+        }
+        return _loop(test, [Subtest({"style": style}, style, marks) | others[i] for (style, i), marks in turns.items()])
 
     return decorate
 
@@ -74,12 +81,6 @@ def each_of_styles(styles: Iterable[str]) -> Callable[[Callable], Callable]:
 def each_rotating_style(test: Callable) -> Callable:
     """`each_style` of the styles with rotary positions."""
     return each_of_styles(ROTATING)(test)
-
-
-def _in_turn(styles: Iterable[str], test: Callable) -> list[Subtest]:
-    """Zip styles with the subtests of a test."""
-    axis = [Subtest({"style": style}, style) for style in styles]
-    return [one | other for one, other in zip_cycled(axis, _subtests(test))]
 
 
 def _make_subtest(names: list[str], value: Any, ids: Any, index: int) -> Subtest:
@@ -90,7 +91,7 @@ def _make_subtest(names: list[str], value: Any, ids: Any, index: int) -> Subtest
     if is_param and value.id:
         name = value.id
     elif ids:
-        name = ", ".join(str(ids(value)) for value in values) if callable(ids) else ids[index]
+        name = ", ".join(str(ids(value)) for value in values) if callable(ids) else str(ids[index])
     else:
         name = _describe(arguments)
     return Subtest(arguments, name, tuple(mark.name for mark in value.marks) if is_param else ())
@@ -106,8 +107,8 @@ def _subtests(test: Callable) -> list[Subtest]:
     return getattr(test, "subtests", [Subtest({})])
 
 
-def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
-    """Return a test that runs another in a loop, in one case for each set of marks."""
+def _loop(test: Callable, subtests: list[Subtest], per_case: int = sys.maxsize) -> Callable:
+    """Return a test that runs another in a loop, in a case for each group and set of marks."""
     function = getattr(test, "function", test)
     parameters = signature(function).parameters
     arguments = set(subtests[0].arguments)
@@ -119,14 +120,18 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
     @wraps(function)
     def run(subtests: pytest.Subtests, group: list[Subtest], **fixtures: Any):
         __tracebackhide__ = True
-        for subtest in group:
+        for number, subtest in enumerate(group):
             with subtests.test(subtest.name), pytest.MonkeyPatch.context() as patch:
                 torch.default_generator.manual_seed(0)
-                fixtures |= {"monkeypatch": patch} if "monkeypatch" in fixtures else {}
-                values = dict(subtest.arguments)
+                values = fixtures | subtest.arguments
                 if "trace" in looped:
                     values["trace"] = capture_style(values["style"])
-                function(**{name: values[name] for name in looped}, **fixtures)
+                if "monkeypatch" in values:
+                    values["monkeypatch"] = patch
+                if "tmp_path" in values:
+                    values["tmp_path"] = values["tmp_path"] / str(number)
+                    values["tmp_path"].mkdir()
+                function(**{name: values[name] for name in parameters})
 
     others = [parameter for name, parameter in parameters.items() if name not in looped]
     added = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("subtests", "group")]
@@ -134,12 +139,18 @@ def _loop(test: Callable, subtests: list[Subtest]) -> Callable:
     run.function, run.subtests = function, subtests
     cases = [
         pytest.param(
-            subtests,
-            id=" ".join(filter(None, (group, *marks))) or pytest.HIDDEN_PARAM,
-            marks=[getattr(pytest.mark, mark) for mark in marks],
+            subtests[i : i + per_case],
+            id=_case_id(group, names, i),
+            marks=[getattr(pytest.mark, name) for name in names],
         )
-        for (group, marks), subtests in groups.items()
+        for (group, names), subtests in groups.items()
+        for i in range(0, len(subtests), per_case)
     ]
     marks = [mark for mark in getattr(test, "pytestmark", []) if mark.args[:1] != ("group",)]
     run.pytestmark = [*marks, pytest.mark.parametrize("group", cases).mark]
     return run
+
+
+def _case_id(group: str, marks: tuple[str, ...], start: int) -> Any:
+    """Return the id of a case from its group, its marks and the number of its first subtest, if not 0."""
+    return "-".join([*filter(None, [group]), *marks, *([f"from {start}"] if start else [])]) or pytest.HIDDEN_PARAM

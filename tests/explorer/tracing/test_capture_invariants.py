@@ -83,7 +83,6 @@ def test_head_counts_match_config(trace, layer):
     assert heads == {"q": trace.config.num_heads, "k": trace.config.kv_heads, "v": trace.config.kv_heads}
 
 
-@each_style
 @subtest_each("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
 @each_rotating_style
 def test_rotation_keeps_norms_and_position_zero(trace, name):
