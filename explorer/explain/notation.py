@@ -122,6 +122,11 @@ def bracket_negative(number: str) -> str:
     return f"({number})" if number.startswith("−") else number
 
 
+def format_signed(value: float) -> str:
+    """Format a value with three significant digits and its sign; "–" for NaN."""
+    return "–" if np.isnan(value) else f"{'+' if value > 0 else ''}{format_number(value)}"
+
+
 def format_contribution(value: float) -> str:
     """Format a contribution with two decimals and its sign; no sign if it rounds to 0."""
     text = f"{value:+.2f}".replace("-", "−")

@@ -34,6 +34,7 @@ from explorer.explain.notation import (
     format_contribution,
     format_factor,
     format_number,
+    format_signed,
     format_six_digits,
     join_names,
     quote_token,
@@ -221,7 +222,7 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
     token_ids = likeliest_ids(probs_a, probs_b)[:NUM_TOKENS]
     loss = mean_text_loss(comparison.trace) - mean_text_loss(comparison.other)
     rows = [(facts_a[name], facts_b[name], "") for name in facts_a]
-    rows[LOSS_ROW] = (*rows[LOSS_ROW][:2], "" if np.isnan(loss) else _format_signed(loss))
+    rows[LOSS_ROW] = (*rows[LOSS_ROW][:2], "" if np.isnan(loss) else format_signed(loss))
     rows += [_probability_cells(float(probs_a[i]), float(probs_b[i])) for i in token_ids]
     token_names = [quote_token(comparison.trace.vocabulary[i]) for i in token_ids]
     differing = [name for name in facts_a if facts_a[name] != facts_b[name]]
@@ -271,11 +272,7 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
 def _probability_cells(a: float, b: float) -> tuple[str, str, str]:
     if np.isnan(b):
         return format_number(a), "–", ""
-    return format_number(a), format_number(b), _format_signed(a - b)
-
-
-def _format_signed(value: float) -> str:
-    return f"{'+' * (value > 0)}{format_number(value)}"
+    return format_number(a), format_number(b), format_signed(a - b)
 
 
 def inspect_fact(

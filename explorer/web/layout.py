@@ -27,7 +27,13 @@ from explorer.web.shared_constants import (
     element_id,
 )
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
-from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
+from explorer.web.widgets.figure import (
+    HeadGridWidget,
+    HeadTableWidget,
+    ModelMapWidget,
+    PlotlyFigureWidget,
+    WholeModelWidget,
+)
 from explorer.web.widgets.header import (
     CollapseButton,
     ExplanationDepthButtons,
@@ -39,7 +45,6 @@ from explorer.web.widgets.header import (
     SearchButton,
     TextBlock,
 )
-from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresetButtons
 from explorer.web.widgets.teaching import (
     ClassSessionPanel,
@@ -409,8 +414,7 @@ def view_markup(view: View) -> str:
         tools.append(InterventionControls(elem_id=element_id(view.name, WHAT_IFS)))
     if view.direction_spec:
         tools.append(DirectionPromptBoxes(elem_id=element_id(view.name, LISTS)))
-    summary = "" if view.numbers_view_link else _("Formula")
-    tools.append(TextBlock(kind="formula", summary=summary, elem_id=element_id(view.name, FORMULA)))
+    tools.append(TextBlock(kind="formula", elem_id=element_id(view.name, FORMULA)))
     if view.code:
         tools.append(TextBlock(kind="code", elem_id=element_id(view.name, CODE)))
     copies_python = fill_template(COPY_PYTHON, name=_("Copy as Python")) if view.code else ""

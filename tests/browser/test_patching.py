@@ -51,11 +51,11 @@ def test_prompt_pairs_are_buttons_then_menu_without_shift(open_page):
     expect(person.page.locator("#strip-b .chip").first).to_be_visible()
     for run, role in (("", "clean"), ("-b", "corrupted")):  # the user's own prompt is the one that is explained
         expect(person.page.locator(f"#strip{run} .strip")).to_have_attribute("data-role", role)
-    formula = person.page.locator("#patching-formula summary")
-    before = [part.bounding_box() for part in (pairs.locator("summary"), formula)]
+    lists = person.page.locator("#patching-choosers")
+    before = [part.bounding_box() for part in (pairs.locator("summary"), lists)]
     pairs.locator("summary").click()
     expect(pairs.get_by_role("button").nth(1)).to_be_visible()
-    assert [part.bounding_box() for part in (pairs.locator("summary"), formula)] == before
+    assert [part.bounding_box() for part in (pairs.locator("summary"), lists)] == before
 
 
 def test_clicked_cell_is_derived_patched_and_restored(patcher):

@@ -565,7 +565,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
             "{start}. The most helpful look back is at {key}.", start=start, key=quote_word_in_text(trace.tokens, key)
         )
     template = (
-        N_("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).")
+        N_("{start}. Most helpful look back: layer {layer} head {head} at {key} ({effect} of logit {score}).")
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )

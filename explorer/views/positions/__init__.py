@@ -60,7 +60,7 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
-MAIN_OF_VISIBLE = N_("Of the pairs with a visible turn, pair {pair} changes the score most.")
+MAIN_OF_VISIBLE = N_("Of visibly turned pairs, pair {pair} changes the score most.")
 MAIN_OF_ALL = N_("Of all pairs, pair {pair} changes the score most.")
 NEXT_STEP = N_("Choose two tokens.")
 

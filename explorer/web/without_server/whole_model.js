@@ -186,7 +186,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
   const values = { start: opening, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
-  return contrastId === null ? _("{start}. The most helpful look back: layer {layer} head {head} at {key} ({effect} of its logit, {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  return contrastId === null ? _("{start}. Most helpful look back: layer {layer} head {head} at {key} ({effect} of logit {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** Describe whether an open block's two parts add to the token's logit. @param {number} heads @param {number} feedForward @param {string} token */

@@ -127,7 +127,7 @@ def check_clauses(truth: ExpectedPrediction, clauses):
         token, source, effect = match.groups()
         assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
         headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
-        assert f"The most helpful look back: {source} ({effect} of its logit, " in headline
+        assert f"Most helpful look back: {source} ({effect} of logit " in headline
         layer, head = map(int, re.findall(r"\d+", source)[:2])
         assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
         clauses = clauses[1:]

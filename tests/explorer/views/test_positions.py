@@ -119,7 +119,7 @@ def test_sentence_has_angles_or_cosine(capture_trace, added_position_trace):
     pair = main_pair(rope, Selection.layer, Selection.head, 9, 4)
     angles = rotation_angles(rope, Selection.layer)[[9, 4], pair]
     query, key = (f"{format_number(a)} rad" for a in angles)
-    main = f"Of the pairs with a visible turn, pair {pair} changes the score most."
+    main = f"Of visibly turned pairs, pair {pair} changes the score most."
     assert f"pair {pair} of {first} by {query}, of {second} by {key}. {main}" in words
     assert f"pair {pair} of" in get_walkthrough("rotation", rope, Selection(query=9, key=4)).segments[0].says.lower()
     assert "by 0 rad. Of all pairs, pair " in VIEW.sentence(rope, Selection(query=0, key=0))

@@ -53,7 +53,6 @@ class OpenModelForm(HtmlWidget):
     """
 
     kind = "open_model"
-    script = "open_model"
 
     def __init__(self, allows_paths: bool = False, **kwargs):
         name, files, limits = _("model on the Hugging Face Hub"), "", ""
@@ -163,18 +162,15 @@ class TextBlock(HtmlWidget):
     Args:
         text: shown at first.
         kind: "prose", "formula" or "code", which sets the font.
-        summary: of a formula that is shown on demand.
     """
 
     kind = "words"
 
-    def __init__(self, text: str = "", *, kind: str = "prose", summary: str = "", **kwargs):
+    def __init__(self, text: str = "", *, kind: str = "prose", **kwargs):
         reached = (
             fill_template(' role="group" aria-label="{name}" tabindex="0"', name=_("Code")) if kind == "code" else ""
         )
         html = f'<div class="{kind}"{reached}>{escape_text(text)}</div>'  # code scrolls by the keyboard, too
-        if summary:
-            html = f'<details class="on-demand"><summary>{escape_text(summary)}</summary>{html}</details>'
         super().__init__(html=html, **kwargs)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_signed, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from model.generation.sampling import sampling_distribution
@@ -303,7 +303,7 @@ def unchanged_columns(columns: Sequence[SamplingStageColumn], unchanged: np.ndar
             "without the changes {before}, with them {after}: {points} percentage points",
             before=format_number(probabilities[row.token_id]),
             after=format_number(row.plain),
-            points=format_points(row.plain - probabilities[row.token_id]),
+            points=format_contribution(100 * (row.plain - probabilities[row.token_id])),
         ),
     )
     logit, model, *rest = columns
@@ -360,7 +360,7 @@ def other_run_columns(plain: np.ndarray) -> list[SamplingStageColumn]:
         "other_difference",
         "A − B",
         _("The model’s own probability in A less that in B."),
-        cell=lambda row: format_value(row, format_probability_difference, row.plain - plain[row.token_id]),
+        cell=lambda row: format_value(row, format_thousandths, row.plain - plain[row.token_id]),
         arithmetic=lambda row: (
             explain(row)
             if np.isnan(plain[row.token_id])
@@ -371,14 +371,11 @@ def other_run_columns(plain: np.ndarray) -> list[SamplingStageColumn]:
     return [other, difference]
 
 
-def format_probability_difference(difference: float) -> str:
-    """Format a difference of probabilities with three decimals and its sign; no sign if it rounds to 0."""
-    return "0.000" if round(difference, 3) == 0 else f"{difference:+.3f}".replace("-", "−")
-
-
-def format_points(difference: float) -> str:
-    """Format a difference of probabilities in percentage points, with its sign; "–" where one run lacks the token."""
-    return "–" if np.isnan(difference) else format_contribution(100 * difference)
+def format_thousandths(difference: float) -> str:
+    """Format a difference of probabilities with three decimals and its sign, as the column is narrow."""
+    if abs(difference) < 0.0005:
+        return "≈ 0" if difference else "0"
+    return f"{difference:+.3f}".replace("-", "−")
 
 
 def difference_columns(prediction: NextTokenDistribution, other: SecondRunPrediction) -> list[dict[str, Any]]:
@@ -388,25 +385,21 @@ def difference_columns(prediction: NextTokenDistribution, other: SecondRunPredic
         return lambda token_id: (
             _("the model of B has no such token")
             if np.isnan(b[token_id])
-            else _(
-                "A {a}% − B {b}% = {points} percentage points",
-                a=format_number(100 * a[token_id]),
-                b=format_number(100 * b[token_id]),
-                points=format_points(a[token_id] - b[token_id]),
-            )
+            else f"A {format_number(a[token_id])} − B {format_number(b[token_id])} = "
+            f"{format_signed(a[token_id] - b[token_id])}"
         )
 
     return [
         {
             "name": "model",
             "title": _("A − B,\nmodel"),
-            "about": _("The model’s own probability in A less that in B, in percentage points."),
+            "about": _("The model’s own probability in A less that in B."),
             "arithmetic": explain(prediction.plain, other.plain),
         },
         {
             "name": "probability",
             "title": _("A − B, after\nthe settings"),
-            "about": _("The probability after temperature and filters in A less that in B, in percentage points."),
+            "about": _("The probability after temperature and filters in A less that in B."),
             "arithmetic": explain(prediction.sampled, other.sampled),
         },
     ]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import kl_divergence
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_signed, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -75,7 +75,8 @@ def test_both_distributions_share_random_number(endpoints, state, contents, trac
     assert [column["name"] for column in table["columns"]][:4] == ["logit", "model", "other", "other_difference"]
     for row in table["rows"]:
         assert row["cells"][2] == format_number(q[row["id"]])
-        assert float(row["cells"][3].replace("−", "-")) == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
+        difference = float(row["cells"][3].replace("−", "-").removeprefix("≈"))
+        assert difference == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(
         traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]
@@ -117,21 +118,22 @@ def test_table_of_b_shows_its_own_run(endpoints, state, traces):
     assert contents["brief"] == endpoints.answer("show", state)["contents"]["brief"]  # Step continues A
 
 
-def test_difference_table_has_percentage_points_by_size(endpoints, state, traces):
+def test_difference_table_is_sorted_by_size(endpoints, state, traces):
     contents, both = (
         endpoints.answer("show", state | {"shown": "difference"})["contents"],
         next_token_distributions(endpoints, state, traces),
     )
-    own, sampled = (100 * (a - b) for a, b in zip(*both, strict=True))
+    own, sampled = (a - b for a, b in zip(*both, strict=True))
     table = contents["next-token"]
     assert [column["name"] for column in table["columns"]] == ["model", "probability"]
     assert table["run"] == "difference" and table["drawn"] is None
     for rank, row in enumerate(table["rows"], 1):
-        assert row["cells"] == [format_contribution(own[row["id"]]), format_contribution(sampled[row["id"]])]
-        assert 100 * row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-5) and row["rank"] == rank
+        assert row["cells"] == [format_signed(own[row["id"]]), format_signed(sampled[row["id"]])]
+        assert row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-7) and row["rank"] == rank
     sizes = [abs(row["probability"]) for row in table["rows"]]
-    assert sizes == sorted(sizes, reverse=True) and 100 * sizes[0] == pytest.approx(np.abs(sampled).max())
-    assert f"{table['rows'][0]['cells'][1]} percentage points" in contents["next-token-words"]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] == pytest.approx(np.abs(sampled).max())
+    largest = sampled[table["rows"][0]["id"]]
+    assert f"{format_contribution(100 * largest)} percentage points" in contents["next-token-words"]
 
 
 def test_headings_name_what_is_subtracted(endpoints, state):

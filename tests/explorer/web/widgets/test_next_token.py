@@ -157,7 +157,7 @@ def test_difference_falls_back_to_unfiltered_probabilities():
     other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, "the", 0)
     value = NextTokenTable.pack_difference(a, VOCABULARY, SETTINGS, "", other)
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
-        *((" w2", ["−20.00", "0.00"]), (" w1", ["+15.00", "0.00"]), (" w0", ["+5.00", "0.00"]))
+        *((" w2", ["−0.200", "0"]), (" w1", ["+0.150", "0"]), (" w0", ["+0.0500", "0"]))
     ]
     assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(
         a, VOCABULARY, other
