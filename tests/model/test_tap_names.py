@@ -102,10 +102,11 @@ def test_every_tap_has_listed_shape(make_lm, name, token_ids, record):
     assert shapes == {name: (batch[name], *(sizes[a] for a in axes.split())) for name, axes in expected.items()}
 
 
+@each_model
 @torch.no_grad()
-def test_every_tap_affects_logits(lm_and_expected, token_ids, hook_modules):
+def test_every_tap_affects_logits(make_lm, name, token_ids, hook_modules):
     """Replacing any value by zeros changes the logits: every tap is part of the computation."""
-    lm, expected = lm_and_expected
+    lm, expected = make_lm_and_axes(make_lm, name)
     intact = lm(token_ids)
     for name in expected:
         with hook_modules(lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):

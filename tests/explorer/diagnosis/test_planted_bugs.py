@@ -30,7 +30,7 @@ from tests.subtest_loops import subtest_each
 MAX_SECONDS = 10
 
 
-@subtest_each("name", every_nth_in_core(4, list(COURSE_BUGS)))
+@subtest_each("name", every_nth_in_core(4, list(COURSE_BUGS)), per_case=12)
 def test_planted_bug_is_named_with_its_tap(name):
     began = time.process_time()
     report = diagnose(make_buggy_model(name))

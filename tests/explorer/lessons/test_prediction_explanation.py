@@ -222,6 +222,7 @@ CORE_CASE = CASES[5]  # a whole text
 @subtest_each(
     ("model", "text", "share"),
     [pytest.param(*case, marks=() if case == CORE_CASE else pytest.mark.exhaustive) for case in CASES],
+    per_case=10,
 )
 def test_every_clause_is_true(library, model, text, share):
     truth, reasons = explain_case(library, model, text, share)

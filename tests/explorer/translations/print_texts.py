@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
-from said_of_views import inspection_texts, view_texts
+from view_texts import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
@@ -21,11 +21,11 @@ from explorer.views import VIEWS
 from explorer.web import shared_constants
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_routes import parse_page_request
-from explorer.web.error_messages import collect_notices
 from explorer.web.layout import view_markup
 from explorer.web.page import Page, decorate_api_function
 from explorer.web.public_api import PublicApi
 from explorer.web.rate_limits import PromptRateLimiter
+from explorer.web.user_messages import collect_notices
 from explorer.web.widgets.view_tools import training_moments
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")

@@ -27,7 +27,7 @@ CASES = [(kind, torch.bfloat16) for kind in CORE_KINDS] + [
 ]
 
 
-@subtest_each(("kind", "dtype"), CASES)
+@subtest_each(("kind", "dtype"), CASES, per_case=30)
 @torch.no_grad()
 def test_logits_are_as_accurate_as_transformers(save_random_model, kind, dtype):
     """Measured over all kinds: errors at most 1.7 times transformers', differences at most 10 half units."""

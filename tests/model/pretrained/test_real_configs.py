@@ -110,7 +110,7 @@ def test_configs_are_many_unique_and_complete():
     assert all(entry["seen"] and entry["config"] for entry in CONFIGS)
 
 
-@subtest_each("entry", mark_exhaustive(CONFIGS))
+@subtest_each("entry", mark_exhaustive(CONFIGS), per_case=30)
 def test_config_matches_transformers_or_is_refused_by_name(entry, tmp_path):
     try:
         result = max_logit_difference(shrink_config(entry["config"]), tmp_path)

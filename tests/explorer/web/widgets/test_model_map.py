@@ -9,7 +9,7 @@ from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_parts import MapArrangement, MapLabel, MapLine, MapPart, ModelMap
 from explorer.web.browser_api.page_contents import figure_payload
-from explorer.web.widgets.model_map import ModelMapWidget
+from explorer.web.widgets.figure import ModelMapWidget
 from model.transformer_lm import TransformerLM
 from tests.subtest_loops import each_style
 
