@@ -9,8 +9,7 @@ from typing import Any
 from explorer.views import graph_objects as go
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.view import Panel
-from explorer.web.widgets.figure import PlotlyFigureWidget
-from explorer.web.widgets.model_map import ModelMapWidget
+from explorer.web.widgets.figure import ModelMapWidget, PlotlyFigureWidget
 from tests.plotly_points import fill_template, get_element, iter_cells, iter_dots, unpack_arrays
 
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")

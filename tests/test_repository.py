@@ -85,5 +85,5 @@ def test_test_folders_mirror_source():
     folders = {path.parent.relative_to(ROOT).as_posix() for path in tracked_files()}
     mirrors = {folder for folder in folders if folder.startswith(("tests/explorer/", "tests/model/"))}
     assert {folder for folder in mirrors if folder.removeprefix("tests/") not in folders} == {
-        "tests/explorer/web/rooms",  # tests of room_*.py
+        "tests/explorer/web/rooms",  # tests of rooms.py and room_routes.py
     }

@@ -32,8 +32,8 @@ MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
 LAZY_PREFIXES = (
     "static/room_client.js",
+    "widgets/figure/model_map.js",
     "widgets/header/search.js",
-    "widgets/model_map/model_map.js",
     "widgets/teaching/",
 )
 

@@ -24,9 +24,7 @@ from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.error_messages import USER_ERRORS, collect_notices, user_message
 from explorer.web.rate_limits import Client, current_client
-from explorer.web.request_locale import locale_from_state
 from explorer.web.request_validation import (
     STRICT,
     UNSUPPORTED_MEDIA_TYPE,
@@ -40,6 +38,7 @@ from explorer.web.request_validation import (
     validation_error_sentence,
 )
 from explorer.web.shared_constants import PROBLEM
+from explorer.web.user_messages import USER_ERRORS, collect_notices, locale_from_state, user_message
 
 LOG = logging.getLogger(__name__)
 MAX_TOKENS, MAX_SECONDS = 8192, 10.0  # of one answer

@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 from explorer.errors import UserError
 from explorer.tracing.model_catalog import format_bytes
 from explorer.translations import _, use_locale
-from explorer.web.error_messages import USER_ERRORS, user_message
-from explorer.web.request_locale import locale_from_request
+from explorer.web.user_messages import USER_ERRORS, locale_from_request, user_message
 from model.file_formats import NUM_HEADER_BYTES, file_kind, unsupported_file_error
 
 MAX_UPLOAD_BYTES = 4 << 30  # of all files together, which stay on the disk as long as the app runs

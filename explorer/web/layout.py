@@ -27,7 +27,13 @@ from explorer.web.shared_constants import (
     element_id,
 )
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
-from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
+from explorer.web.widgets.figure import (
+    HeadGridWidget,
+    HeadTableWidget,
+    ModelMapWidget,
+    PlotlyFigureWidget,
+    WholeModelWidget,
+)
 from explorer.web.widgets.header import (
     CollapseButton,
     ExplanationDepthButtons,
@@ -39,7 +45,6 @@ from explorer.web.widgets.header import (
     SearchButton,
     TextBlock,
 )
-from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable, SamplingPresetButtons
 from explorer.web.widgets.teaching import (
     ClassSessionPanel,

@@ -23,10 +23,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
 from explorer.web.assets import inline_script_tags
-from explorer.web.error_messages import user_message
 from explorer.web.rate_limits import MAX_LINES_A_MINUTE, MINUTE_S, RequestLogBudget, SlidingWindowLimiter, log_budget
-from explorer.web.request_locale import locale_from_request
 from explorer.web.request_validation import InvalidBodyError, RequestBodyValidator
+from explorer.web.user_messages import locale_from_request, user_message
 
 INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
 

@@ -32,7 +32,6 @@ from explorer.web.assets import LAYOUT_SHEETS, event_script, head_tags, static_f
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
-from explorer.web.error_messages import user_message
 from explorer.web.file_uploads import FileUploads
 from explorer.web.key_value_stores import FaultTolerantStore, open_store
 from explorer.web.layout import TITLE, PageLayout, StateComponent
@@ -41,7 +40,8 @@ from explorer.web.public_api import PublicApi, health
 from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging, log_budget
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
-from explorer.web.room_store import MAX_ROOM_BYTES
+from explorer.web.rooms import MAX_ROOM_BYTES
+from explorer.web.user_messages import user_message
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
 _build_lock = Lock()  # Gradio knows one open `gr.Blocks` in the whole process

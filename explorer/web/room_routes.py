@@ -19,11 +19,19 @@ from explorer.state.selection import MAX_REPLY_CHARS, parse_index
 from explorer.translations import _, negotiate_locale, use_locale
 from explorer.web.key_value_stores import KeyValueStore, StoreError
 from explorer.web.rate_limits import CLIENT_HEADER, CLIENTS_PER_ADDRESS, MAX_NAME_CHARACTERS, SlidingWindowLimiter
-from explorer.web.request_locale import locale_from_request
 from explorer.web.request_validation import STRICT, Index, State, check_object, parse_json
-from explorer.web.room_questions import ClassQuestion, is_valid_question, own_question_key, own_question_tally_key
-from explorer.web.room_store import TeacherState, is_valid_student_name, parse_room_code
-from explorer.web.room_watcher import LocalRoomCopy, RoomWatcher
+from explorer.web.rooms import (
+    ClassQuestion,
+    LocalRoomCopy,
+    RoomWatcher,
+    TeacherState,
+    is_valid_question,
+    is_valid_student_name,
+    own_question_key,
+    own_question_tally_key,
+    parse_room_code,
+)
+from explorer.web.user_messages import locale_from_request
 
 
 class RoomError(Exception):

@@ -2,15 +2,15 @@
 
 `python -m explorer.web.static_page` writes it; with the path of a new plotly.js bundle as argument, that too.
 
-The served page's scripts and styles run there as they are. Only the channel differs: an import map puts
-`without_server/channel.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones. The
+The served page's scripts and styles run there as they are. Only the connection differs: an import map puts
+`without_server/answers.js` in the place of `static/server_connection.js`, and Gradio's controls are plain ones. The
 figures' declarations are written as data.
 """
 
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from html import escape, unescape
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import gradio as gr
 import torch
 
+from explorer.errors import UserError
 from explorer.explain.captured import element_names, embedding, formulas
 from explorer.explain.captured.attention import ROTATION_FORMULAS
 from explorer.explain.captured.tap_formulas import get_formula
@@ -26,8 +27,9 @@ from explorer.explain.derivation import COMPARISON_TEXTS
 from explorer.explain.notation import ELEMENTS
 from explorer.explain.source_code import mark_line, model_code
 from explorer.explain.tolerance import tolerance
+from explorer.interventions import Scale, ZeroAblation, parse_interventions
 from explorer.lessons.example_prompts import EXAMPLES
-from explorer.lessons.lesson import LessonLibrary
+from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES
 from explorer.state.selection import find_field
 from explorer.tracing.capture import tap_shapes
@@ -40,10 +42,10 @@ from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants
 from explorer.web.assets import LAYOUT_SHEETS, WEB, figure_theme, js_constants_module, unwrap_plotly
+from explorer.web.browser_api.lesson_endpoints import hidden_elements, sets_sampling
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
 from explorer.web.shared_constants import element_id
-from explorer.web.static_lessons import pack_lessons
 from explorer.web.widgets.header import ModelPicker
 from model.checkpoint import find_checkpoint
 from model.config import ModelConfig
@@ -121,6 +123,67 @@ def lesson_files() -> dict[str, str]:
             lessons = pack_lessons(library, views, all_figures - figures)
             files[f"lessons.{language}.js"] = js_constants_module({"LESSONS": lessons})
     return files
+
+
+# Whether a reply is right is computed there, as here, from the run (`web/without_server/lessons.js`).
+SCALED_TAPS = ("attn.z", "ffn.hidden")  # of the interventions that the page has
+
+
+def pack_lessons(library: LessonLibrary, views: Collection[str], missing: Collection[str]) -> list[dict[str, Any]]:
+    """Return all lessons in the current language.
+
+    Args:
+        views: that the page draws.
+        missing: element ids of figures that it does not draw.
+    """
+    return [pack_lesson(lesson, views, missing) for lesson in library.lessons.values()]
+
+
+def pack_lesson(lesson: Lesson, views: Collection[str], missing: Collection[str]) -> dict[str, Any]:
+    """Return a lesson's fields and its steps, or the number of its steps alone if most of them need Python."""
+    steps = [pack_step(step, views, missing) for step in lesson.steps]
+    is_offered = 2 * sum(step["is_here"] for step in steps) > len(steps)
+    listed = {name: value for name, value in asdict(lesson).items() if name not in ("steps", "prerequisites")}
+    return listed | {"length": len(steps), "steps": steps if is_offered else []}
+
+
+def pack_step(step: LessonStep, views: Collection[str], missing: Collection[str]) -> dict[str, Any]:
+    """Return a step's fields, the class of its question or task, and whether the page has all that it needs."""
+    fields = asdict(step)
+    is_drawn = step.state["view"] in views and step.target not in missing
+    packed = {name: fields[name] for name in ("title", "before", "target", "state", "question_text", "after", "values")}
+    question = step.question or step.task
+    return packed | {
+        "is_here": is_drawn and all(map(is_scaling, iterate_texts(fields))),
+        "is_task": step.task is not None,
+        "kind": type(question).__name__ if question else None,
+        "question": fields["question"] or fields["task"],
+        "hides": hidden_elements(step),
+        "sets_sampling": sets_sampling(step),
+    }
+
+
+def iterate_texts(fields: Any) -> Iterator[str]:
+    """Yield all texts in a tree of mappings and sequences."""
+    if isinstance(fields, str):
+        yield fields
+    elif isinstance(fields, Mapping):
+        yield from iterate_texts(list(fields.values()))
+    elif isinstance(fields, list | tuple):
+        for field in fields:
+            yield from iterate_texts(field)
+
+
+def is_scaling(text: str) -> bool:
+    """Return whether a text is no intervention, or scales heads or neurons, which the page can."""
+    try:
+        interventions = parse_interventions(text)
+    except (UserError, ValueError):
+        return True
+    return all(
+        isinstance(intervention, Scale | ZeroAblation) and intervention.tap.endswith(SCALED_TAPS)
+        for intervention in interventions
+    )
 
 
 def message_files(page: str) -> dict[str, str]:
@@ -240,11 +303,11 @@ def page_html(catalog: ModelCatalog) -> str:
     """Return the page."""
     static, own = f"{UP}explorer/web/static/", f"{UP}explorer/web/without_server/"
     imports = {
-        f"{static}server_connection.js": f"{own}channel.js",
+        f"{static}server_connection.js": f"{own}answers.js",
         f"{static}shared_constants.js": "./shared_constants.js",
         f"{own}page_data.js": "./page_data.js",
         **{f"{static}messages.{tag}.js": f"./messages.{tag}.js" for tag in LANGUAGES if tag != ENGLISH},
-        **{f"{own}lessons/lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
+        **{f"{own}lessons.{tag}.js": f"./lessons.{tag}.js" for tag in LANGUAGES},
     }
     sheets = [*LAYOUT_SHEETS, *sorted(WEB.glob("widgets/*/*.css")), WEB / "without_server" / "controls.css"]
     styles = "\n".join(f'<link rel="stylesheet" href="{UP}{sheet.relative_to(ROOT).as_posix()}">' for sheet in sheets)
@@ -269,7 +332,7 @@ def preloaded_urls(replacements: dict[str, str]) -> list[str]:
     Args:
         replacements: URL by that of a script in whose place it comes.
     """
-    urls = [f"{UP}explorer/web/without_server/start.js", f"{UP}explorer/web/widgets/model_map/whole_model.js"]
+    urls = [f"{UP}explorer/web/without_server/start.js", f"{UP}explorer/web/widgets/figure/whole_model.js"]
     for url in urls:
         file = TARGET / url
         for path in IMPORTED.findall(file.read_text(encoding="utf-8")) if file.parent != TARGET else ():

@@ -347,7 +347,12 @@ def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
     assert heights == sorted(heights)  # the drawing follows the card
     cut = "texts => texts.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
     assert person.prediction.locator(".tagged .text").evaluate_all(cut) == 0
-    person.tab(STORY_VIEWS[0].title)
+    next_step = person.page.locator(".next-step:visible")
+    place = next_step.bounding_box()["y"]
+    next_step.click()
+    person.expect_selected(view=STORY_VIEWS[0].name)
+    person.wait_until_idle()
+    assert next_step.bounding_box()["y"] == pytest.approx(place, abs=2)  # stays under the thumb
     person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
     step = person.page.get_by_role("button", name="Step", exact=True)
     person.prompt.evaluate("(box) => box.blur()")
@@ -356,7 +361,7 @@ def test_phone_keeps_step_button_and_text_in_reach(open_new_page):
         return scrollWidth > clientWidth && scrollLeft === 0;
     }""")  # the prompt's beginning is in sight, and its end in the tokens
     page_bar = person.page.locator("#bar").bounding_box()["y"]
-    next_step, heights = person.page.locator(".next-step:visible"), set()
+    heights = set()
     for step_view in STORY_STEPS[1:]:
         person.tab(step_view.title)
         person.page.evaluate("scrollTo(0, 0)")

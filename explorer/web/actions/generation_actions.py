@@ -19,12 +19,11 @@ from explorer.tracing.forward_hooks import apply_interventions, generate_with_in
 from explorer.tracing.request_budget import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.error_messages import collect_notices, warn
 from explorer.web.middleware import request_log_budget
 from explorer.web.rate_limits import log_budget
-from explorer.web.request_locale import locale_from_state
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
+from explorer.web.user_messages import collect_notices, locale_from_state, warn
 from model.generation.autoregressive import generate
 from model.generation.beam_search import beam_search
 from model.pretrained.chat_template import end_of_turn_ids

@@ -20,9 +20,9 @@ from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
 from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
 from explorer.web.browser_api.lesson_endpoints import LessonContents
-from explorer.web.error_messages import USER_ERRORS, user_message, warn
 from explorer.web.rate_limits import PromptRateLimiter
 from explorer.web.shared_constants import run_state_change
+from explorer.web.user_messages import USER_ERRORS, user_message, warn
 from model.pretrained.chat_template import has_chat_template
 
 MAX_FIELDS, MAX_CHARACTERS = 200, 8000

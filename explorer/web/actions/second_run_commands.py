@@ -15,7 +15,7 @@ from explorer.tracing.token_ids import has_bos
 from explorer.tracing.training_history import model_name
 from explorer.translations import _
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.error_messages import USER_ERRORS, user_message, warn
+from explorer.web.user_messages import USER_ERRORS, user_message, warn
 
 
 class SecondRunCommands:

@@ -33,11 +33,11 @@ from explorer.web.browser_api.page_contents import (
     view_contents,
 )
 from explorer.web.browser_api.python_script import python_script
-from explorer.web.error_messages import user_message
 from explorer.web.key_value_stores import FaultTolerantStore
 from explorer.web.layout import view_markup
 from explorer.web.request_validation import ClickedPointFields, Index, State, to_json_bytes
 from explorer.web.shared_constants import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
+from explorer.web.user_messages import user_message
 from explorer.web.widgets.header import ModelPicker, OpenModelForm
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 

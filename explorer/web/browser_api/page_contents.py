@@ -84,9 +84,14 @@ from explorer.web.shared_constants import (
     WRITTEN,
     element_id,
 )
-from explorer.web.widgets.figure import HeadGridWidget, HeadTableWidget, PlotlyFigureWidget
+from explorer.web.widgets.figure import (
+    HeadGridWidget,
+    HeadTableWidget,
+    ModelMapWidget,
+    PlotlyFigureWidget,
+    WholeModelWidget,
+)
 from explorer.web.widgets.header import NumbersViewLink
-from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
 from explorer.web.widgets.next_token import ExplanationButton, NextTokenTable
 from explorer.web.widgets.next_token.table_columns import (
     SecondRunPrediction,

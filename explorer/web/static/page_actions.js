@@ -349,8 +349,11 @@ export function nextStepButton(view) {
     : button(_("Next: a lesson →"), openLessons, { className: "next-step" });
 }
 
-/** Scroll to the top of the page. */
-export const goToTop = () => scrollTo({ top: 0, behavior: "instant" });
+/** Scroll to the top of the page; on a phone, in the story after the guess, to its card, so that Next stays where it is. */
+export function goToTop() {
+  if (matchMedia("(max-width: 600px)").matches && document.body.matches(".simple.guessed")) find(document, "#columns").scrollIntoView({ behavior: "instant" });
+  else scrollTo({ top: 0, behavior: "instant" });
+}
 
 /** Request the state's tab. The story shows one run and the other depths two, so a change between them also updates what
  * stands around the tabs. @param {string} mode "story" or "numbers", depth of the tab that was open */

@@ -154,7 +154,7 @@ export async function openRoom() {
   forgetReplies();
 }
 
-const READ_AS = { B: "8", S: "5", Z: "2" }; // as room_store.py has it
+const READ_AS = { B: "8", S: "5", Z: "2" }; // as rooms.py has it
 
 /** Return a code as the teacher's page shows it, without its hyphen. @param {string} text */
 const parseCode = (text) => text.toUpperCase().replace(/[\s–—-]/g, "").replace(/[BSZ]/g, (letter) => READ_AS[letter]);

@@ -21,7 +21,7 @@ export const language = negotiate([urlLanguage(), cookie(), ...(globalThis.navig
 /** Message -> its translation; empty for English. @type {Record<string, any>} */
 export const MESSAGES = language === "en" ? {} : (await import(`./messages.${language}.js`)).MESSAGES;
 
-/** Store the language for later visits whose URL has no `lang`. A cookie, since Python needs it too (request_locale.py).
+/** Store the language for later visits whose URL has no `lang`. A cookie, since Python needs it too (user_messages.py).
  * @param {string} tag */
 export const storeLanguage = (tag) => { document.cookie = `lang=${tag}; max-age=31536000; samesite=lax`; };
 

@@ -1,12 +1,11 @@
 // @ts-check
 // Actions that change the page's state, as explorer/web/actions/page_actions.py.
-import { parseInterventions } from "../static/in_browser/trace.js";
+import { parseInterventions } from "../static/in_browser/transformer_lm.js";
 import { withGuessOfPlace } from "../static/page_state.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
-import { interventionsOf, openModel, visibleIds } from "./answers.js";
 import { argmax } from "./figures.js";
-import { callWorker, UserError } from "./worker_client.js";
+import { callWorker, interventionsOf, openModel, UserError, visibleIds } from "./model_runs.js";
 import { rankedIds } from "./next_token.js";
 import { FIRST_PROMPT, MARKUP, MODELS, RANGES } from "./page_data.js";
 
@@ -34,12 +33,12 @@ export async function applyAction(action, state) {
 const ACTIONS = {
   /** Open a link, or the first example. */
   async load({ query }, state) {
-    const complete = query.lesson ? (await import("./lessons/lesson.js")).completeQuery(query) : query, change = await openQuery(complete, state);
+    const complete = query.lesson ? (await import("./lessons.js")).completeQuery(query) : query, change = await openQuery(complete, state);
     const notices = query.edits && !change.edits ? [NEEDS_PYTHON] : [];
     return { change, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true, notices };
   },
   async lesson(action, state) {
-    const { goToStep } = await import("./lessons/lesson.js"), change = await goToStep(action, state);
+    const { goToStep } = await import("./lessons.js"), change = await goToStep(action, state);
     return { change: { ...change, turn: state.turn + 1 }, prompt: await callWorker("decode", { checkpoint: change.checkpoint, ids: change.prompt }), done: true };
   },
   prompt: (action, state) => runText(action.text, state.checkpoint, state),

@@ -1,9 +1,10 @@
 // @ts-check
-// Quantities computed from a trace, as in explorer/analysis/: logit lens, direct logit attribution, and summaries of logits.
-import { linear, norm, normScale } from "../static/in_browser/layers.js";
-import { parseInterventions } from "../static/in_browser/trace.js";
+// Numbers that the worker computes from a trace, as in explorer/analysis/.
+import { linear, norm, normScale, parseInterventions } from "../static/in_browser/transformer_lm.js";
 
-/** @typedef {import("../static/in_browser/trace.js").Trace} Trace */
+// Logit lens, direct logit attribution, and summaries of logits.
+
+/** @typedef {import("../static/in_browser/transformer_lm.js").Trace} Trace */
 
 /** Return the values that the lens reads: the embedding, then the residual stream after each sublayer. @param {import("../static/in_browser/transformer_lm.js").ModelConfig} config */
 export const lensTaps = (config) => ["blocks.0.resid_pre", ...Array.from({ length: config.num_layers }, (_none, layer) => [`blocks.${layer}.resid_mid`, `blocks.${layer}.resid_post`]).flat()];
@@ -92,4 +93,234 @@ export function summarise(logits) {
     weighted += share * scaledLogit;
   }
   return { logTotal: Math.log(total) + max, entropy: Math.max(0, Math.log(total) - weighted / total) / Math.LN2 };
+}
+
+// Numbers of the views that take many products.
+
+const NUM_TOP = 3;
+const vectorNorm = (values) => Math.sqrt(values.reduce((total, value) => total + value * value, 0));
+
+/** Return a row of an array. @param {Float32Array} data @param {number} row @param {number} width */
+const rowOf = (data, row, width) => data.subarray(row * width, (row + 1) * width);
+/** Return a column of a weight (out, in). @param {Float32Array} weight @param {number} column @param {number} dIn */
+const columnOf = (weight, column, dIn) => Float64Array.from({ length: weight.length / dIn }, (_none, row) => weight[row * dIn + column]);
+
+/** @type {Record<string, (trace: Trace, given: any) => any>} */
+export const viewNumbers = {
+  attribution(trace, { position, tokenId, contrastId }) {
+    const { directions, direction, ...attribution } = directLogitAttribution(trace, position, tokenId, contrastId);
+    return attribution;
+  },
+
+  /** Return what every neuron adds to the logit and its hidden value, each (L, F), and what the biases of W_down add, (L,). */
+  neuronContributions(trace, { position, tokenId, contrastId }) {
+    const { config: { num_layers: L, d_ff: F }, weights } = trace.lm, { direction } = directLogitAttribution(trace, position, tokenId, contrastId);
+    const added = new Float64Array(L * F), hidden = new Float64Array(L * F), sizes = new Float64Array(L), biases = new Float64Array(L), length = vectorNorm(direction);
+    for (let layer = 0; layer < L; layer++) {
+      const down = weights[`blocks.${layer}.ffn.down_proj.weight`], bias = weights[`blocks.${layer}.ffn.down_proj.bias`] ?? [], row = trace.row(`blocks.${layer}.ffn.hidden`, position), squares = new Float64Array(F);
+      for (let i = 0; i < down.length; i++) {
+        added[layer * F + (i % F)] += direction[Math.floor(i / F)] * down[i];
+        squares[i % F] += down[i] ** 2;
+      }
+      for (let neuron = 0; neuron < F; neuron++) {
+        hidden[layer * F + neuron] = row[neuron];
+        added[layer * F + neuron] *= row[neuron];
+        sizes[layer] += length * Math.abs(row[neuron]) * Math.sqrt(squares[neuron]);
+      }
+      bias.forEach((value, i) => { biases[layer] += value * direction[i]; });
+      sizes[layer] += length * vectorNorm(bias);
+    }
+    return { added, hidden, biases, sizes };
+  },
+
+  /** Return a norm's mean and divisor at a position and, if the norm is named, the largest error of its recomputation. */
+  normScale(trace, { name, norm: normName, position }) {
+    const { config, weights } = trace.lm, x = trace.get(name).data, scale = normScale(config.norm, trace.row(name, position), config.norm_eps);
+    if (!normName) return scale;
+    const recomputed = norm(config.norm, x, weights[`${normName}.weight`], weights[`${normName}.bias`], config.norm_eps), { data } = trace.get(normName);
+    return { ...scale, error: recomputed.reduce((max, value, i) => Math.max(max, Math.abs(value - data[i])), 0) };
+  },
+
+  /** Return the patterns of all heads, (L, H, n, row), as bytes: the largest weight in each square of `block` × `block` cells, times 255. */
+  patternPixels(trace, { block, pixels, row }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, largest = new Float32Array(L * H * pixels * row);
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`);
+      for (let i = 0; i < data.length; i++) {
+        const key = i % T, query = Math.floor(i / T) % T, head = Math.floor(i / T / T), index = ((layer * H + head) * pixels + Math.floor(query / block)) * row + Math.floor(key / block);
+        if (data[i] > largest[index]) largest[index] = data[i];
+      }
+    }
+    return Uint8Array.from(largest, (weight) => Math.round(weight * 255));
+  },
+
+  /** Return ‖W_O v‖₂ of each key of a head, (T,). */
+  outputNorms(trace, { layer, head }) {
+    const { config: { d_model: D }, weights, dHead } = trace.lm, { data } = trace.get(`blocks.${layer}.attn.v`), outputWeight = weights[`blocks.${layer}.attn.o_proj.weight`];
+    return Float64Array.from(trace.tokenIds, (_id, key) => {
+      const v = rowOf(data, head * trace.tokenIds.length + key, dHead), output = new Float64Array(D);
+      for (let row = 0; row < D; row++) for (let i = 0; i < dHead; i++) output[row] += outputWeight[row * D + head * dHead + i] * v[i];
+      return vectorNorm(output);
+    });
+  },
+
+  /** Return the logit lens at positions `start` to `stop`, by depth and position: the likeliest tokens, the entropy, and probability and rank of `tokenIds`. */
+  lens(trace, { start, stop, tokenIds }) {
+    const V = trace.lm.config.vocab_size, taps = lensTaps(trace.lm.config), make = () => taps.map(() => []);
+    const answer = { top: make(), topProbabilities: make(), entropy: make(), probabilities: tokenIds.map(make), ranks: tokenIds.map(make) };
+    const lensLogits = logitLens(trace, Array.from({ length: stop - start }, (_none, i) => start + i), taps);
+    for (let row = 0; row < (stop - start) * taps.length; row++) {
+      const depth = row % taps.length, logits = rowOf(lensLogits, row, V), { logTotal, entropy } = summarise(logits), top = likeliest(logits), probability = (id) => Math.exp(logits[id] - logTotal);
+      answer.top[depth].push(top);
+      answer.topProbabilities[depth].push(top.map(probability));
+      answer.entropy[depth].push(entropy);
+      tokenIds.forEach((id, i) => {
+        answer.probabilities[i][depth].push(probability(id));
+        answer.ranks[i][depth].push(1 + numLarger(logits, logits[id]));
+      });
+    }
+    return answer;
+  },
+
+  /** Return the likeliest tokens after each position with their probabilities. */
+  likeliest(trace) {
+    const V = trace.lm.config.vocab_size, { data } = trace.get("logits");
+    return trace.tokenIds.map((_id, position) => {
+      const logits = rowOf(data, position, V), { logTotal } = summarise(logits);
+      return likeliest(logits).map((id) => [id, Math.exp(logits[id] - logTotal)]);
+    });
+  },
+
+  /** Return the attention rollout of a position (token_contributions.py): in each layer half of the share stays, half follows the heads' mean attention. */
+  rollout(trace, { position }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length;
+    let row = Float64Array.from({ length: T }, (_none, i) => +(i === position));
+    for (let layer = L - 1; layer >= 0; layer--) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`), lowerRow = row.map((share) => share / 2);
+      for (let query = 0; query < T; query++) {
+        const mean = Float64Array.from({ length: T }, (_none, key) => {
+          let sum = 0;
+          for (let head = 0; head < H; head++) sum += data[(head * T + query) * T + key];
+          return sum / H;
+        });
+        const total = mean.reduce((a, b) => a + b, 0);
+        for (let key = 0; key < T; key++) lowerRow[key] += (row[query] * mean[key]) / total / 2;
+      }
+      row = lowerRow;
+    }
+    return row;
+  },
+
+  /** Return the norm of each neuron's output, (F,): |hidden| · ‖column of W_down‖. */
+  neuronNorms(trace, { layer, position }) {
+    const { config: { d_ff: F }, weights } = trace.lm, down = weights[`blocks.${layer}.ffn.down_proj.weight`], hidden = trace.row(`blocks.${layer}.ffn.hidden`, position), squares = new Float64Array(F);
+    for (let i = 0; i < down.length; i++) squares[i % F] += down[i] ** 2;
+    return squares.map((square, neuron) => Math.abs(hidden[neuron]) * Math.sqrt(square));
+  },
+
+  /** Recompute a neuron's projections from its weights. */
+  neuron(trace, { layer, neuron, position }) {
+    const { config, weights } = trace.lm, ffn = `blocks.${layer}.ffn`, x = trace.row(`blocks.${layer}.ffn_norm`, position);
+    const project = (name) => rowOf(weights[`${ffn}.${name}_proj.weight`], neuron, config.d_model).reduce((sum, weight, i) => sum + weight * x[i], weights[`${ffn}.${name}_proj.bias`]?.[neuron] ?? 0);
+    return { up: project("up"), gate: config.ffn === "swiglu" ? project("gate") : null, hidden: trace.row(`${ffn}.hidden`, position)[neuron] };
+  },
+
+  /** Return the change of every logit per unit of a neuron's hidden value, (V,): its column of W_down through the final norm. */
+  neuronEffects(trace, { layer, neuron, position }) {
+    const { config, weights } = trace.lm, { d_model: D, num_layers } = config, column = columnOf(weights[`blocks.${layer}.ffn.down_proj.weight`], neuron, config.d_ff);
+    const mean = config.norm === "layernorm" ? column.reduce((a, b) => a + b, 0) / D : 0, { divisor } = normScale(config.norm, trace.row(`blocks.${num_layers - 1}.resid_post`, position), config.norm_eps);
+    return linear(Float32Array.from(column, (value, i) => ((value - mean) * weights["final_norm.weight"][i]) / divisor), weights["lm_head.weight"], undefined, D);
+  },
+
+  /** Return the share of hidden values near 0 in each layer, at most `ratio` of the root mean square, and the share of neurons near 0 at every token. */
+  sparsity(trace, { ratio }) {
+    const { num_layers: L, d_ff: F } = trace.lm.config, nearZero = [], inactive = [];
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.ffn.hidden`), limit = ratio * Math.sqrt(data.reduce((sum, value) => sum + value * value, 0) / data.length), active = new Uint8Array(F);
+      let numNearZero = 0;
+      for (let i = 0; i < data.length; i++) if (Math.abs(data[i]) <= limit) numNearZero++; else active[i % F] = 1;
+      nearZero.push(numNearZero / data.length);
+      inactive.push(1 - active.reduce((a, b) => a + b, 0) / F);
+    }
+    return { nearZero, inactive };
+  },
+
+  /** Return a score of every head, (L, H) (analysis/head_scores.py): the mean attention of the queries to their targets, over queries that have some. */
+  headScores(trace, { score }) {
+    const { num_layers: L, num_heads: H } = trace.lm.config, T = trace.tokenIds.length, scores = new Float64Array(L * H);
+    const targets = trace.tokenIds.map((_id, query) => (query ? HEAD_SCORE_TARGETS[score](trace.tokenIds, query) : [])), count = targets.filter(({ length }) => length).length;
+    for (let layer = 0; layer < L; layer++) {
+      const { data } = trace.get(`blocks.${layer}.attn.pattern`);
+      for (let head = 0; head < H; head++) targets.forEach((keys, query) => { for (const key of keys) scores[layer * H + head] += data[(head * T + query) * T + key] / count; });
+    }
+    return scores;
+  },
+
+  /** Return the number of parameters whose names match; a tied table counts once. */
+  numParameters({ lm: { config, weights } }, { names }) {
+    const arrays = Object.entries(weights).filter(([name]) => new RegExp(names).test(name) && !(config.tie_embeddings && name === "lm_head.weight"));
+    return arrays.reduce((sum, [, { length }]) => sum + length, 0);
+  },
+
+  /** Return one number of a weight. */
+  weightAt: ({ lm }, { name, index }) => lm.weights[name][index],
+
+  /** Return the captured logits after a position, those of the lens at the last depth, and the sizes of their terms. */
+  lastDepth(trace, { position }) {
+    const { config: { d_model: D, vocab_size: V }, weights } = trace.lm, table = weights["lm_head.weight"], finalNorm = vectorNorm(trace.row("final_norm", position));
+    return { logits: trace.row("logits", position).slice(), read: logitLens(trace, [position], lensTaps(trace.lm.config).slice(-1)), sizes: Float64Array.from({ length: V }, (_none, id) => finalNorm * vectorNorm(rowOf(table, id, D))) };
+  },
+
+  /** Return the logits (V,) of a vector before the unembedding, in float64. */
+  unembed({ lm: { config: { d_model: D }, weights } }, { x }) {
+    const table = weights["lm_head.weight"];
+    return Float64Array.from({ length: table.length / D }, (_none, id) => {
+      let logit = 0;
+      for (let i = 0; i < D; i++) logit += table[id * D + i] * x[i];
+      return logit;
+    });
+  },
+
+  /** Return a row of the embedding table. */
+  embeddingRow: ({ lm: { config, weights } }, { tokenId }) => rowOf(weights["token_embedding.weight"], tokenId, config.d_model),
+
+  /** Return the tokens with the most similar embeddings, the nearest first, and their cosines. */
+  nearest({ lm: { config, weights } }, { tokenId, count }) {
+    const { d_model: D, vocab_size: V } = config, table = weights["token_embedding.weight"], embedding = rowOf(table, tokenId, D), dotProducts = linear(embedding, table, undefined, D);
+    const norms = Float64Array.from({ length: V }, (_none, id) => vectorNorm(rowOf(table, id, D))), cosines = dotProducts.map((product, id) => product / (norms[id] * norms[tokenId]) || 0);
+    const ids = Array.from({ length: V }, (_none, id) => id).filter((id) => id !== tokenId).sort((a, b) => cosines[b] - cosines[a] || a - b).slice(0, count);
+    return { ids, cosines: ids.map((id) => Math.max(-1, Math.min(1, cosines[id]))) };
+  },
+};
+
+/** Name of a head score -> the keys of a query whose attention it adds up. @type {Record<string, (ids: ArrayLike<number>, query: number) => number[]>} */
+const HEAD_SCORE_TARGETS = {
+  previous_token: (_ids, query) => [query - 1],
+  first_token: () => [0],
+  self: (_ids, query) => [query],
+  induction(ids, query) { // the token after the last earlier occurrence, unless that is the query
+    const next = Array.prototype.lastIndexOf.call(ids, ids[query], query - 1) + 1;
+    return next && next < query ? [next] : [];
+  },
+};
+/** @param {Float32Array} values @param {number} value */
+function numLarger(values, value) {
+  let count = 0;
+  for (let i = 0; i < values.length; i++) if (values[i] > value) count++;
+  return count;
+}
+
+/** Return the ids of the largest logits, in order; of equal ones the lower id. @param {Float32Array} logits */
+function likeliest(logits) {
+  const top = [];
+  let minLogit = -Infinity; // smallest logit in the full list
+  for (let id = 0; id < logits.length; id++) {
+    if (logits[id] <= minLogit) continue;
+    let rank = top.length;
+    while (rank && logits[id] > logits[top[rank - 1]]) rank--;
+    if (rank < NUM_TOP) top.splice(rank, 0, id);
+    top.length = Math.min(top.length, NUM_TOP);
+    if (top.length === NUM_TOP) minLogit = logits[top[NUM_TOP - 1]];
+  }
+  return top;
 }

@@ -1,65 +1,73 @@
 // @ts-check
-// Contents of the page by element id for a state, as explorer/web/browser_api/endpoints.py: from the model in the worker.
-import { windowStart } from "../static/in_browser/generation.js";
-import { uniformDraw } from "../static/in_browser/sampling.js";
-import { _, ngettext } from "../static/translations.js";
-import { showBanner } from "../static/dom.js";
-import { describeIntervention } from "./interventions.js";
-import { translateMarkup } from "./languages.js";
-import { derivationText } from "./derivations/calculations.js";
-import { derivePoint } from "./derivations/points.js";
-import { callWorker } from "./worker_client.js";
-import { describeChangeEffect, makePrediction, packGuess, packTable, rankedIds, summariseDistribution } from "./next_token.js";
-import { formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
+// Answers to the page's requests from the model in this browser, as explorer/web/browser_api/endpoints.py. An import map puts this file
+// in place of static/server_connection.js.
+import { applyAction, NEEDS_PYTHON } from "./actions.js";
+import { callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./model_runs.js";
+import { samplingStages } from "../static/in_browser/generation.js";
+import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
+import { derivationText } from "./derivations.js";
+import { derivePoint } from "./point_derivations.js";
+import { describeChangeEffect, packGuess, packTable, summariseDistribution } from "./next_token.js";
+import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
 import { MARKUP, MODELS } from "./page_data.js";
-import { packMarks } from "./verification.js";
-import { DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
-import { packChoosers, packWholeModel, targetAndContrast, wholeModelNumbers } from "./whole_model.js";
+import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
+import { packChoosers, packWholeModel, wholeModelNumbers } from "./whole_model.js";
+import { findAll } from "../static/dom.js";
+
+/** The model refused a request; the message says why. */
+export class RefusedError extends Error {}
+
+export const clientId = "this-browser", isServerLost = false;
+export function onServerReturn() {} // the worker is never lost
+export function watchServer() {}
+export async function checkConnection() {}
+
+/** Functions of browser_api/endpoints.py that need no Python. @type {Record<string, (...args: any[]) => Promise<any>>} */
+const functions = {
+  async next_token_scores(state) {
+    const { ids } = visibleIds(state, await openModel(state.checkpoint)), position = Math.min(state.query, ids.length - 1);
+    const { logits } = await callWorker("prediction", { run: { checkpoint: state.checkpoint, ids, edits: interventionsOf(state) }, position });
+    const { penalised } = samplingStages(logits, { repetition_penalty: state.repetition_penalty }, ids.slice(0, position + 1));
+    const bytes = new Uint8Array(/** @type {Float32Array} */ (penalised).slice().sort().reverse().buffer);
+    return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
+  },
+  listed_lessons: async () => (await import("./lessons.js")).listLessons(),
+  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
+  lesson_sheet: async (state, name, index) => (await import("./lessons.js")).packSheet(name, index),
+};
+
+/** @param {string} name @param {any[]} args */
+export async function callServer(name, args) {
+  if (!functions[name]) throw new RefusedError(NEEDS_PYTHON);
+  try { return await functions[name](...args); } catch (error) { throw error instanceof UserError ? new RefusedError(error.message) : error; }
+}
+
+/** Yield the lines of a response as they are computed. @param {{ about: string, state: any, action?: any, inspect?: any }} request @param {AbortSignal} signal */
+export async function* responseLines({ about: scope, state, action, inspect }, signal) {
+  try {
+    if (action) {
+      const update = await applyAction(action, state);
+      yield update;
+      if (!update.done) return;
+      state = { ...state, ...update.change };
+    }
+    for await (const contents of stateContents(scope, state)) {
+      if (signal.aborted) throw signal.reason;
+      yield { contents, version: state.checkpoint };
+      if (inspect) yield { inspection: await deriveText(state, inspect) };
+      inspect = null;
+    }
+  } catch (error) {
+    if (error instanceof UserError) throw new RefusedError(error.message);
+    throw error;
+  }
+}
+
+// Contents of the page by element id for a state.
 
 /** State of the page. @typedef {Record<string, any>} State */
-/** @typedef {{ config: any, parameters: number, vocabulary: string[], endOfText: number }} Model */
+/** @typedef {import("./model_runs.js").Model} Model */
 /** @typedef {import("./views.js").ViewContext} ViewContext */
-
-/** @type {Map<string, Promise<Model>>} */
-const models = new Map();
-
-/** Return a model, fetched once with a progress banner. @param {string} checkpoint @returns {Promise<Model>} */
-export function openModel(checkpoint) {
-  if (!models.has(checkpoint)) {
-    const showProgress = ({ bytes, total }) => showBanner(_("The model is being fetched: {done} of {all} MB", { done: (bytes / 1e6).toFixed(1), all: (total / 1e6).toFixed(1) }));
-    const loading = callWorker("model", { checkpoint }, { tell: showProgress });
-    loading.catch(() => models.delete(checkpoint)).finally(() => showBanner(""));
-    models.set(checkpoint, loading);
-  }
-  return models.get(checkpoint);
-}
-
-/** @param {State} state @returns {string[]} */
-export const interventionsOf = ({ edits }) => (edits ? edits.split("~") : []);
-
-/** Return the ids that the model sees, and the number of ids before them. @param {State} state @param {Model} model */
-export function visibleIds({ prompt, generated, dropped }, { config }) {
-  const all = [...prompt, ...generated], start = windowStart(all.length, config.context_length);
-  return { ids: all.slice(start), earlier: start, before: start + (+dropped || 0) };
-}
-
-/** Open a state's run with its selection clamped to the run: the prediction's numbers, and functions that call the worker.
- * @param {State} state @param {boolean} [isTraced] whether figures follow @returns {Promise<ViewContext>} */
-export async function openRun(state, isTraced = true) {
-  const model = await openModel(state.checkpoint), { config, vocabulary } = model, { ids, earlier, before } = visibleIds(state, model), position = Math.min(state.query, ids.length - 1);
-  const edits = interventionsOf(state), run = { checkpoint: state.checkpoint, ids, edits }, { logits, measures } = await callWorker("prediction", { run, position, isTraced });
-  const predict = (index, positionLogits) => makePrediction(positionLogits, /** @type {any} */ (state), ids.slice(0, index + 1), ids[index + 1] ?? null, uniformDraw(state.seed, before + index + 1)), prediction = predict(position, logits);
-  const unchanged = edits.length ? (await callWorker("prediction", { run: { ...run, edits: [] }, position })).logits : logits; // target and contrast token are named by ranks without interventions
-  const order = rankedIds(unchanged), changedOrder = unchanged === logits ? order : rankedIds(logits), { tokenId, contrastId } = targetAndContrast(order, /** @type {any} */ (state));
-  const memo = new Map(), clamp = (value, size) => Math.max(0, Math.min(value ?? 0, size - 1)), memoize = (name, compute) => { if (!memo.has(name)) memo.set(name, compute()); return memo.get(name); };
-  return {
-    model, config, vocabulary, ids, earlier, before, position, edits, measures, prediction, unchanged, predict, order, now: changedOrder, once: memoize, tokenId, contrastId, tokens: ids.map((id) => vocabulary[id]), actual: prediction.actual,
-    rank: 1 + changedOrder.indexOf(tokenId), probability: prediction.plain[tokenId], dHead: config.d_model / config.num_heads, state: { ...state, dim: clamp(state.dim, config.d_model) },
-    layer: clamp(state.layer, config.num_layers), head: clamp(state.head, config.num_heads), key: clamp(state.key, position + 1), neuron: clamp(state.neuron, config.d_ff),
-    chosenHeads: (state.heads ?? "").split("~").filter(Boolean).map((place) => place.split(".").map(Number)),
-    value: (name) => memoize(name, () => callWorker("value", { run, name })), ask: (name, given) => callWorker(name, { run, ...given }),
-  };
-}
 
 /** Return the derivation of the number at a point of a figure, as lines of text; "" for none. @param {State} state @param {{ figure: string, point: any }} inspected */
 export async function deriveText(state, { figure, point }) {
@@ -82,7 +90,7 @@ export async function* stateContents(scope, state) {
     "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };
-  if (state.lesson) Object.assign(contents, await (await import("./lessons/lesson.js")).packLesson(scope, about));
+  if (state.lesson) Object.assign(contents, await (await import("./lessons.js")).packLesson(scope, about));
   if (scope === "token" || scope === "show") Object.assign(contents, await packTokens(/** @type {any} */ (state), model, tokens, about.measures, earlier, before));
   if (scope === "token" && state.view === "overview") contents["overview-choosers"] = { ...packChoosers(/** @type {any} */ (about)), all: false };
   if (scope === "token" && state.view in DRAWN_VIEWS) contents[`${state.view}-choosers`] = packDropdowns(state.view, about, ["query", "key", "target", "rival"]);
@@ -132,4 +140,38 @@ function packFrame({ checkpoint }, { config, parameters }) {
     picker: Object.entries(MODELS).map(([name, checkpoints]) => [name, checkpoints.at(-1)]),
     series: { moments: series.length > 1 ? series.map((name) => [name, _("step {step}", { step: formatCount(stepNumber(name)) }), formatCount(stepNumber(name))]) : [], other: "" },
   };
+}
+
+// Translation of the page's markup, which is written in English. Only texts that are whole messages are translated.
+
+const ATTRIBUTES = ["aria-label", "aria-description", "placeholder", "title", "data-label"];
+
+/** Translate the texts in an element. @param {Element | DocumentFragment} root */
+export function translateElement(root) {
+  if (language === "en") return;
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.nodeValue = translateText(texts.currentNode.nodeValue);
+  for (const name of ATTRIBUTES) for (const element of root.querySelectorAll(`[${name}]`)) element.setAttribute(name, translateText(element.getAttribute(name)));
+  for (const list of findAll(root, "[data-known]")) { // forms and meanings of the glossary terms (GlossaryList)
+    const [forms, meanings] = JSON.parse(list.dataset.known), entries = Object.entries;
+    list.dataset.known = JSON.stringify([
+      Object.fromEntries(entries(forms).map(([form, name]) => [translateText(form), name])),
+      Object.fromEntries(entries(meanings).map(([name, meaning]) => [name, translateText(meaning)])),
+    ]);
+    for (const term of findAll(list.parentElement, "dt")) term.textContent = translateText(term.textContent);
+  }
+}
+
+/** @param {string} text a message with any white space around it */
+function translateText(text) {
+  const message = text.trim();
+  return message && message in MESSAGES ? text.replace(message, () => lookUpMessage(message)) : text;
+}
+
+/** @param {string} markup from this page's own files */
+function translateMarkup(markup) {
+  const template = document.createElement("template");
+  template.innerHTML = markup;
+  translateElement(template.content);
+  return template.innerHTML;
 }

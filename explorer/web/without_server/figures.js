@@ -10,7 +10,7 @@ export const { ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL, SELECTED, QUE
 export const MONO = COLOURS.MONO;
 
 /** Fill the holes of a template with values. @param {any} template @param {Values} values @returns {any} */
-export function fillTemplate(template, values) {
+function fillTemplate(template, values) {
   if (Array.isArray(template)) return template.flatMap((part) => fillItem(part, values));
   if (template === null || typeof template !== "object") return template;
   if ("$value" in template) return values[template.$value];

@@ -1,5 +1,5 @@
 // @ts-check
-// Numbers and tokens as text, as explorer/explain/notation.py and views/style.py format them.
+// Numbers, tokens and interventions as text, as explorer/explain/notation.py, views/style.py and explorer/interventions/ format them.
 import { END_OF_TEXT_TOKENS } from "../static/shared_constants.js";
 import { _, N_, formatMessage, lookUpMessage } from "../static/translations.js";
 import { formatNumber } from "../widgets/next_token/next_token.js";
@@ -91,3 +91,13 @@ export function joinNames(names) {
 export const formatCount = (value) => value.toLocaleString("en");
 
 export { formatNumber };
+
+/** Describe an intervention in words. @param {string} text */
+export function describeIntervention(text) {
+  const [, layer, kind, index, position, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?(?:@(\d+))?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
+  const values = { layer, index, factor: (factor ?? "").replace("-", "−") }, isScaled = +(factor ?? 0) !== 0;
+  const describeOne = { "attn.z": () => (isScaled ? _("head {layer}.{index} × {factor}", values) : _("head {layer}.{index}: off", values)), "ffn.hidden": () => (isScaled ? _("neuron {layer}.{index} × {factor}", values) : _("neuron {layer}.{index}: off", values)) };
+  const describeAll = { "attn.z": () => (isScaled ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer}: off", values)), "ffn.hidden": () => (isScaled ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer}: off", values)) };
+  const change = (index ? describeOne : describeAll)[kind]();
+  return position ? _("{change}, {where}", { change, where: _("at position {position}", { position }) }) : change;
+}

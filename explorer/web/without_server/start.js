@@ -7,8 +7,8 @@ import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { continueRun } from "./actions.js";
 import { language } from "../static/translations.js";
-import { translateElement } from "./languages.js";
-import { callWorker, UserError } from "./worker_client.js";
+import { translateElement } from "./answers.js";
+import { callWorker, UserError } from "./model_runs.js";
 import { RANGES } from "./page_data.js";
 
 const SETTING_NAMES = [...Object.keys(RANGES), "stop_strings"];
@@ -67,7 +67,7 @@ async function cacheFiles() {
   await navigator.serviceWorker.register("service_worker.js");
   const { active } = await navigator.serviceWorker.ready;
   await /** @type {any} */ (window).explorer.settled(); // everything that the page needs is fetched
-  await Promise.all([import("./lessons/lesson.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // what it may need later
+  await Promise.all([import("./lessons.js"), import("./walkthroughs.js"), import("../widgets/teaching/walkthrough.js")]); // what it may need later
   const files = performance.getEntriesByType("resource").map(({ name }) => name);
   active.postMessage([location.href.split(/[?#]/)[0], PLOTLY_SCRIPT_URL, ...files, ...await callWorker("fetchedFiles", null)]);
 }

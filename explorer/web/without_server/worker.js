@@ -1,13 +1,11 @@
 // @ts-check
-// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (worker_client.js); the worker posts any
+// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (model_runs.js); the worker posts any
 // number of { id, part }, then { id, answer } or { id, error }.
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
 import { generate } from "../static/in_browser/generation.js";
-import { interventionTap, Trace } from "../static/in_browser/trace.js";
-import { KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
-import { directLogitAttribution, headSources, lensTaps, logitLens, summarise } from "./analysis.js";
+import { interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
+import { directLogitAttribution, headSources, lensTaps, logitLens, summarise, viewNumbers } from "./analysis.js";
 import { checkValue, readPart } from "./recompute.js";
-import { viewNumbers } from "./view_numbers.js";
 
 /** Model, the token ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
 /** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} LoadedModel */

@@ -21,11 +21,11 @@ from explorer.views import VIEWS
 from explorer.web import shared_constants
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_routes import parse_page_request
-from explorer.web.error_messages import collect_notices
 from explorer.web.layout import view_markup
 from explorer.web.page import Page, decorate_api_function
 from explorer.web.public_api import PublicApi
 from explorer.web.rate_limits import PromptRateLimiter
+from explorer.web.user_messages import collect_notices
 from explorer.web.widgets.view_tools import training_moments
 
 READ_ATTRIBUTES = ("aria-label", "aria-description", "alt", "placeholder", "title")

@@ -69,7 +69,7 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/error_messages.py": {
+    "web/user_messages.py": {
         "can't allocate memory": "as torch says it",
         "out of memory": "as torch says it",
     },

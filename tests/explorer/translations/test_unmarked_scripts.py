@@ -21,13 +21,13 @@ EXCEPTIONS = {
     },
     "static/history.js": {".plot:has(.main-svg), .drawing > svg, .map svg": "a selector"},
     "widgets/tokens/tokens.js": {"random pick": "an entry of the glossary"},
-    "widgets/model_map/model_map.js": {
+    "widgets/figure/model_map.js": {
         "frame {}": "names of classes",
         "part {}": "names of classes",
         "word {} {}": "names of classes",
         "told {}": "names of classes",
     },
-    "widgets/model_map/whole_model.js": dict.fromkeys(
+    "widgets/figure/whole_model.js": dict.fromkeys(
         (
             *("item {}", "block opened", "guess share", "shape {}", "switch here", "wire later", "curve {}"),
             *("ffn less", "answer share", "pattern here", "number {}", "name here", "bars {}", "value {}"),

@@ -11,8 +11,7 @@ from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
 from explorer.views.view import HeadHeatmaps, HeadTable
 from explorer.web.browser_api.page_contents import figure_payload
-from explorer.web.widgets.figure import HeadTableWidget
-from explorer.web.widgets.model_map import ModelMapWidget, WholeModelWidget
+from explorer.web.widgets.figure import HeadTableWidget, ModelMapWidget, WholeModelWidget
 from tests.panels import PANELS
 from tests.plotly_points import collect_numbers
 from tests.sample_models import capture_edited_style

@@ -12,8 +12,8 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_actions import PageUpdate
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.error_messages import collect_notices
 from explorer.web.page import Page
+from explorer.web.user_messages import collect_notices
 from tests.deployment import RedisServer
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explorer.translations import use_locale
-from explorer.web.error_messages import user_message
+from explorer.web.user_messages import user_message
 from model.checkpoint import CheckpointError
 from model.config import ModelConfig
 from model.errors import ModelError

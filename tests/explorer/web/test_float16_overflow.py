@@ -10,8 +10,8 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache, RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.error_messages import USER_ERRORS, user_message
 from explorer.web.public_api import PublicApi
+from explorer.web.user_messages import USER_ERRORS, user_message
 from model.errors import NonFiniteLogitsError
 from model.pretrained.export_hugging_face import save_hugging_face
 

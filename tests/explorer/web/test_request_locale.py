@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.translations import use_locale
-from explorer.web.request_locale import locale_from_request, locale_from_state, parse_accept_language_header
+from explorer.web.user_messages import locale_from_request, locale_from_state, parse_accept_language_header
 
 
 @pytest.mark.parametrize(

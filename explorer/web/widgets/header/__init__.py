@@ -53,7 +53,6 @@ class OpenModelForm(HtmlWidget):
     """
 
     kind = "open_model"
-    script = "open_model"
 
     def __init__(self, allows_paths: bool = False, **kwargs):
         name, files, limits = _("model on the Hugging Face Hub"), "", ""

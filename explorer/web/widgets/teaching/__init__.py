@@ -1,7 +1,7 @@
 """Widgets for teaching: lessons, walkthroughs, presentations, and class sessions."""
 
 from explorer.translations import _
-from explorer.web.room_questions import MAX_ANSWER_CHARS, MAX_ANSWERS, MAX_QUESTION_CHARS
+from explorer.web.rooms import MAX_ANSWER_CHARS, MAX_ANSWERS, MAX_QUESTION_CHARS
 from explorer.web.widgets import HtmlWidget, fill_template, json_attribute
 
 LESSON_HTML = """<aside class="lesson" aria-label="{lesson}" hidden>

@@ -1,11 +1,217 @@
 // @ts-check
-// The panel of a class: opening, joining and leading a room, its link as a QR code, and the replies to a lesson's question.
-import { button, makeDropdown, find, findAll, isKeyForFocus, make, makeSvg, setText, set, span } from "../../static/dom.js";
-import { shownLessonStep, onLessonStep, showAnswer } from "../../static/history.js";
+// The panel of a class: opening, joining and leading a room, its link as a QR code, the teacher's own question, and the replies.
+import { make, makeFocusableWhileScrolling, span, button, find, findAll, setText, makeDropdown, isKeyForFocus, makeSvg, set } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
-import { changeRoom, closeRoom, enterRoom, isTeacher, joinRoom, startLeading, startListening, joinUrl, onRoom, openRoom, placeRoomLine, room, formatCode } from "../../static/room_client.js";
-import { connectQuestionForm, placeQuestionCard } from "./class_question.js";
-import { renderCounts, replyCounts, replyCountSentence, totalCount } from "./reply_counts.js";
+import { askClass, endQuestion, isTeacher, onRoom, ownReplyCounts, replyToClass, room, showRepliesToClass, changeRoom, closeRoom, enterRoom, joinRoom, startLeading, startListening, joinUrl, openRoom, placeRoomLine, formatCode } from "../../static/room_client.js";
+import { shownLessonStep, onLessonStep, showAnswer } from "../../static/history.js";
+
+// Counts of a class's replies to a question: as bars, or as a grid.
+
+const MAX_LISTED_REPLIES = 8, PART_SEPARATOR = "_"; // different words listed; separator of the parts of one reply
+const BIN_COUNT = 10; // bins of a numeric reply, as in lessons/questions.py
+
+/** @typedef {{ says: string, count: number, isRight: boolean }} ReplyCount */
+/** @typedef {{ rows: string[], columns: string[], counts: number[][], right: number[] | null }} ReplyGrid */
+
+/**
+ * Render how often each reply was given.
+ * @param {Record<string, any> | null} question null if the step has none
+ * @param {Record<string, number>} counts
+ * @param {number} studentCount
+ * @param {{ truth: Record<string, any> } | null} judged null before the answer is shown
+ * @param {boolean} isRevealed whether to show more than their number
+ * @returns {Node[]}
+ */
+function renderCounts(question, counts, studentCount, judged, isRevealed) {
+  if (!question) return [make("p", { className: "quiet" }, _("This step has no question."))];
+  const replyTotal = totalCount(counts), summary = make("p", { className: "of" }, replyCountSentence(counts, studentCount));
+  if (!isRevealed) return [summary];
+  if (question.kind === "cell" || question.kind === "curve") return [summary, renderGrid(replyGrid(question, counts, judged))];
+  return [summary, renderBars(replyCounts(question, counts, judged), replyTotal)];
+}
+
+/** @param {Record<string, number>} counts @param {number} studentCount */
+function replyCountSentence(counts, studentCount) {
+  const replyTotal = totalCount(counts);
+  return ngettext("{count} of {people} has replied.", "{count} of {people} have replied.", replyTotal, { people: Math.max(studentCount, replyTotal) });
+}
+
+/** @param {Record<string, number>} counts */
+export const totalCount = (counts) => Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+/**
+ * Count the replies: of every option, of every bin of a slider, of the most frequent words, or of all texts.
+ * @param {Record<string, any>} question
+ * @param {Record<string, number>} counts
+ * @param {{ truth: Record<string, any> } | null} [judged]
+ * @returns {ReplyCount[]}
+ */
+export function replyCounts(question, counts, judged = null) {
+  const { kind } = question, truth = judged?.truth;
+  if (kind === "choice") return question.options.map((says, i) => ({ says, count: counts[i + 1] ?? 0, isRight: Boolean(truth?.right.includes(i + 1)) }));
+  if (kind === "number") {
+    const { lowest, highest } = question, binStart = (i) => lowest + (i * (highest - lowest)) / BIN_COUNT;
+    const containsTruth = (i) => truth !== undefined && Math.max(0, Math.min(BIN_COUNT - 1, Math.floor((BIN_COUNT * (truth.truth - lowest)) / (highest - lowest)))) === i;
+    return Array.from({ length: BIN_COUNT }, (_bin, i) => ({ says: _("{from} to {to}", { from: formatShort(binStart(i)), to: formatShort(binStart(i + 1)) }), count: counts[i] ?? 0, isRight: containsTruth(i) }));
+  }
+  const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a);
+  if (kind === "text") return sorted.map(([says, count]) => ({ says, count, isRight: false }));
+  const isRight = (reply) => (kind === "token" && truth !== undefined ? truth.bars[truth.right]?.token.trim().toLowerCase() === reply : false);
+  const rows = sorted.map(([reply, count]) => ({ says: reply.replaceAll(PART_SEPARATOR, " · "), count, isRight: isRight(reply) }));
+  const others = rows.slice(MAX_LISTED_REPLIES);
+  if (!others.length) return rows;
+  return [...rows.slice(0, MAX_LISTED_REPLIES), { says: ngettext("{count} other", "{count} others", others.length), count: others.reduce((sum, { count }) => sum + count, 0), isRight: false }];
+}
+
+/**
+ * Count the replies in a grid: the chosen cells of a heatmap, or a curve's bin of values at each point.
+ * @param {Record<string, any>} question
+ * @param {Record<string, number>} replies
+ * @param {{ truth: Record<string, any> } | null} [judged]
+ * @returns {ReplyGrid}
+ */
+export function replyGrid(question, replies, judged = null) {
+  if (question.kind === "cell") {
+    const { rows, columns } = question, counts = rows.map((_row, i) => columns.map((_column, j) => replies[`${i}${PART_SEPARATOR}${j}`] ?? 0));
+    return { rows, columns, counts, right: judged?.truth.right ?? null };
+  }
+  const { labels, lowest, highest } = question, counts = Array.from({ length: BIN_COUNT }, () => labels.map(() => 0));
+  for (const [reply, count] of Object.entries(replies)) reply.split(PART_SEPARATOR).forEach((bin, j) => { counts[BIN_COUNT - 1 - +bin][j] += count; });
+  const rows = counts.map((_row, i) => formatShort(highest - (i * (highest - lowest)) / BIN_COUNT));
+  return { rows, columns: labels, counts, right: null };
+}
+
+const formatShort = (value) => String(+value.toPrecision(3)).replace("-", "−");
+
+/** @param {ReplyCount[]} rows @param {number} replyTotal */
+function renderBars(rows, replyTotal) {
+  return make("ol", { className: "bars" }, ...rows.map(({ says, count, isRight }) => {
+    const filled = make("i", { className: "filled" });
+    filled.style.width = `${(100 * count) / Math.max(1, replyTotal)}%`;
+    const row = make("li", { className: "row" }, span("says", says), make("span", { className: "bar", ariaHidden: "true" }, filled), span("count", String(count)));
+    row.classList.toggle("is-right", isRight);
+    if (isRight) row.querySelector(".says").append(span("says-right", ` ${_("✓ right")}`));
+    return row;
+  }));
+}
+
+/** @param {ReplyGrid} grid */
+function renderGrid({ rows, columns, counts, right }) {
+  const maxCount = Math.max(1, ...counts.flat());
+  const cell = (count, i, j) => {
+    const node = make("td", {}, count ? String(count) : "");
+    node.style.setProperty("--share", String(count / maxCount));
+    node.classList.toggle("is-right", right !== null && right[0] === i && right[1] === j);
+    return node;
+  };
+  const head = make("tr", {}, make("td", { className: "none" }), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
+  return makeFocusableWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
+    ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j)))))));
+}
+
+// A teacher's own question to the class: its form and replies in the panel of the class, and the card on a student's page.
+
+const MAX_REPLY_CHARS = 80; // as rooms.py has it
+
+/** @param {import("../../static/room_client.js").ClassQuestion} question */
+const countedQuestion = ({ answers }) => (answers.length ? { kind: "choice", options: answers } : { kind: "text" });
+
+/** @param {Record<string, number>} counts */
+const drawBars = (counts) => renderBars(replyCounts(countedQuestion(room.question), counts), totalCount(counts));
+
+/**
+ * Connect the form in which a teacher asks the class, and show the question's replies while it is open.
+ * @param {HTMLElement} panel
+ * @param {HTMLElement} notice
+ */
+function connectQuestionForm(panel, notice) {
+  const writing = /** @type {HTMLDetailsElement} */ (find(panel, ".ask")), form = /** @type {HTMLFormElement} */ (find(writing, "form")), asked = find(panel, ".asked");
+  const boxes = /** @type {HTMLInputElement[]} */ (findAll(form, "input")), replies = find(asked, ".own-counts"), showButton = find(asked, ".show"), endButton = find(asked, ".end-question");
+  let drawn = "", revealedNumber = 0; // the question whose replies the teacher has seen before the class
+  const revealButton = button("", () => {
+    revealedNumber = revealedNumber === room.question.number ? 0 : room.question.number;
+    update();
+  }, { className: "quiet-button" });
+  replies.after(revealButton);
+
+  function update() {
+    if (!isTeacher()) return;
+    const { question, people } = room, counts = ownReplyCounts() ?? {}, isRevealed = question?.shows_replies || revealedNumber === question?.number;
+    const data = JSON.stringify([question, counts, people, isRevealed]);
+    if (data === drawn) return;
+    drawn = data;
+    [writing.hidden, asked.hidden] = [Boolean(question), !question];
+    if (!question) return;
+    setText(find(asked, "h2"), question.text);
+    setText(showButton, question.shows_replies ? _("Hide from the students’ pages") : _("Show on the students’ pages"));
+    setText(revealButton, isRevealed ? _("Hide the replies here") : _("Show the replies here"));
+    revealButton.hidden = question.shows_replies;
+    replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), ...(isRevealed ? [drawBars(counts)] : []));
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [text, ...answers] = boxes.map((box) => box.value.trim()), chosen = answers.filter(Boolean);
+    if (!text) return boxes[0].focus();
+    if (chosen.length === 1 || new Set(chosen).size < chosen.length) return setText(notice, _("Write two to four different answers, or none."));
+    setText(notice, "");
+    /** @type {HTMLDetailsElement} */ (find(panel, ".invite")).open = false; // the replies take its place
+    askClass(text, chosen);
+    showButton.focus();
+  });
+  showButton.addEventListener("click", () => showRepliesToClass(!room.question.shows_replies));
+  endButton.addEventListener("click", () => {
+    endQuestion();
+    form.reset();
+    writing.open = true;
+    boxes[0].focus();
+  });
+  onRoom(update);
+  update();
+}
+
+/** Add the card with the teacher's question to a student's page: below the line of the class, over whatever the page shows. */
+function placeQuestionCard() {
+  const card = /** @type {HTMLDetailsElement} */ (make("details", { id: "class-question", open: true, hidden: true })), heading = make("summary"), body = make("div"), status = make("p", { role: "status" });
+  card.append(heading, body, status);
+  find(document, "#room-line").after(card);
+  let drawn = "", drawnNumber = 0;
+  onRoom(() => {
+    const question = room?.student ? room.question : null, counts = ownReplyCounts();
+    card.hidden = !question;
+    if (!question) return;
+    const reply = room.ownReply?.number === question.number ? room.ownReply.reply : "", data = JSON.stringify([question, counts, reply]);
+    if (data === drawn) return;
+    const typed = drawnNumber === question.number ? body.querySelector("input")?.value : "", hadFocus = body.contains(document.activeElement);
+    if (drawnNumber !== question.number || counts) card.open = true;
+    [drawn, drawnNumber] = [data, question.number];
+    setText(heading, question.text);
+    body.replaceChildren(counts ? drawBars(counts) : question.answers.length ? answerButtons(question.answers, reply) : replyForm(typed || reply));
+    setText(status, counts ? ownReplySentence(question, reply) : reply ? _("Your reply is sent. You can change it.") : "");
+    if (hadFocus) /** @type {HTMLElement | null} */ (body.querySelector("[aria-pressed=true], input") ?? heading).focus();
+  });
+}
+
+/** @param {import("../../static/room_client.js").ClassQuestion} question @param {string} reply */
+const ownReplySentence = ({ answers }, reply) => (reply ? _("Your reply: {reply}", { reply: answers[Number(reply) - 1] ?? reply }) : "");
+
+/** @param {string[]} answers @param {string} reply */
+const answerButtons = (answers, reply) => make("div", { className: "answers" }, ...answers.map((answer, i) => {
+  const isChosen = reply === String(i + 1), node = button("", () => replyToClass(String(i + 1)), { ariaPressed: String(isChosen) });
+  node.append(span("says", answer), isChosen ? "✓" : "");
+  return node;
+}));
+
+/** @param {string} words */
+function replyForm(words) {
+  const box = make("input", { type: "text", maxLength: MAX_REPLY_CHARS, value: words, ariaLabel: _("your reply"), autocomplete: "off" });
+  const form = make("form", {}, box, make("button", { type: "submit" }, _("Send")));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (box.value.trim()) replyToClass(box.value.trim());
+  });
+  return form;
+}
 
 // The data of a QR code: the text's bytes and their error correction (level M), for versions 1 to 10.
 

@@ -8,7 +8,7 @@ import { _ } from "../../static/translations.js";
 import { standaloneFigure, bitmapUrlPrefix, plotlyConfig, plotly, loadPlotly } from "../../static/plotly_figures.js";
 import { THEMES } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
-import { buildMap, partsOnSheet } from "../model_map/model_map.js";
+import { buildMap, partsOnSheet } from "../figure/model_map.js";
 import { renderBlocks } from "./lesson.js";
 import { makeSlide, slideQuery, slidesDeck } from "./presentation_pages.js";
 

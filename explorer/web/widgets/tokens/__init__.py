@@ -35,7 +35,6 @@ class ChatForm(HtmlWidget):
     """
 
     kind = "chat_form"
-    script = "chat"
 
     def __init__(self, **kwargs):
         html = fill_template(

@@ -2,7 +2,7 @@
 // The positions view, as in explorer/views/positions/, for RoPE and for position vectors that are added.
 import { _ } from "../../static/translations.js";
 import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
-import { sinusoidalPositions } from "../../static/in_browser/layers.js";
+import { sinusoidalPositions } from "../../static/in_browser/transformer_lm.js";
 import { formatNumber, quoteToken, quoteTokenInText } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
@@ -81,7 +81,7 @@ async function pairProducts(context) {
 }
 
 /** Return each pair's contribution to the score, (F,). @param {ViewContext} context */
-export async function scoreByPair(context) {
+async function scoreByPair(context) {
   const { position: query, key } = context, angles = await rotationAngles(context);
   return (await pairProducts(context)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
 }

@@ -11,7 +11,7 @@ from explorer.explain.notation import escape_token, format_percent, quote_token,
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview.whole_model import MAX_ROWS, draw_whole_model, fold_tokens, whole_model_sentence
-from explorer.web.widgets.model_map import WholeModelWidget
+from explorer.web.widgets.figure import WholeModelWidget
 from tests import layouts
 from tests.rendered_figures import contains_number
 from tests.sample_models import (

@@ -75,7 +75,8 @@ def test_both_distributions_share_random_number(endpoints, state, contents, trac
     assert [column["name"] for column in table["columns"]][:4] == ["logit", "model", "other", "other_difference"]
     for row in table["rows"]:
         assert row["cells"][2] == format_number(q[row["id"]])
-        assert float(row["cells"][3].replace("−", "-").removeprefix("≈")) == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
+        difference = float(row["cells"][3].replace("−", "-").removeprefix("≈"))
+        assert difference == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(
         traces[1]["logits"][partner], settings.temperature, settings.top_k, previous=traces[1].token_ids[: partner + 1]

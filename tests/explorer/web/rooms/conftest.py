@@ -11,7 +11,7 @@ import pytest
 
 from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
-from explorer.web import room_watcher
+from explorer.web import rooms
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 from explorer.web.key_value_stores import MemoryStore, open_store
 from explorer.web.room_routes import RoomRoutes
@@ -24,7 +24,7 @@ STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query"
 @pytest.fixture(autouse=True)
 def short_read_interval(monkeypatch):
     """Read a room again after 10 ms, without waiting for further changes."""
-    monkeypatch.setattr(room_watcher, "MIN_READ_INTERVAL_S", 0.01)
+    monkeypatch.setattr(rooms, "MIN_READ_INTERVAL_S", 0.01)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import math
 
-from explorer.web.room_store import (
+from explorer.web.rooms import (
     ALPHABET,
     CODE_LENGTH,
     hash_teacher_key,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from explorer.state.generation_settings import NO_LIMITS, PUBLIC_LIMITS
 from explorer.web.key_value_stores import MemoryStore
 from explorer.web.room_routes import MAX_MISSES_PER_MINUTE
-from explorer.web.room_watcher import GRACE_S
+from explorer.web.rooms import GRACE_S
 
 from .conftest import STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, make_process, run_in_event_loop
 
@@ -93,7 +93,7 @@ def test_replies_in_full_room_can_be_changed_but_not_added():
 
 
 def test_total_number_of_rooms_is_limited(monkeypatch, process):
-    monkeypatch.setattr("explorer.web.room_store.MAX_ROOMS", 2)
+    monkeypatch.setattr("explorer.web.rooms.MAX_ROOMS", 2)
 
     async def story():
         teachers = [await Teacher.open_room(process) for _room in range(2)]

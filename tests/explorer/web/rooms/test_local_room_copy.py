@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.web.room_watcher import GRACE_S, LocalRoomCopy
+from explorer.web.rooms import GRACE_S, LocalRoomCopy
 
 A, B = "a" * 32, "b" * 32
 
@@ -27,7 +27,7 @@ def test_joining_or_leaving_requests_immediate_read(room):
 
 def test_student_who_returns_within_grace_period_stays(room, monkeypatch):
     now = 100.0
-    monkeypatch.setattr("explorer.web.room_watcher.time.monotonic", lambda: now)
+    monkeypatch.setattr("explorer.web.rooms.time.monotonic", lambda: now)
     for student in (A, B):
         room.join(student)
         room.leave(student)

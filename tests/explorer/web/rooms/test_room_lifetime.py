@@ -3,16 +3,16 @@
 import asyncio
 import time
 
-from explorer.web import room_store, room_watcher
+from explorer.web import rooms
 from explorer.web.key_value_stores import MemoryStore
-from explorer.web.room_store import RoomStore
+from explorer.web.rooms import RoomStore
 
 from .conftest import STUDENT_NAME, Student, Teacher, make_process, run_in_event_loop
 
 
 def test_abandoned_room_expires_with_all_its_data(store, monkeypatch):
-    monkeypatch.setattr("explorer.web.room_store.TTL_S", 0.8)
-    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.2)
+    monkeypatch.setattr("explorer.web.rooms.TTL_S", 0.8)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_S", 0.2)
 
     process = make_process(store)
     assert process.lesson_library.lessons  # reads lesson files before the room's time starts
@@ -22,7 +22,7 @@ def test_abandoned_room_expires_with_all_its_data(store, monkeypatch):
         await teacher.lead(lesson="tokens-and-merges", step=4)
         student = Student(process, teacher.code)
         await student.until(lambda update: update["lesson"])
-        monkeypatch.setattr("explorer.web.room_store.TTL_S", 60.0)
+        monkeypatch.setattr("explorer.web.rooms.TTL_S", 60.0)
         await student.reply("1", "tokens-and-merges", 4)
         assert store.keys("")
         await student.until(lambda update: "closed" in update)
@@ -68,7 +68,7 @@ def test_process_renews_presence_of_students():
         (presence_key,) = store.keys(f"{teacher.code}/there/")
         presence, room = store.get(presence_key), process.watcher.get_local(teacher.code)
         store.drop(presence_key)
-        room.reported_at -= room_store.PRESENCE_TTL_S / 3
+        room.reported_at -= rooms.PRESENCE_TTL_S / 3
         room.to_read.set()
         for _time in range(100):
             await asyncio.sleep(0.02)
@@ -80,7 +80,7 @@ def test_process_renews_presence_of_students():
 
 
 def test_teacher_polling_keeps_room_alive(store, monkeypatch):
-    monkeypatch.setattr("explorer.web.room_store.TTL_S", 1.0)
+    monkeypatch.setattr("explorer.web.rooms.TTL_S", 1.0)
     monkeypatch.setattr("explorer.web.room_routes.MIN_RENEW_INTERVAL_S", 0.1)
     monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
@@ -98,8 +98,8 @@ def test_teacher_polling_keeps_room_alive(store, monkeypatch):
 
 
 def test_process_follows_room_while_somebody_waits(process, monkeypatch):
-    monkeypatch.setattr(room_watcher, "LINGER_S", 0.2)
-    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.05)
+    monkeypatch.setattr(rooms, "LINGER_S", 0.2)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_S", 0.05)
     monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.6)
 
     async def story():
@@ -122,7 +122,7 @@ def test_process_follows_room_while_somebody_waits(process, monkeypatch):
 
 def test_returning_teacher_is_not_told_class_is_over(process, monkeypatch):
     """The process stops following a room without waiting clients, while it checks the key in the store."""
-    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.2)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_S", 0.2)
 
     async def story():
         teacher = await Teacher.open_room(process)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from explorer.web import room_watcher
+from explorer.web import rooms
 from explorer.web.key_value_stores import MemoryStore, StoreError, open_store
 
 from .conftest import STATE, Student, Teacher, assert_refused, make_process, run_in_event_loop
@@ -148,8 +148,8 @@ def test_own_question_is_answered_shown_and_replaced(store, address):
 
 
 def test_present_students_are_counted(store, address, monkeypatch):
-    monkeypatch.setattr(room_watcher, "GRACE_S", 0.2)
-    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", 0.3)
+    monkeypatch.setattr(rooms, "GRACE_S", 0.2)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_S", 0.3)
 
     async def story():
         first, second = make_two_processes(store, address)
@@ -210,7 +210,7 @@ class UnreliableStore(MemoryStore):
 
 
 def test_store_failure_is_reported_and_recovered_from(monkeypatch, caplog):
-    monkeypatch.setattr(room_watcher, "RETRY_AFTER_S", 0.1)
+    monkeypatch.setattr(rooms, "RETRY_AFTER_S", 0.1)
     monkeypatch.setattr("explorer.web.room_routes.LONG_POLL_S", 0.3)
 
     async def story():
@@ -232,7 +232,7 @@ def test_store_failure_is_reported_and_recovered_from(monkeypatch, caplog):
 
 @pytest.mark.parametrize("waits", [0.05])
 def test_process_polls_after_missed_message(waits, monkeypatch):
-    monkeypatch.setattr(room_watcher, "POLL_INTERVAL_S", waits)
+    monkeypatch.setattr(rooms, "POLL_INTERVAL_S", waits)
 
     async def story():
         store = MemoryStore()

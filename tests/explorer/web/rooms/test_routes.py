@@ -5,8 +5,8 @@ import json
 import pytest
 
 from explorer.translations import current_locale
-from explorer.web.room_questions import MAX_SHOWN_REPLIES
 from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
+from explorer.web.rooms import MAX_SHOWN_REPLIES
 
 from .conftest import STATE, STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, run_in_event_loop
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { nearestInDirection } from "../../../../explorer/web/static/dom.js";
-import { arrowHead, partsOnSheet } from "../../../../explorer/web/widgets/model_map/model_map.js";
+import { arrowHead, partsOnSheet } from "../../../../explorer/web/widgets/figure/model_map.js";
 
 const map = {
   alt: "A map.",

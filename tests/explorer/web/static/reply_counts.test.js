@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { replyGrid, replyCounts, totalCount } from "../../../../explorer/web/widgets/teaching/reply_counts.js";
+import { replyGrid, replyCounts, totalCount } from "../../../../explorer/web/widgets/teaching/class_session.js";
 
 test("every option has its count, even if nobody chose it", () => {
   const rows = replyCounts({ kind: "choice", options: ["a", "b", "c"] }, { 3: 5, 1: 2 });

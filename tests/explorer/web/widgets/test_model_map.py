@@ -9,7 +9,7 @@ from explorer.tracing.capture import capture
 from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_parts import MapArrangement, MapLabel, MapLine, MapPart, ModelMap
 from explorer.web.browser_api.page_contents import figure_payload
-from explorer.web.widgets.model_map import ModelMapWidget
+from explorer.web.widgets.figure import ModelMapWidget
 from model.transformer_lm import TransformerLM
 
 MAX_JSON_BYTES = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads

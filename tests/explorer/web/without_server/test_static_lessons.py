@@ -26,8 +26,8 @@ OFFERED = [name for name, are_here in STEPS.items() if are_here]
 # The state of a step as the page opens it, and its contents with each reply
 STEP_CONTENTS = """async ([lesson, step, state, replies]) => {
   const own = (path) => import(new URL(`../../explorer/web/without_server/${path}`, document.baseURI));
-  const { applyAction } = await own("actions.js"), { openRun } = await own("answers.js");
-  const { packLesson } = await own("lessons/lesson.js");
+  const { applyAction } = await own("actions.js"), { openRun } = await own("model_runs.js");
+  const { packLesson } = await own("lessons.js");
   const change = lesson ? (await applyAction({ kind: "lesson", lesson, step }, state)).change : {}, told = [];
   for (const reply of replies) told.push(await packLesson("show", await openRun({ ...state, ...change, reply })));
   return JSON.stringify([change, ...told]);
@@ -107,7 +107,7 @@ def test_completed_task_is_recognised_in_another_language(open_url, sites, conte
 
 
 CALL = """async ([name, ...given]) => {
-  const { callServer } = await import(new URL("../../explorer/web/without_server/channel.js", document.baseURI));
+  const { callServer } = await import(new URL("../../explorer/web/without_server/answers.js", document.baseURI));
   return JSON.stringify(await callServer(name, given));
 }"""
 # A walkthrough, and changes of the state

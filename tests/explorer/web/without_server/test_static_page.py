@@ -430,7 +430,7 @@ def test_student_session_works(open_url, sites, path):
 
 # Resolves once everything that the page and its worker fetched is cached for offline use
 WAIT_UNTIL_CACHED = """async () => {
-  const { callWorker } = await import(new URL("../../explorer/web/without_server/worker_client.js", document.baseURI));
+  const { callWorker } = await import(new URL("../../explorer/web/without_server/model_runs.js", document.baseURI));
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   for (;;) {
     const fetched = performance.getEntriesByType("resource").map(({ name }) => name);
@@ -515,10 +515,10 @@ def test_new_version_appears_at_second_visit(open_url, copied_site):
 
 def test_badge_warns_of_wrong_number(open_url, copied_site):
     folder, url = copied_site
-    layers = folder / "explorer" / "web" / "static" / "in_browser" / "layers.js"
-    code, scale = layers.read_text(encoding="utf-8"), "/ Math.sqrt(dHead)"
+    model = folder / "explorer" / "web" / "static" / "in_browser" / "transformer_lm.js"
+    code, scale = model.read_text(encoding="utf-8"), "/ Math.sqrt(dHead)"
     assert code.count(scale) == 1
-    layers.write_text(code.replace(scale, "/ dHead"), encoding="utf-8")
+    model.write_text(code.replace(scale, "/ dHead"), encoding="utf-8")
     page = open_url(f"{url}?view=attention&depth=numbers&unfolded=all")
     wait_until_settled(page)
     marks = {

@@ -1,20 +1,19 @@
 // @ts-check
 // Derivations of the number at a clicked point of each figure, as in the analyses of explorer/analysis/.
-import { _, lookUpMessage, ngettext } from "../../static/translations.js";
-import { parseInterventions } from "../../static/in_browser/trace.js";
-import { argmax, median, range } from "../figures.js";
-import { formatCount, formatSixDigits, quoteToken } from "../notation.js";
-import { CHOICES, VIEWS } from "../page_data.js";
-import attention, { displayedPattern } from "../views/attention.js";
-import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "../views/feed_forward.js";
-import positions, { sampleDimensions } from "../views/positions.js";
-import { attribution, depthNames, lensNumbers, sourceTotals } from "../views/prediction.js";
-import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "../views/residual.js";
-import tokens, { EDGES } from "../views/tokens.js";
-import { ALL, attentionCell, calculateCosine, dotProductValue, calculateDotProduct, formatDotProduct, formatFactor, formatInput, formatSum, calculateMean, measures, queryAndKey, readValue, sum, formatTokenAt, formatTokenId, calculateNorm } from "./calculations.js";
-import { deriveElement, normNumbers } from "./captured.js";
+import { _, lookUpMessage, ngettext } from "../static/translations.js";
+import { parseInterventions } from "../static/in_browser/transformer_lm.js";
+import { argmax, dotProduct, median, range, sum } from "./figures.js";
+import { formatCount, formatSixDigits, quoteToken } from "./notation.js";
+import { CHOICES, VIEWS } from "./page_data.js";
+import attention, { displayedPattern } from "./views/attention.js";
+import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "./views/feed_forward.js";
+import positions, { sampleDimensions } from "./views/positions.js";
+import { attribution, depthNames, lensNumbers, sourceTotals } from "./views/prediction.js";
+import residual, { divisorLines, layerNorms, outlierDimensions, streamTaps } from "./views/residual.js";
+import tokens, { EDGES } from "./views/tokens.js";
+import { ALL, attentionCell, calculateCosine, calculateDotProduct, formatDotProduct, formatFactor, formatInput, formatSum, calculateMean, measures, queryAndKey, readValue, formatTokenAt, formatTokenId, calculateNorm, deriveElement, normNumbers } from "./derivations.js";
 
-/** @typedef {import("../views.js").ViewContext} ViewContext @typedef {import("./calculations.js").Calculation} Calculation @typedef {import("./calculations.js").Derivation} Derivation @typedef {import("./calculations.js").Read} Read */
+/** @typedef {import("./views.js").ViewContext} ViewContext @typedef {import("./derivations.js").Calculation} Calculation @typedef {import("./derivations.js").Derivation} Derivation @typedef {import("./derivations.js").Read} Read */
 /** @typedef {{ x: number, y: number, curve?: number | null, item?: number | null, layer?: number, head?: number }} Point */
 /** @typedef {(context: ViewContext, point: Point) => Promise<Derivation | (Derivation | null)[] | null>} Inspector */
 
@@ -36,7 +35,7 @@ function deriveCell(context, { template, axes }, point) {
 /** Return ‖W_O v‖ of a key and its inputs. @param {ViewContext} context @param {number} key */
 async function outputNorm(context, key) {
   const { layer, head, dHead, config: { d_model: D } } = context, [v, output] = await Promise.all([readValue(context, `blocks.${layer}.attn.v`, head, key), readValue(context, `blocks.${layer}.attn.o_proj.weight`, ALL, [head * dHead, (head + 1) * dHead])]);
-  return { norm: Math.hypot(...range(D).map((row) => dotProductValue(output.data.subarray(row * dHead, (row + 1) * dHead), v.data))), inputs: [v.input, output.input] };
+  return { norm: Math.hypot(...range(D).map((row) => dotProduct(output.data.subarray(row * dHead, (row + 1) * dHead), v.data))), inputs: [v.input, output.input] };
 }
 
 /** Calculate weight × ‖W_O v‖. @param {ViewContext} context @param {number} query @param {number} key @returns {Promise<Calculation>} */
@@ -84,7 +83,7 @@ async function attentionStage(context, { x: key, y: row }) {
   const location = attentionCell(context, layer, head, query, key);
   if (stage === "q·k") {
     const suffix = context.config.position === "rope" ? "_rot" : "", [q, k, score] = await Promise.all([readValue(context, `${block}.q${suffix}`, head, query), readValue(context, `${block}.k${suffix}`, head, key), readValue(context, `${block}.scores`, head, query, key)]);
-    const value = dotProductValue(q.data, k.data);
+    const value = dotProduct(q.data, k.data);
     return { name: "q·k", location, value: score.data[0] * Math.sqrt(dHead), working: { symbols: "q·k = Σ q · k", numbers: `q·k = ${formatDotProduct(q.data, k.data)} = ${formatSixDigits(value)}`, value, inputs: [q.input, k.input] } };
   }
   const drawnNorm = (await context.ask("outputNorms", { layer, head }))[key];
@@ -316,7 +315,7 @@ async function logitContribution(context, name, value, x, final) {
 }
 
 /** Return W_O z of one or more heads. @param {Read} z @param {Read} output @param {number} numRows */
-const headOutput = (z, output, numRows) => Float64Array.from({ length: numRows }, (_none, row) => dotProductValue(output.data.subarray(row * z.data.length, (row + 1) * z.data.length), z.data));
+const headOutput = (z, output, numRows) => Float64Array.from({ length: numRows }, (_none, row) => dotProduct(output.data.subarray(row * z.data.length, (row + 1) * z.data.length), z.data));
 
 /** Return each bar's kind and layer. @param {ViewContext} context @returns {[string, number][]} */
 const componentKeys = ({ config: { position, bias, norm, num_layers } }) => /** @type {any} */ ([
