@@ -20,6 +20,7 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from model import CheckpointError, generate, load_checkpoint
 from model.checkpoint import CHECKPOINTS
 from tests.course import course_model
+from tests.subtest_loops import subtest_each
 
 TEXT = "Once upon a time there was a fox"
 
@@ -119,7 +120,7 @@ def test_head_grid_contains_each_pattern(run):
     np.testing.assert_array_equal(square, run["blocks.4.attn.pattern"][2])
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("arguments", "selection", "said"),
     [
         (("atention",), {}, "no view 'atention'; the nearest are attention"),

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, asdict, fields, replace
 import pytest
 
 from model.config import SWITCHES, ModelConfig, RopeScaling
+from tests.subtest_loops import subtest_each
 
 # A config.json from before any setting that is not in it existed.
 OLD_CONFIG = {
@@ -110,7 +111,7 @@ def test_kv_heads_default_to_num_heads(tiny_config):
     assert replace(tiny_config, num_kv_heads=1).kv_heads == 1
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("change", "message"),
     [
         ({"d_model": 0}, "d_model must be a positive integer, got 0"),

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from model.checkpoint import CheckpointError, find_checkpoint, load_checkpoint
+from tests.subtest_loops import subtest_each
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n"
 GGUF, HDF5, ONNX = b"GGUF\3\0\0\0", b"\x89HDF\r\n\x1a\n", b"\x08\x07\x12\x07pytorch"
@@ -74,7 +75,7 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "told"), FILES, ids=lambda value: value if isinstance(value, str) else "")
+@subtest_each(("name", "content", "told"), FILES, ids=lambda value: value if isinstance(value, str) else "")
 def test_file_format_is_named(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CheckpointError, match=f"^checkpoint '{name}' cannot be loaded: .*{told}"):
@@ -103,7 +104,7 @@ FOLDERS = {
 }
 
 
-@pytest.mark.parametrize(("files", "told"), FOLDERS.values(), ids=FOLDERS)
+@subtest_each(("files", "told"), FOLDERS.values(), ids=FOLDERS)
 def test_folder_contents_are_named(tmp_path, files, told):
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -8,13 +8,14 @@ import torch.nn.functional as F
 from model.config import ModelConfig
 from model.initialisation import INITIALISATIONS, initialise
 from model.transformer_lm import TransformerLM
+from tests.subtest_loops import subtest_each
 
 SIZES = {"vocab_size": 1000, "context_length": 64, "d_model": 64, "num_layers": 2, "num_heads": 4}
 
 
-@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
-@pytest.mark.parametrize("style", ["llama_style", "gpt_style"])
-@pytest.mark.parametrize("name", INITIALISATIONS)
+@subtest_each("tie_embeddings", [False, True], ids=["untied", "tied"])
+@subtest_each("style", ["llama_style", "gpt_style"])
+@subtest_each("name", INITIALISATIONS)
 @torch.no_grad()
 def test_initial_loss_is_near_uniform_guessing(name, style, tie_embeddings):
     lm = TransformerLM(getattr(ModelConfig, style)(**SIZES, tie_embeddings=tie_embeddings)).eval()

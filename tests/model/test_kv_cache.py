@@ -5,6 +5,7 @@ import torch
 
 from model.config import CHOICES, ROPE_SCALINGS, SWITCHES, RopeScaling
 from model.kv_cache import KVCache
+from tests.subtest_loops import subtest_each
 
 EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]
 EVERY_CHOICE += [{name: True} for name in SWITCHES] + [{"num_kv_heads": 1}]
@@ -72,7 +73,7 @@ def test_extend_adds_position_in_every_layer(tiny_config):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("choice", EVERY_CHOICE, ids=lambda choice: str(next(iter(choice.items()))))
+@subtest_each("choice", EVERY_CHOICE, ids=lambda choice: str(next(iter(choice.items()))))
 def test_every_kind_of_model_reads_in_chunks(make_lm, token_ids, choice):
     lm = make_lm(**choice)
     cache = KVCache(lm.config, batch_size=2)

@@ -5,6 +5,7 @@ import pytest
 from model.checkpoint import load_checkpoint
 from model.tokenizer import MergeRules, Tokenizer, merge_steps
 from tests.byte_pairs import merge_pair
+from tests.subtest_loops import subtest_each
 
 BYTES = [bytes([byte]) for byte in range(256)]
 WORDS = ["the", " the", " moon", " wanted", " “", " nothing", " 🌙", "aaaaa", "é", " thethe", "x"]
@@ -61,7 +62,7 @@ def test_each_step_merges_lowest_rank(tokens, rules):
             before = step.pieces
 
 
-@pytest.mark.parametrize("word", WORDS)
+@subtest_each("word", WORDS)
 def test_merge_steps_match_tiktoken(tokenizer, rules, word):
     text = word.encode()
     steps = merge_steps(text, rules)
@@ -69,7 +70,7 @@ def test_merge_steps_match_tiktoken(tokenizer, rules, word):
     assert [rules.ids[piece] for piece in pieces] == tokenizer.encode(word)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@subtest_each("word", WORDS)
 def test_merge_steps_match_merging_in_rank_order(tokens, rules, word):
     text = word.encode()
     steps = merge_steps(text, rules)

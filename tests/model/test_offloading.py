@@ -26,6 +26,7 @@ from model.generation.autoregressive import NextLogitsWithCache, generate
 from model.weight_placement import parse_bytes, parse_device, read_weight
 from tests.panels import PANELS, subject
 from tests.sample_models import models
+from tests.subtest_loops import subtest_each
 
 pytest.importorskip("accelerate")
 IDS = [3, 7, 1, 4, 2, 9, 6]
@@ -100,7 +101,7 @@ INTERVENTION_TEXTS = (
 )
 
 
-@pytest.mark.parametrize("text", INTERVENTION_TEXTS)
+@subtest_each("text", INTERVENTION_TEXTS)
 @pytest.mark.exhaustive
 def test_interventions_agree(model_pair, text):
     lm, spread = model_pair

@@ -6,6 +6,7 @@ import torch
 from model.config import CHOICES
 from model.kv_cache import KVCache
 from model.layers.attention import padding_mask
+from tests.subtest_loops import subtest_each
 
 POSITIONS = [{"position": position} for position in CHOICES["position"]]
 POSITIONS.append({"rope_layout": "half_split", "num_kv_heads": 1, "qk_norm": True})
@@ -21,8 +22,8 @@ def left_pad(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("watched", [[], ["blocks.0.attn.pattern", "blocks.1.attn.scores"]], ids=["fused", "watched"])
-@pytest.mark.parametrize("choices", POSITIONS, ids=str)
+@subtest_each("watched", [[], ["blocks.0.attn.pattern", "blocks.1.attn.scores"]], ids=["fused", "watched"])
+@subtest_each("choices", POSITIONS, ids=str)
 def test_padded_sequences_match_unpadded_ones(make_lm, token_ids, hook_modules, choices, watched):
     lm = make_lm(**choices)
     whole, short = lm(token_ids[:1]), lm(token_ids[1:, :8])

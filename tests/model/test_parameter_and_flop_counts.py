@@ -7,6 +7,7 @@ from model.config import ModelConfig
 from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
 from model.transformer_lm import TransformerLM
+from tests.subtest_loops import subtest_each
 
 MODELS = [
     {},
@@ -37,7 +38,7 @@ def count_row(name: str) -> str:
     return f"{'attention' if '.attn.' in name else 'feed-forward'} {kind}"
 
 
-@pytest.mark.parametrize("choices", MODELS, ids=str)
+@subtest_each("choices", MODELS, ids=str)
 def test_parameter_table_matches_model(tiny_config, choices):
     config = replace(tiny_config, **choices)
     counted = Counter()
@@ -47,7 +48,7 @@ def test_parameter_table_matches_model(tiny_config, choices):
     assert num_parameters(config) == counted.total()
 
 
-@pytest.mark.parametrize("choices", MODELS, ids=str)
+@subtest_each("choices", MODELS, ids=str)
 def test_formulas_give_their_counts(tiny_config, choices):
     config = replace(tiny_config, **choices)
     letters = {"V": config.vocab_size, "C": config.context_length, "D": config.d_model, "L": config.num_layers}
@@ -98,7 +99,7 @@ def test_attention_flops_respect_window(tiny_config, num_positions):
     assert counts[1] - counts[0] == 4 * width * max(0, num_positions - 5)
 
 
-@pytest.mark.parametrize("choices", MODELS, ids=str)
+@subtest_each("choices", MODELS, ids=str)
 def test_kv_cache_bytes_match_cache(tiny_config, choices):
     config = replace(tiny_config, **choices)
     cache = KVCache(config)

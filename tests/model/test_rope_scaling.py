@@ -5,6 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from model.config import ROPE_SCALINGS, ModelConfig, RopeScaling
+from tests.subtest_loops import subtest_each
 
 # A config.json from before there was a choice of anything that is not named here.
 SCALING = {"kind": "linear", "factor": 2.0}
@@ -24,7 +25,7 @@ def test_longrope_needs_factor_per_pair(tiny_config):
         ModelConfig.from_dict(values)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("scaling", "message"),
     [
         (

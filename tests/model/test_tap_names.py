@@ -1,7 +1,9 @@
 """Names and shapes of all taps, which saved files and URLs rely on."""
 
-import pytest
 import torch
+
+from model.transformer_lm import TransformerLM
+from tests.subtest_loops import subtest_each
 
 LLAMA = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
 LLAMA_BLOCK = {
@@ -69,23 +71,27 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=MODELS.values(), ids=MODELS.keys())
-def lm_and_expected(request, make_lm):
-    """Model, and the axes of every tap."""
-    changes, values, block_values = request.param
+each_model = subtest_each("name", MODELS)
+
+
+def make_lm_and_axes(make_lm, name: str) -> tuple[TransformerLM, dict]:
+    """Return a model, and the axes of every tap."""
+    changes, values, block_values = MODELS[name]
     lm = make_lm(**changes)
     blocks = {f"blocks.{i}.{name}": axes for i in range(lm.config.num_layers) for name, axes in block_values.items()}
     return lm, values | blocks
 
 
-def test_tap_names_are_exactly_listed(lm_and_expected):
-    lm, expected = lm_and_expected
+@each_model
+def test_tap_names_are_exactly_listed(make_lm, name):
+    lm, expected = make_lm_and_axes(make_lm, name)
     assert sorted(lm.taps) == sorted(expected)
     assert all(lm.get_submodule(name) is module for name, module in lm.taps.items())
 
 
-def test_every_tap_has_listed_shape(lm_and_expected, token_ids, record):
-    lm, expected = lm_and_expected
+@each_model
+def test_every_tap_has_listed_shape(make_lm, name, token_ids, record):
+    lm, expected = make_lm_and_axes(make_lm, name)
     c = lm.config
     sizes = {"T": token_ids.shape[1], "D": c.d_model, "H": c.num_heads, "G": c.kv_heads, "d": c.d_head}
     sizes |= {"P": c.d_head // 2, "F": c.d_ff, "V": c.vocab_size}  # P pairs of dimensions
@@ -96,18 +102,19 @@ def test_every_tap_has_listed_shape(lm_and_expected, token_ids, record):
     assert shapes == {name: (batch[name], *(sizes[a] for a in axes.split())) for name, axes in expected.items()}
 
 
+@each_model
 @torch.no_grad()
-def test_every_tap_affects_logits(lm_and_expected, token_ids, hook_modules):
+def test_every_tap_affects_logits(make_lm, name, token_ids, hook_modules):
     """Replacing any value by zeros changes the logits: every tap is part of the computation."""
-    lm, expected = lm_and_expected
+    lm, expected = make_lm_and_axes(make_lm, name)
     intact = lm(token_ids)
     for name in expected:
         with hook_modules(lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):
             assert not torch.allclose(lm(token_ids), intact, atol=1e-5), name
 
 
-@pytest.mark.parametrize("position", ["rope", "sinusoidal", "learned", "none"])
-@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+@subtest_each("position", ["rope", "sinusoidal", "learned", "none"])
+@subtest_each("norm_placement", ["pre", "post"])
 def test_every_tap_is_computed(make_lm, token_ids, record, position, norm_placement):
     lm = make_lm(position=position, norm_placement=norm_placement)
     assert record(lm, token_ids, lm.taps).keys() == lm.taps.keys()

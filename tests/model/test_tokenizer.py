@@ -9,6 +9,7 @@ import pytest
 from model.errors import ModelError
 from model.tokenizer import END_OF_TEXT, LONG_SPACE, Tokenizer, call_tokenizer_library
 from tests.byte_pairs import merge_pair
+from tests.subtest_loops import subtest_each
 
 UNUSUAL_TEXTS = {
     "empty": "",
@@ -29,11 +30,10 @@ UNUSUAL_TEXTS = {
 }
 
 
-@pytest.fixture(params=UNUSUAL_TEXTS.values(), ids=UNUSUAL_TEXTS.keys())
-def text(request):
-    return request.param
+each_unusual_text = subtest_each("text", UNUSUAL_TEXTS.values(), ids=list(UNUSUAL_TEXTS))
 
 
+@each_unusual_text
 def test_text_round_trip(tiny_tokenizer, text):
     ids = tiny_tokenizer.encode(text)
     assert tiny_tokenizer.decode(ids) == text
@@ -41,6 +41,7 @@ def test_text_round_trip(tiny_tokenizer, text):
     assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
 
 
+@each_unusual_text
 def test_streamed_pieces_encode_like_whole_text(tiny_tokenizer, text):
     text = text[:3000]
     for size in (1, 2, 3, 7, 1000):
@@ -196,7 +197,7 @@ def test_whole_token_shows_its_text(tiny_tokenizer):
     assert "".join(texts) == "the fox\n"
 
 
-@pytest.mark.parametrize("token_id", [-1, 300, 10**30, "a", None, 1.5])
+@subtest_each("token_id", [-1, 300, 10**30, "a", None, 1.5])
 def test_invalid_token_id_is_refused(tiny_tokenizer, token_id):
     with pytest.raises(ValueError, match="token ids are integers from 0 to 299, got"):
         tiny_tokenizer.token_bytes(token_id)
@@ -227,7 +228,7 @@ def vocabulary_line(token: bytes, rank) -> str:
 BYTES = "".join(vocabulary_line(bytes([i]), i) for i in range(256))
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("content", "message"),
     [
         (b"", "is incomplete"),

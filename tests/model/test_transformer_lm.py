@@ -10,6 +10,7 @@ from model.kv_cache import KVCache
 from model.layers.attention import softmax
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import subtest_each
 
 
 def test_weight_names_and_shapes(tiny_lm, tiny_config):
@@ -66,7 +67,7 @@ def test_whole_context_can_be_used(tiny_lm, tiny_config):
     assert tiny_lm(ids).shape == (1, tiny_config.context_length, tiny_config.vocab_size)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("position", "watched", "built_there"), pairwise_params(CHOICES["position"], [False, True], [True, False])
 )
 @torch.no_grad()
@@ -84,7 +85,7 @@ def test_shapes_are_computed_on_meta_device(tiny_config, position, watched, buil
     assert cache.length == 10
 
 
-@pytest.mark.parametrize(("position", "rope_layout"), pairwise_params(CHOICES["position"], CHOICES["rope_layout"]))
+@subtest_each(("position", "rope_layout"), pairwise_params(CHOICES["position"], CHOICES["rope_layout"]))
 @torch.no_grad()
 def test_bfloat16_rounds_everything_except_positions(tiny_config, position, rope_layout, record):
     config = replace(tiny_config, context_length=512, position=position, rope_layout=rope_layout)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.activation_statistics import Statistics, tap_matrix
+from tests.subtest_loops import each_style
 
 
 def test_statistics_in_closed_form():
@@ -20,6 +21,7 @@ def test_rms_does_not_overflow_float32():
     assert Statistics.from_array(np.full(3, 1e30, np.float32)).rms == pytest.approx(1e30)
 
 
+@each_style
 def test_rms_squared_is_mean_squared_plus_variance(trace):
     for value in trace.values.values():
         statistics = Statistics.from_array(value)
@@ -27,6 +29,7 @@ def test_rms_squared_is_mean_squared_plus_variance(trace):
         assert statistics.smallest <= statistics.mean <= statistics.largest
 
 
+@each_style
 def test_zeros_share_of_causal_pattern(trace):
     tokens = len(trace)
     assert Statistics.from_array(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
@@ -39,9 +42,11 @@ def test_tap_matrix_selects_key_value_head_of_group(capture_trace):
             assert_array_equal(tap_matrix(trace, name, head), trace[name][kv_head])
 
 
+@each_style
 def test_tap_matrix_selects_head(trace):
     assert_array_equal(tap_matrix(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
 
 
+@each_style
 def test_tap_matrix_keeps_two_dimensional_values(trace):
     assert tap_matrix(trace, "embed", 2) is trace["embed"]

@@ -27,6 +27,7 @@ from tests.sample_models import (
     capture_edited_style,
     capture_stream_edited_style,
 )
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY, TOKEN, CONTRAST_TOKEN = 9, 17, 230
 
@@ -61,7 +62,8 @@ def logit_with_fixed_norm_scales(trace: Trace, position: int, token_id: int, wit
     return float(logit * layouts.softcap_factors(trace, position)[token_id])
 
 
-@pytest.mark.parametrize("position", [0, 5, 11])
+@each_style
+@subtest_each("position", [0, 5, 11])
 def test_contributions_sum_to_captured_logit(trace, position):
     result = direct_logit_attribution(trace, position, TOKEN)
     assert result.logit == trace["logits"][position, TOKEN]
@@ -82,6 +84,7 @@ def test_added_embedding_vector_is_separate_from_token(lms, capture_trace):
     assert abs(result.changes) > 1e-3
 
 
+@each_style
 def test_kinds_sum_to_total(trace):
     result = direct_logit_attribution(trace, 5, TOKEN, CONTRAST_TOKEN)
     kinds = attribution_by_kind(trace, result)
@@ -91,7 +94,8 @@ def test_kinds_sum_to_total(trace):
     assert ("shift" in kinds) == (trace.config.norm == "layernorm")
 
 
-@pytest.mark.parametrize("position", [0, 5, 11])
+@each_style
+@subtest_each("position", [0, 5, 11])
 def test_attribution_is_linear_in_contrast(trace, position):
     one, other, both = (
         direct_logit_attribution(trace, position, *ids)
@@ -102,11 +106,13 @@ def test_attribution_is_linear_in_contrast(trace, position):
         np.testing.assert_allclose(getattr(both, name), getattr(one, name) - getattr(other, name), atol=1e-6)
 
 
+@each_style
 def test_token_against_itself_is_0(trace):
     result = direct_logit_attribution(trace, 5, TOKEN, TOKEN)
     assert result.total == result.logit == result.error == 0
 
 
+@each_style
 def test_head_contribution_equals_logit_loss_without_head(trace):
     """Head by head, in the residual stream of the captured run, with the scale of every norm held fixed."""
     position, d = 9, trace.config.d_head
@@ -122,6 +128,7 @@ def test_head_contribution_equals_logit_loss_without_head(trace):
         assert whole - remaining_logit == pytest.approx(result.heads[layer, head], abs=1e-5)
 
 
+@each_style
 def test_sublayer_contribution_equals_logit_loss_without_it(trace):
     result = direct_logit_attribution(trace, 9, TOKEN)
     whole = logit_with_fixed_norm_scales(trace, 9, TOKEN, {})
@@ -132,6 +139,7 @@ def test_sublayer_contribution_equals_logit_loss_without_it(trace):
         assert whole - remaining_logit == pytest.approx(part, abs=1e-5)
 
 
+@each_style
 def test_absent_parts_contribute_0(trace):
     result, config = direct_logit_attribution(trace, 5, TOKEN), trace.config
     assert (result.positions != 0) is (config.position in ("sinusoidal", "learned"))
@@ -146,12 +154,9 @@ def test_position_contribution_equals_logit_loss_without_it(capture_trace):
     assert result.logit - remaining_logit == pytest.approx(result.positions, abs=1e-4)
 
 
-@pytest.fixture
-def run_overview(trace):
-    return forward_pass_overview(trace, QUERY, TOKEN)
-
-
-def test_norms_match_sublayer_updates(trace, run_overview):
+@each_style
+def test_norms_match_sublayer_updates(trace):
+    run_overview = forward_pass_overview(trace, QUERY, TOKEN)
     added = sublayer_updates(trace, QUERY)
     assert_allclose(run_overview.write_norms.ravel(), added.norms, rtol=1e-6)
     sums = layouts.residual_sums(trace.config)
@@ -164,7 +169,9 @@ def test_norms_match_sublayer_updates(trace, run_overview):
     assert_allclose(run_overview.stream, lengths, rtol=1e-6)
 
 
-def test_token_and_position_norms_are_separate(trace, run_overview):
+@each_style
+def test_token_and_position_norms_are_separate(trace):
+    run_overview = forward_pass_overview(trace, QUERY, TOKEN)
     table = trace.weights["token_embedding.weight"][trace.token_ids[QUERY]].astype(float)
     scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
     assert run_overview.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
@@ -174,7 +181,9 @@ def test_token_and_position_norms_are_separate(trace, run_overview):
         assert run_overview.positions == 0
 
 
-def test_head_write_norms_match_output_projection(trace, run_overview):
+@each_style
+def test_head_write_norms_match_output_projection(trace):
+    run_overview = forward_pass_overview(trace, QUERY, TOKEN)
     d = trace.config.d_head
     for layer in range(trace.config.num_layers):
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"].astype(float)
@@ -189,7 +198,9 @@ def test_head_write_norms_match_output_projection(trace, run_overview):
         assert_allclose(summed_outputs, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
 
 
-def test_divisors_match_norms(trace, run_overview):
+@each_style
+def test_divisors_match_norms(trace):
+    run_overview = forward_pass_overview(trace, QUERY, TOKEN)
     norms = layouts.block_norms(trace.config)
     if trace.config.norm_placement != "post":
         norms["final_norm"] = f"blocks.{trace.config.num_layers - 1}.resid_post"
@@ -200,7 +211,8 @@ def test_divisors_match_norms(trace, run_overview):
         assert run_overview.divisors[name] == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
 
 
-@pytest.mark.parametrize("rival", [None, CONTRAST_TOKEN])
+@each_style
+@subtest_each("rival", [None, CONTRAST_TOKEN])
 def test_overview_agrees_with_attribution(trace, rival):
     model_overview, parts = (
         forward_pass_overview(trace, QUERY, TOKEN, rival),
@@ -217,7 +229,8 @@ def test_overview_agrees_with_attribution(trace, rival):
     assert whole == pytest.approx(parts.logit, abs=1e-4)
 
 
-@pytest.mark.parametrize("position", [0, 5, 11])
+@each_style
+@subtest_each("position", [0, 5, 11])
 def test_sources_sum_to_head_contribution(trace, position):
     parts = direct_logit_attribution(trace, position, TOKEN, CONTRAST_TOKEN)
     sources = attribution_by_source(trace, position, TOKEN, CONTRAST_TOKEN)
@@ -226,10 +239,9 @@ def test_sources_sum_to_head_contribution(trace, position):
     assert not sources.changed_heads.any()
 
 
-@pytest.mark.parametrize(
-    "capture", [None, capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style]
-)
-@pytest.mark.parametrize(("token", "rival"), [(TOKEN, None), (TOKEN, CONTRAST_TOKEN)])
+@each_style
+@subtest_each("capture", [None, capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
+@subtest_each(("token", "rival"), [(TOKEN, None), (TOKEN, CONTRAST_TOKEN)])
 def test_source_totals_and_rest_sum_to_logit(style, trace, capture, token, rival):
     run = capture(style) if capture else trace
     totals, rest = source_totals(run, QUERY, token, rival), contribution_without_source(run, QUERY, token, rival)
@@ -251,6 +263,7 @@ def test_grouped_heads_and_unembedding_bias_sum_too(capture_trace, kind):
     assert_allclose(sources.effects.sum(-1), parts.heads, atol=1e-5)
 
 
+@each_style
 def test_source_norms_match_written_vectors(trace):
     config, norms = trace.config, attribution_by_source(trace, QUERY, TOKEN).norms
     for layer, head, key in np.ndindex(config.num_layers, config.num_heads, QUERY + 1):
@@ -262,7 +275,8 @@ def test_source_norms_match_written_vectors(trace):
         assert norms[layer, head, key] == pytest.approx(weight * np.linalg.norm(added), rel=1e-5, abs=1e-9)
 
 
-@pytest.mark.parametrize("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
+@each_style
+@subtest_each("capture", [capture_edited_style, capture_stream_edited_style, capture_all_kinds_edited_style])
 def test_intervened_heads_have_no_sources(style, capture):
     trace = capture(style)
     parts, sources = (measure(trace, QUERY, TOKEN) for measure in (direct_logit_attribution, attribution_by_source))

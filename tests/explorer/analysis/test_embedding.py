@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, residual_at_depth
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY = 7
 
@@ -18,6 +19,7 @@ def principal_directions(vectors: np.ndarray, n: int) -> tuple[np.ndarray, np.nd
     return directions[:, ::-1].T[:n], sizes[::-1][:n] / sizes.sum()
 
 
+@each_style
 def test_parts_sum_to_captured_embedding(trace):
     for query in range(len(trace)):
         parts = embedding_parts(trace, query)
@@ -26,6 +28,7 @@ def test_parts_sum_to_captured_embedding(trace):
         assert parts.error < 1e-6
 
 
+@each_style
 def test_parts_equal_model_vectors(trace, style, lms):
     lm, parts = lms[style], embedding_parts(trace, QUERY)
     row = lm.token_embedding.weight[trace.token_ids[QUERY]]
@@ -36,6 +39,7 @@ def test_parts_equal_model_vectors(trace, style, lms):
         assert_array_equal(parts.position, lm.position_embedding(torch.tensor(QUERY)))
 
 
+@each_style
 def test_error_reveals_altered_embedding(trace):
     wrong = trace["embed"].copy()
     wrong[QUERY, 3] += 0.25
@@ -43,6 +47,7 @@ def test_error_reveals_altered_embedding(trace):
     assert parts.error == pytest.approx(0.25, abs=1e-6)
 
 
+@each_style
 def test_nearest_tokens_have_largest_cosines(trace, style, lms):
     token_id = trace.token_ids[QUERY]
     table = lms[style].token_embedding.weight.double()
@@ -54,6 +59,7 @@ def test_nearest_tokens_have_largest_cosines(trace, style, lms):
     assert token_id not in ids
 
 
+@each_style
 def test_nearest_tokens_include_all_and_zero_row_has_cosine_0(trace):
     table = np.ones((5, 24), np.float32)
     table[2] = 0
@@ -65,6 +71,7 @@ def test_nearest_tokens_include_all_and_zero_row_has_cosine_0(trace):
     assert nearest_tokens(small, 2, 9)[1].tolist() == [0] * 4
 
 
+@each_style
 def test_residual_depths_run_from_embedding_to_unembedding(trace, style, lms):
     assert_array_equal(residual_at_depth(trace, 0), trace["embed"])
     assert_array_equal(residual_at_depth(trace, 1), trace["blocks.1.resid_pre"])
@@ -73,7 +80,8 @@ def test_residual_depths_run_from_embedding_to_unembedding(trace, style, lms):
     assert_allclose(logits, trace["logits"], atol=1e-4)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2])
+@each_style
+@subtest_each("depth", [0, 1, 2])
 def test_principal_components_are_eigenvectors_of_covariance(trace, depth):
     vectors = residual_at_depth(trace, depth)
     components = principal_components(vectors)
@@ -84,6 +92,7 @@ def test_principal_components_are_eigenvectors_of_covariance(trace, depth):
     assert_allclose(components.points.var(0) / vectors.astype(float).var(0).sum(), components.shares, atol=1e-6)
 
 
+@each_style
 def test_largest_entry_of_component_is_positive(trace):
     components = principal_components(trace["embed"])
     for direction in components.directions:
@@ -93,6 +102,7 @@ def test_largest_entry_of_component_is_positive(trace):
     assert_allclose(negated.points, -components.points, atol=1e-5)
 
 
+@each_style
 def test_all_components_reconstruct_vectors(trace):
     vectors = trace["embed"].astype(float)
     components = principal_components(vectors, n=11)  # 12 vectors less their mean have 11 directions

@@ -12,6 +12,7 @@ from explorer.architecture.residual_stream import norm_inputs, path_to_unembeddi
 from explorer.explain.captured.formulas import ACTIVATIONS
 from model.layers.feed_forward import KERNELS
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
 
 GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]
 
@@ -23,6 +24,7 @@ def test_activations_match_model():
         assert_allclose(activation(x), KERNELS[kernel](torch.tensor(x)).numpy(), atol=1e-12, err_msg=kind)
 
 
+@each_style
 def test_layer_neurons_are_captured_values(trace):
     ours = layer_neurons(trace, 1, 7)
     _, activation = ACTIVATIONS[trace.config.ffn]
@@ -32,6 +34,7 @@ def test_layer_neurons_are_captured_values(trace):
     assert_allclose(ours.active * (1 if ours.up is None else ours.up), ours.hidden, rtol=1e-6)
 
 
+@each_style
 def test_neuron_outputs_sum_to_layer_output(trace):
     ours = layer_neurons(trace, 0, 5)
     down = trace.weights["blocks.0.ffn.down_proj.weight"]
@@ -45,6 +48,7 @@ def test_neuron_outputs_sum_to_layer_output(trace):
     assert_allclose(vectors.sum(0) + bias, trace["blocks.0.ffn.out"][5], atol=1e-5)
 
 
+@each_style
 def test_top_neurons_have_largest_output_norms(trace):
     ours = layer_neurons(trace, 1, 3)
     top = ours.top(6)
@@ -58,6 +62,7 @@ def test_equal_neurons_are_ordered_by_number(capture_trace):
     assert_array_equal(still.top(3), [0, 1, 2])
 
 
+@each_style
 def test_recomputed_neuron_matches_captured_one(trace):
     points = [(*point, n) for point in ((0, 0), (0, 11), (1, 6)) for n in range(trace.config.d_ff)]
     for layer, query, number in points:
@@ -104,7 +109,8 @@ def test_normal_distribution_has_known_near_zero_share(capture_trace):
     assert sparsity(with_hidden(capture_trace("rope"), values)).near_zero[0] == pytest.approx(NORMAL_SHARE, abs=0.002)
 
 
-@pytest.mark.parametrize(("layer", "number", "query"), [(0, 0, 0), (0, 39, 11), (1, 17, 6)])
+@each_style
+@subtest_each(("layer", "number", "query"), [(0, 0, 0), (0, 39, 11), (1, 17, 6)])
 def test_neuron_logit_effects_match_slope_through_norms(lms, trace, style, layer, number, query):
     """Brute force: the change of the logits when the neuron's vector is added, with the scales of norms held fixed."""
     lm = lms[style]
@@ -121,7 +127,8 @@ def test_neuron_logit_effects_match_slope_through_norms(lms, trace, style, layer
     assert_array_equal(np.argsort(-ours)[:5], torch.topk(logits, 5).indices)
 
 
-@pytest.mark.parametrize(("layer", "query"), [(0, 11), (1, 6)])
+@each_style
+@subtest_each(("layer", "query"), [(0, 11), (1, 6)])
 def test_neuron_effects_sum_to_layer_attribution(trace, layer, query):
     token_id = int(trace["logits"][query].argmax())
     hidden = layer_neurons(trace, layer, query).hidden
@@ -138,6 +145,7 @@ def test_neuron_effects_sum_to_layer_attribution(trace, layer, query):
     assert total == pytest.approx(share, abs=1e-4)
 
 
+@each_style
 def test_neurons_and_heads_sum_to_sublayer_update(trace):
     """Contributions pass through a post-norm where there is one; the biases belong to no component."""
     block, position = "blocks.1", 5

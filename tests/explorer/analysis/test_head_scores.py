@@ -20,6 +20,7 @@ from explorer.analysis.head_scores import (
 from explorer.architecture.mask_and_rotation import visibility_mask
 from explorer.tracing.capture import capture
 from model.training.evaluation import copying_head_scores
+from tests.subtest_loops import each_style, subtest_each
 
 A, B, C = 5, 6, 7
 
@@ -88,7 +89,8 @@ def test_rows_without_first_key_sum_to_1_or_0():
     assert_allclose(without_first_key(pattern), [[0, 0, 0], [0, 1, 0], [0, 0.25, 0.75]])
 
 
-@pytest.mark.parametrize("name", HEAD_SCORES)
+@each_style
+@subtest_each("name", HEAD_SCORES)
 def test_scores_lie_between_0_and_1(capture_trace, style, name):
     for hide_first in (False, True):
         scores = head_scores(capture_trace(style, 32), name, hide_first)
@@ -97,6 +99,7 @@ def test_scores_lie_between_0_and_1(capture_trace, style, name):
     assert np.isnan(head_scores(capture_trace(style, 1), name)).all()
 
 
+@each_style
 def test_copying_scores_match_training_log(lms, style):
     from explorer.tracing.capture import capture
 
@@ -111,8 +114,8 @@ def test_copying_scores_match_training_log(lms, style):
 
 ROLLED_IDS = [5, 6, 5, 5, 7, 6, 5, 9, 6, 6]
 
-every_score = pytest.mark.parametrize("name", HEAD_SCORES)
-each_hide_first = pytest.mark.parametrize("hide_first", [False, True], ids=["shown", "hidden"])
+every_score = subtest_each("name", HEAD_SCORES)
+each_hide_first = subtest_each("hide_first", [False, True], ids=["shown", "hidden"])
 
 
 @pytest.fixture
@@ -139,7 +142,7 @@ def test_uniform_score_is_score_of_uniform_head(repeating_trace, name, hide_firs
 
 
 @each_hide_first
-@pytest.mark.parametrize("name", ["previous_token", "spread"])
+@subtest_each("name", ["previous_token", "spread"])
 def test_uniform_score_respects_attention_window(lms, name, hide_first):
     trace = capture(lms["local"], ROLLED_IDS)
     even = np.stack([visibility_mask(trace.config, layer, len(ROLLED_IDS)) for layer in (0, 1)]).astype(float)
@@ -179,7 +182,7 @@ def test_layers_with_same_mask_share_shifts_computed_in_chunks(lms, monkeypatch,
     assert len(constructor_args) == len(kinds) == (2 if style == "local" else 1)
 
 
-@pytest.mark.parametrize("name", ["previous_token", "self", "duplicate_token", "induction"])
+@subtest_each("name", ["previous_token", "self", "duplicate_token", "induction"])
 @each_hide_first
 def test_ideal_head_exceeds_chance(repeating_trace, name, hide_first):
     targets = target_mask(repeating_trace, name).astype(float)
@@ -188,7 +191,7 @@ def test_ideal_head_exceeds_chance(repeating_trace, name, hide_first):
     assert chance_head_scores(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first)).all()
 
 
-@pytest.mark.parametrize("name", ["duplicate_token", "induction", "previous_token"])
+@subtest_each("name", ["duplicate_token", "induction", "previous_token"])
 @each_hide_first
 def test_chance_quantiles_match_all_shifts(lms, name, hide_first):
     """Compare with the scores of every possible rotation of every counted row, in a short run."""

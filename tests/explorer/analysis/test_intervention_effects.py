@@ -24,13 +24,10 @@ from explorer.analysis.residual import residual_stages
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
+from tests.sample_models import capture_edited_style, capture_style, models
+from tests.subtest_loops import each_style, subtest_each
 
 with_unchanged = Comparison.with_unchanged
-
-
-@pytest.fixture
-def edited_trace(capture_edited_trace, style):
-    return capture_edited_trace(style)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -38,7 +35,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def test_pattern_change_sums_to_0_over_keys(edited_trace):
+@each_style
+def test_pattern_change_sums_to_0_over_keys(style):
+    edited_trace = capture_edited_style(style)
     change = pattern_change(with_unchanged(edited_trace), 1, 2)
     assert_allclose(change.sum(-1), 0, atol=1e-5)
     assert (np.abs(change) <= 1).all() and np.abs(change).max() > 1e-3
@@ -47,13 +46,17 @@ def test_pattern_change_sums_to_0_over_keys(edited_trace):
     assert_allclose(edited_trace.baseline["blocks.1.attn.pattern"][2] + change, expected, atol=1e-6)
 
 
-def test_largest_score_change_ignores_masked_keys(edited_trace):
+@each_style
+def test_largest_score_change_ignores_masked_keys(style):
+    edited_trace = capture_edited_style(style)
     after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
     visible = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
     assert largest_score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(visible))
 
 
-def test_total_variation_is_probability_gained(edited_trace):
+@each_style
+def test_total_variation_is_probability_gained(style):
+    edited_trace = capture_edited_style(style)
     change = next_token_change(with_unchanged(edited_trace), 7)
     before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
     assert_allclose(change.before, before, rtol=1e-4)
@@ -63,7 +66,9 @@ def test_total_variation_is_probability_gained(edited_trace):
     assert change.total_variation == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
 
 
-def test_top_tokens_are_likeliest_in_either_run(edited_trace):
+@each_style
+def test_top_tokens_are_likeliest_in_either_run(style):
+    edited_trace = capture_edited_style(style)
     change = next_token_change(with_unchanged(edited_trace), 11)
     top = change.top(5)
     assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
@@ -73,7 +78,9 @@ def test_top_tokens_are_likeliest_in_either_run(edited_trace):
     assert (np.diff(either[top]) <= 0).all()
 
 
-def test_surprisal_change_is_log_ratio_of_probabilities(edited_trace):
+@each_style
+def test_surprisal_change_is_log_ratio_of_probabilities(style):
+    edited_trace = capture_edited_style(style)
     change = surprisal_change(with_unchanged(edited_trace))
     assert np.isnan(change[0])
     for position in range(1, 12):
@@ -84,7 +91,9 @@ def test_surprisal_change_is_log_ratio_of_probabilities(edited_trace):
         assert change[position] == pytest.approx(np.log2(before / after), abs=1e-4)
 
 
-def test_relative_stream_change_matches_norms(edited_trace):
+@each_style
+def test_relative_stream_change_matches_norms(style):
+    edited_trace = capture_edited_style(style)
     change, tapped_stages = relative_stream_change(with_unchanged(edited_trace)), residual_stages(edited_trace)
     assert change.shape == (len(tapped_stages), 12)
     for row, stage in enumerate(tapped_stages):
@@ -92,6 +101,7 @@ def test_relative_stream_change_matches_norms(edited_trace):
         assert change[row, 4] == pytest.approx(np.sqrt(((after - before) ** 2).sum() / (before**2).sum()), abs=1e-5)
 
 
+@each_style
 def test_ablated_head_changes_nothing_before_it(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
@@ -101,7 +111,9 @@ def test_ablated_head_changes_nothing_before_it(lms, trace, style):
     assert not heads.any()  # the last layer's patterns are computed before its head outputs
 
 
-def test_attention_shift_is_mean_weight_gained(edited_trace):
+@each_style
+def test_attention_shift_is_mean_weight_gained(style):
+    edited_trace = capture_edited_style(style)
     shifted = attention_shift(with_unchanged(edited_trace))
     for layer, head in ((0, 0), (1, 2)):
         won = pattern_change(with_unchanged(edited_trace), layer, head).clip(0).sum(-1).mean()
@@ -109,6 +121,7 @@ def test_attention_shift_is_mean_weight_gained(edited_trace):
     assert (shifted >= 0).all() and (shifted <= 1).all()
 
 
+@each_style
 def test_log_probability_matches_softmax(trace):
     for token_id in (0, 7, 255):
         assert 2 ** log2_probability(trace, 5, token_id) == pytest.approx(
@@ -116,6 +129,7 @@ def test_log_probability_matches_softmax(trace):
         )
 
 
+@each_style
 def test_ablation_effects_match_separate_runs(lms, trace, style):
     effects = ablation_effects(trace, 9, 33)
     assert effects.before == log2_probability(trace, 9, 33)
@@ -132,12 +146,14 @@ def test_ablation_effects_match_separate_runs(lms, trace, style):
         assert change == pytest.approx(log2_probability(changed, 9, 33) - effects.before, abs=1e-4), edit
 
 
+@each_style
 def test_ablating_ablated_head_changes_nothing(lms, trace, style):
     silent = capture(lms[style], trace.token_ids, [make_intervention("blocks.1.attn.z", "zero", index=2)])
     assert_allclose(ablation_effects(silent, 9, 33).heads[1, 2], 0, atol=1e-4)
     assert np.abs(ablation_effects(silent, 9, 33).heads).max() > 1e-3
 
 
+@each_style
 def test_ablation_requires_model(trace):
     with pytest.raises(ValueError, match="runs the model again"):
         ablation_effects(replace(trace, model=None), 9, 33)
@@ -146,9 +162,9 @@ def test_ablation_requires_model(trace):
 INTERVENTION_TEXT = "blocks.0.attn.z.1*zero~blocks.1.ffn.hidden*zero~blocks.1.attn.z.2*mean~logits@7*scale*2"
 
 
-@pytest.fixture
-def runs(lms, style, trace) -> Comparison:
-    changed = capture(lms[style], trace.token_ids, parse_interventions(INTERVENTION_TEXT))
+def make_runs(style: str) -> Comparison:
+    trace = capture_style(style)
+    changed = capture(models()[style], trace.token_ids, parse_interventions(INTERVENTION_TEXT))
     return Comparison.with_unchanged(replace(changed, baseline=trace))
 
 
@@ -157,8 +173,10 @@ def token_measure(trace, measure: str) -> float:
     return logits[33] if measure == "logit" else np.exp(logits[33]) / np.exp(logits).sum()
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-def test_single_effects_match_separate_runs(lms, style, trace, runs, measure):
+@each_style
+@subtest_each("measure", MEASURES)
+def test_single_effects_match_separate_runs(lms, style, trace, measure):
+    runs = make_runs(style)
     interaction = intervention_interaction(runs, 7, 33, measure)
     single_run_measures = [
         token_measure(capture(lms[style], trace.token_ids, [edit]), measure)
@@ -171,7 +189,9 @@ def test_single_effects_match_separate_runs(lms, style, trace, runs, measure):
     assert abs(interaction.interaction) > 1e-5 and np.ptp(single_run_measures) > 1e-5
 
 
-def test_recomputed_logits_are_checked_against_captured_ones(runs):
+@each_style
+def test_recomputed_logits_are_checked_against_captured_ones(style):
+    runs = make_runs(style)
     assert check_recomputed_logits(runs, 7, 33).is_within_tolerance
     logits = runs.trace["logits"].copy()
     logits[7, 33] += 0.05
@@ -179,6 +199,8 @@ def test_recomputed_logits_are_checked_against_captured_ones(runs):
     assert not check_recomputed_logits(wrong, 7, 33).is_within_tolerance
 
 
-def test_interaction_requires_model(runs):
+@each_style
+def test_interaction_requires_model(style):
+    runs = make_runs(style)
     with pytest.raises(ValueError, match="knows none"):
         intervention_interaction(replace(runs, other=replace(runs.other, model=None)), 7, 33, "logit")

@@ -14,8 +14,10 @@ from explorer.analysis.kv_cache import (
 )
 from model.kv_cache import KVCache
 from tests.exhaustive import first_in_core
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_captured_keys_and_values_equal_cache_entries(capture_trace, lms, style):
     trace, lm = capture_trace(style), lms[style]
     cache = KVCache(lm.config)

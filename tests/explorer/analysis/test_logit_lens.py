@@ -19,14 +19,12 @@ from explorer.tracing import weight_matrices
 from explorer.tracing.capture import capture
 from model.layers.attention import softcap
 from tests import layouts
+from tests.subtest_loops import each_style
 
 
-@pytest.fixture
-def all_positions(trace) -> range:
-    return range(len(trace))
-
-
-def test_last_depth_is_model_distribution(trace, all_positions):
+@each_style
+def test_last_depth_is_model_distribution(trace):
+    all_positions = range(len(trace))
     summaries = lens_summaries(trace, all_positions)
     for position in all_positions:
         prediction = next_token_distribution(trace, position)
@@ -42,8 +40,10 @@ def test_last_depth_is_model_distribution(trace, all_positions):
         np.testing.assert_array_equal(single_token_ranks(trace, all_positions, token_id)[-1], last)
 
 
-def test_each_depth_skips_later_sublayers(trace, lms, style, all_positions):
+@each_style
+def test_each_depth_skips_later_sublayers(trace, lms, style):
     """Run the model's own modules, but skip the sublayers after the depth."""
+    all_positions = range(len(trace))
     lm = lms[style]
     names = ["embed", *(after for *_sum, after in layouts.residual_sums(trace.config))]
     for i, name in enumerate(names):
@@ -58,12 +58,15 @@ def test_each_depth_skips_later_sublayers(trace, lms, style, all_positions):
         )
 
 
+@each_style
 def test_depths_are_embedding_and_sublayer_outputs(trace):
     assert depth_names(trace) == tuple(layouts.stage_names(trace.config))
     assert lens_summaries(trace, range(3, 5)).top.shape == (len(layouts.stage_names(trace.config)), 2, 3)
 
 
-def test_positions_subset_matches_all_positions(trace, all_positions):
+@each_style
+def test_positions_subset_matches_all_positions(trace):
+    all_positions = range(len(trace))
     page, whole = lens_summaries(trace, range(4, 9)), lens_summaries(trace, all_positions)
     np.testing.assert_array_equal(page.top, whole.top[:, 4:9])
     np.testing.assert_allclose(

@@ -25,6 +25,7 @@ from explorer.tracing.trace import Trace
 from model.generation.autoregressive import generate
 from model.generation.sampling import sampling_stages, uniform_draw
 from tests.sample_models import capture_style, models
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -38,13 +39,15 @@ def with_logits(tiny_config):
     return with_logits
 
 
-@pytest.mark.parametrize("position", [0, 5, 11])
+@each_style
+@subtest_each("position", [0, 5, 11])
 def test_plain_distribution_is_softmax_of_logits(trace, position):
     prediction = next_token_distribution(trace, position, temperature=0.3, top_k=2)
     expected = torch.tensor(trace["logits"][position]).double().softmax(-1)
     np.testing.assert_allclose(prediction.plain, expected, atol=1e-12)
 
 
+@each_style
 def test_sampled_distribution_follows_settings(trace):
     prediction = next_token_distribution(trace, 4, temperature=0.5, top_k=3)
     top = torch.tensor(trace["logits"][4]).double().topk(3)
@@ -52,11 +55,13 @@ def test_sampled_distribution_follows_settings(trace):
     assert (prediction.sampled > 0).sum() == 3
 
 
+@each_style
 def test_invalid_setting_is_refused(trace):
     with pytest.raises(ValueError, match="temperature"):
         next_token_distribution(trace, 0, temperature=-1)
 
 
+@each_style
 def test_stages_follow_settings_and_previous_tokens(trace):
     settings = {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.7}
     prediction = next_token_distribution(trace, 6, 0.7, 30, **settings)
@@ -69,9 +74,8 @@ def test_stages_follow_settings_and_previous_tokens(trace):
     assert set(changed) == {i for i in trace.token_ids[:7] if later.logits[i]}
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"top_k": 20, "top_p": 0.8}, {"min_p": 0.1, "repetition_penalty": 1.5}], ids=str
-)
+@each_style
+@subtest_each("settings", [{}, {"top_k": 20, "top_p": 0.8}, {"min_p": 0.1, "repetition_penalty": 1.5}], ids=str)
 def test_drawn_token_is_generated_token(lms, style, trace, settings):
     for position in (0, 5, 11):
         prompt = trace.token_ids[: position + 1]
@@ -81,6 +85,7 @@ def test_drawn_token_is_generated_token(lms, style, trace, settings):
         assert prediction.sampled[prediction.sampled_token_id] == pytest.approx(step.probability, abs=1e-5)
 
 
+@each_style
 def test_draw_depends_on_seed_and_absolute_position(trace):
     assert next_token_distribution(trace, 4).u is None
     assert next_token_distribution(trace, 4).sampled_token_id is None
@@ -88,6 +93,7 @@ def test_draw_depends_on_seed_and_absolute_position(trace):
     assert next_token_distribution(trace, 4, seed=2, start=100).u == uniform_draw(2, position=105)
 
 
+@each_style
 def test_actual_is_next_token(trace):
     assert next_token_distribution(trace, 0).actual == trace.token_ids[1]
     assert next_token_distribution(trace, 10).actual == trace.token_ids[11]
@@ -121,6 +127,7 @@ def test_entropy_of_certain_token_is_0(with_logits):
     assert next_token_distribution(with_logits(-1000, 1000, 0), 0).entropy == 0
 
 
+@each_style
 def test_surprisal_is_cross_entropy_in_bits(trace):
     loss = F.cross_entropy(
         torch.tensor(trace["logits"][:-1]).double(), torch.tensor(trace.token_ids[1:]), reduction="none"
@@ -131,6 +138,7 @@ def test_surprisal_is_cross_entropy_in_bits(trace):
     np.testing.assert_allclose(bits[1:], loss / math.log(2), rtol=1e-5)
 
 
+@each_style
 def test_surprisal_agrees_with_distribution(trace):
     prediction = next_token_distribution(trace, 6)
     assert surprisal(trace)[7] == pytest.approx(-math.log2(prediction.plain[prediction.actual]), rel=1e-5)
@@ -141,10 +149,12 @@ def test_surprisal_of_huge_logits_is_finite(tiny_config):
     assert surprisal(Trace(tiny_config, (0, 1), ("a", "b"), values))[1] == pytest.approx(2e4 / math.log(2))
 
 
+@each_style
 def test_single_token_has_no_surprisal(capture_trace, style):
     np.testing.assert_array_equal(surprisal(capture_trace(style, 1)), [np.nan])
 
 
+@each_style
 def test_entropy_and_rank_agree_with_distribution(trace):
     bits, places = entropy(trace), actual_token_ranks(trace)
     assert bits.shape == places.shape == (len(trace),)
@@ -155,6 +165,7 @@ def test_entropy_and_rank_agree_with_distribution(trace):
         assert places[position] == prediction.rank(prediction.actual)
 
 
+@each_style
 def test_entropy_matches_pytorch(trace):
     p = torch.tensor(trace["logits"][:-1]).double().softmax(-1)
     np.testing.assert_allclose(entropy(trace)[1:], torch.special.entr(p).sum(-1) / math.log(2), atol=1e-5)
@@ -230,6 +241,7 @@ def test_top_indices_match_stable_sort(values):
         np.testing.assert_array_equal(top_indices(values, most), np.argsort(-values, kind="stable")[:most])
 
 
+@each_style
 def test_mean_text_loss_is_cross_entropy(style):
     trace = capture_style(style)
     ids = torch.tensor([trace.token_ids])

@@ -1,6 +1,6 @@
 """Effects of patching, with metrics that one pass measures for all maps."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -22,15 +22,19 @@ from explorer.tracing.capture import capture
 from explorer.tracing.patching import patching_setup as contrasts
 from explorer.tracing.patching.experiment import BY_HEAD, BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment
 from tests.explorer.tracing.patching.manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, values
+from tests.sample_models import models
+from tests.subtest_loops import each_style, subtest_each
 
 
-@pytest.fixture
-def patching_experiment(lms, style) -> PatchingExperiment:
-    identity = capture(lms[style], CLEAN).model
+@cache
+def make_patching_experiment(style: str) -> PatchingExperiment:
+    identity = capture(models()[style], CLEAN).model
     return PatchingExperiment(identity, tuple(CLEAN), tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"])
 
 
-def test_component_effects_match_activation_patching(lms, style, patching_experiment):
+@each_style
+def test_component_effects_match_activation_patching(lms, style):
+    patching_experiment = make_patching_experiment(style)
     for part, direction, metric in [
         *((part, direction, "logit_difference") for part in BY_POSITION + BY_HEAD for direction in DIRECTIONS),
         *(("attn.z", direction, metric) for direction in DIRECTIONS for metric in METRICS),
@@ -39,8 +43,10 @@ def test_component_effects_match_activation_patching(lms, style, patching_experi
         assert_allclose(component_effects(patching_experiment, part, metric, direction), expected, atol=2e-4)
 
 
-@pytest.mark.parametrize("receiver", ["logits", (1, 0, "q"), (1, 1, "v")])
-def test_path_effects_match_path_patching(lms, style, patching_experiment, receiver):
+@each_style
+@subtest_each("receiver", ["logits", (1, 0, "q"), (1, 1, "v")])
+def test_path_effects_match_path_patching(lms, style, receiver):
+    patching_experiment = make_patching_experiment(style)
     for direction in DIRECTIONS:
         expected = path_patching(lms[style], **CONTRAST, receiver=receiver, direction=direction)
         path_effects = patching_effects(
@@ -51,12 +57,16 @@ def test_path_effects_match_path_patching(lms, style, patching_experiment, recei
         assert np.isnan(path_effects[last:]).all()
 
 
-def test_estimates_match_attribution_patching(lms, style, patching_experiment):
+@each_style
+def test_estimates_match_attribution_patching(lms, style):
+    patching_experiment = make_patching_experiment(style)
     expected = attribution_patching(lms[style], **CONTRAST, part="attn.z", direction="noise")
     assert_allclose(patching_experiment.estimate("noise", "attn.z", "logit_difference"), expected)
 
 
-def test_neuron_effects_match_patching_one_neuron(lms, style, patching_experiment):
+@each_style
+def test_neuron_effects_match_patching_one_neuron(lms, style):
+    patching_experiment = make_patching_experiment(style)
     lm, neuron_effect = lms[style], neuron_effects(patching_experiment, 1, "logit_difference")
     clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
     assert neuron_effect.shape == (2, lm.config.d_ff)
@@ -80,8 +90,10 @@ def test_neuron_effects_match_patching_one_neuron(lms, style, patching_experimen
     assert np.abs(neuron_effect).max(0)[order].tolist() == sorted(np.abs(neuron_effect).max(0), reverse=True)[:5]
 
 
-def test_rerun_with_patch_matches_component_metrics(patching_experiment):
+@each_style
+def test_rerun_with_patch_matches_component_metrics(style):
     """Patching through the intervention hooks, one run at a time, has the same effects."""
+    patching_experiment = make_patching_experiment(style)
     for part, cell, text in (
         ("resid_pre", (1, 3), "blocks.1.resid_pre@3*patch"),
         ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
@@ -94,7 +106,9 @@ def test_rerun_with_patch_matches_component_metrics(patching_experiment):
             )
 
 
-def test_metrics_are_computed_from_logits(patching_experiment, lms, style):
+@each_style
+def test_metrics_are_computed_from_logits(style, lms):
+    patching_experiment = make_patching_experiment(style)
     logits = capture(lms[style], CLEAN)["logits"][-1]
     metrics = logit_metrics(logits, patching_experiment.answer, patching_experiment.wrong)
     assert_allclose(metrics, patching_experiment.unpatched_metrics[0], atol=1e-5)
@@ -123,9 +137,9 @@ LONG_CLEAN = (40, 41, 77, 42, 43, 44, 45, 46)  # the clean prompt has no partner
 PARTNERS = {"denoise": (0, 1, 3, 4, 5, 6, 7), "noise": (0, 1, None, 2, 3, 4, 5, 6)}
 
 
-@pytest.fixture
-def unequal_experiment(lms, style) -> PatchingExperiment:
-    identity = capture(lms[style], CLEAN).model
+@cache
+def make_unequal_experiment(style: str) -> PatchingExperiment:
+    identity = capture(models()[style], CLEAN).model
     both = tuple(PARTNERS[direction] for direction in DIRECTIONS)
     return PatchingExperiment(identity, LONG_CLEAN, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
 
@@ -149,7 +163,9 @@ def patch_by_hand(lm, direction: str, tap: str, head: int, position: int | None)
     return measure_metric(lm, recipient, {tap: patch_value})
 
 
-def test_unequal_prompts_patch_between_aligned_positions(lms, style, unequal_experiment):
+@each_style
+def test_unequal_prompts_patch_between_aligned_positions(lms, style):
+    unequal_experiment = make_unequal_experiment(style)
     lm = lms[style]
     clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
@@ -168,7 +184,9 @@ def test_unequal_prompts_patch_between_aligned_positions(lms, style, unequal_exp
     assert unequal_experiment.target_positions("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
 
 
-def test_unequal_prompts_rerun_with_patch_matches(unequal_experiment):
+@each_style
+def test_unequal_prompts_rerun_with_patch_matches(style):
+    unequal_experiment = make_unequal_experiment(style)
     for row, direction in enumerate(DIRECTIONS):
         for part, cell, text in (
             ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal_experiment.target_positions(direction)[4]}*patch"),
@@ -186,8 +204,10 @@ def test_unequal_prompts_rerun_with_patch_matches(unequal_experiment):
         )
 
 
-def test_unequal_prompts_estimates_are_slopes(lms, style, unequal_experiment):
+@each_style
+def test_unequal_prompts_estimates_are_slopes(lms, style):
     """A small step towards the source's value, by hand, changes the metric by that share of the estimate."""
+    unequal_experiment = make_unequal_experiment(style)
     lm, share = lms[style], 0.01
     clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     for direction, base in (("denoise", corrupted), ("noise", clean)):
@@ -210,9 +230,11 @@ def test_unequal_prompts_estimates_are_slopes(lms, style, unequal_experiment):
         assert np.isnan(estimates[:, 2]).all() and np.isfinite(np.delete(estimates, 2, axis=1)).all()
 
 
-@pytest.mark.parametrize("part", ["attn.q", "attn.k"])
-def test_query_and_key_estimates_use_recipient_positions(lms, unequal_experiment, style, part):
+@each_style
+@subtest_each("part", ["attn.q", "attn.k"])
+def test_query_and_key_estimates_use_recipient_positions(lms, style, part):
     """The expected slope is that of a small step towards the pattern from the patched queries or keys."""
+    unequal_experiment = make_unequal_experiment(style)
     lm, share, pattern = lms[style], 0.01, "blocks.0.attn.pattern"
     clean, corrupted = measure_metric(lm, LONG_CLEAN), measure_metric(lm, CORRUPTED)
     group = lm.config.num_heads // lm.config.kv_heads if part == "attn.k" else 1

@@ -25,6 +25,7 @@ from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from model.layers.positions import SinusoidalPositionalEmbedding
 from tests.sample_models import YARN
+from tests.subtest_loops import each_rotating_style, subtest_each
 
 ADDITIVE_STYLES = ["gpt", "learned"]
 
@@ -88,7 +89,7 @@ def test_norms_match_token_position_and_sum(additive_trace, lms):
     assert_allclose(total, np.linalg.norm(additive_trace["embed"], axis=-1), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("angle", "expected"),
     [
         (0, 0),
@@ -113,11 +114,12 @@ def test_wrapped_angles_keep_direction():
     assert_allclose(np.exp(1j * inside), np.exp(1j * angles), atol=1e-12)
 
 
-@pytest.mark.parametrize("vector", ["q", "k"])
-@pytest.mark.parametrize("position", [0, 1, 11])
-def test_pairs_rotate_by_position_times_power_of_theta(rotating_trace, vector, position):
-    config = rotating_trace.config
-    pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
+@subtest_each("vector", ["q", "k"])
+@subtest_each("position", [0, 1, 11])
+@each_rotating_style
+def test_pairs_rotate_by_position_times_power_of_theta(trace, vector, position):
+    config = trace.config
+    pairs = rotated_pairs(trace, vector, 1, 2, position)
     theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
     angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.num_rotary_dims)
     angles[config.num_rotary_dims // 2 :] = 0
@@ -146,9 +148,10 @@ def test_pairs_are_dimensions_rotated_together(capture_trace, style, kv_head, di
         assert_array_equal(vectors, [[k[a], k[b]] for a, b in dims])
 
 
-def test_error_reveals_unrotated_vector(rotating_trace):
-    values = {**rotating_trace.values, "blocks.1.attn.q_rot": rotating_trace["blocks.1.attn.q"]}
-    assert rotated_pairs(replace(rotating_trace, values=values), "q", 1, 0, 5).error > 0.1
+@each_rotating_style
+def test_error_reveals_unrotated_vector(trace):
+    values = {**trace.values, "blocks.1.attn.q_rot": trace["blocks.1.attn.q"]}
+    assert rotated_pairs(replace(trace, values=values), "q", 1, 0, 5).error > 0.1
 
 
 def test_unrotated_layer_has_same_score_at_any_distance(capture_trace):
@@ -172,12 +175,13 @@ def test_scores_depend_only_on_distance(rope_trace):
     assert_allclose(products, products[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
-def test_score_by_pair_sums_to_score(rotating_trace, cell):
+@subtest_each("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
+@each_rotating_style
+def test_score_by_pair_sums_to_score(trace, cell):
     layer, head, query, key = cell
-    parts = score_by_pair(rotating_trace, *cell)
-    assert parts.shape == (rotating_trace.config.d_head // 2,)
-    score = rotating_trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    parts = score_by_pair(trace, *cell)
+    assert parts.shape == (trace.config.d_head // 2,)
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     assert parts.sum() == pytest.approx(score, abs=1e-5)
 
 
@@ -189,26 +193,28 @@ def test_score_by_pair_sums_to_score_with_yarn(capture_trace):
         assert score_by_pair(trace, layer, head, query, key).sum() == pytest.approx(score, abs=1e-5)
 
 
-def test_score_by_distance_matches_run_and_shifted_vectors(rotating_trace):
-    observed = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
-    assert observed.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
-    pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
-    turns = rotating_trace["local_rope.angles" if rotating_trace.config.local_rope_theta else "rope.angles"]
-    scaling, pairs_turned = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims // 2
+@each_rotating_style
+def test_score_by_distance_matches_run_and_shifted_vectors(trace):
+    observed = score_by_distance(trace, 1, 0, 9, 4, np.array([5]))
+    assert observed.item() == pytest.approx(trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
+    pairs = {name: rotated_pairs(trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
+    turns = trace["local_rope.angles" if trace.config.local_rope_theta else "rope.angles"]
+    scaling, pairs_turned = trace.config.rope_scaling, trace.config.num_rotary_dims // 2
     scales = np.where(np.arange(turns.shape[1]) < pairs_turned, scaling.attention_factor if scaling else 1.0, 1.0)
     for distance in (0, 3, 11):
         q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
         k = pairs["k"].before @ (1, 1j)
-        expected = (scales**2 * (q * k.conj()).real).sum() / rotating_trace.config.divisor
-        moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
+        expected = (scales**2 * (q * k.conj()).real).sum() / trace.config.divisor
+        moved = score_by_distance(trace, 1, 0, 9, 4, np.array([distance]))
         assert moved.item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_first_pair_rotates_1_radian_per_position(rotating_trace):
-    scaling = rotating_trace.config.rope_scaling
-    speeds = frequencies_from_angles(rotating_trace["rope.angles"])
+@each_rotating_style
+def test_first_pair_rotates_1_radian_per_position(trace):
+    scaling = trace.config.rope_scaling
+    speeds = frequencies_from_angles(trace["rope.angles"])
     assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
-    turning = rotating_trace.config.num_rotary_dims // 2
+    turning = trace.config.num_rotary_dims // 2
     assert (np.diff(speeds[:turning]) < 0).all()
     assert not speeds[turning:].any()
 

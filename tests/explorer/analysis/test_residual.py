@@ -22,6 +22,7 @@ from explorer.analysis.residual import (
 )
 from explorer.analysis.unembedding import unembed_vectors
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
 
 UPDATES = ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
 
@@ -38,6 +39,7 @@ def is_post_norm(trace) -> bool:
     return trace.config.norm_placement == "post"
 
 
+@each_style
 def test_stages_are_residual_sums_and_post_norms(trace):
     taps, config = [stage.tap for stage in residual_stages(trace)][1:], trace.config
     sums = [name for name, *_rest in layouts.residual_sums(config)]
@@ -61,6 +63,7 @@ def test_stages_are_residual_sums_and_post_norms(trace):
     assert_array_equal(residual_stream(trace)[-1], trace[taps[-1]])
 
 
+@each_style
 def test_norms_at_each_stage(trace):
     expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in residual_stages(trace)]
     assert_allclose(residual_norms_by_stage(trace), expected, rtol=1e-5)
@@ -72,6 +75,7 @@ def test_norms_at_each_stage(trace):
     assert_allclose(residual_norms(trace).median, [sum(sorted(row)[5:7]) / 2 for row in unnormed], rtol=1e-5)
 
 
+@each_style
 def test_norms_along_residual_stream(trace):
     norms, written = residual_norms(trace), update_taps(trace)
     sums = layouts.residual_sums(trace.config)
@@ -84,7 +88,8 @@ def test_norms_along_residual_stream(trace):
         assert_allclose(lengths, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("query", [0, 11])
+@each_style
+@subtest_each("query", [0, 11])
 def test_updates_sum_to_stream(trace, query):
     ours = sublayer_updates(trace, query)
     assert ours.names == tuple(UPDATES)
@@ -94,13 +99,15 @@ def test_updates_sum_to_stream(trace, query):
         assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
 
 
+@each_style
 def test_error_reveals_altered_update(trace):
     name, *_rest = layouts.residual_sums(trace.config)[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.5})
     assert sublayer_updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize("query", [0, 7])
+@each_style
+@subtest_each("query", [0, 7])
 def test_update_norms_and_cosines_in_closed_form(trace, query):
     ours = sublayer_updates(trace, query)
     before = {out: old for _name, old, added, _after in layouts.residual_sums(trace.config) for out in added}
@@ -134,7 +141,8 @@ def test_cosine_sign_of_aligned_opposed_and_orthogonal_updates(rope_trace):
     assert_allclose(ours.before, [2, 5, 4, math.sqrt(41)])
 
 
-@pytest.mark.parametrize("query", [0, 11])
+@each_style
+@subtest_each("query", [0, 11])
 def test_stage_similarities_in_closed_form(trace, query):
     ours = stage_similarities(trace, query)
     vectors = [trace[stage.tap][query].astype(float) for stage in residual_stages(trace)]
@@ -153,6 +161,7 @@ def test_outlier_dimensions_are_largest(rope_trace):
     assert_allclose(ours.ratios[3], [50.5, 30])
 
 
+@each_style
 def test_outlier_dimensions_match_brute_force(trace):
     ours = find_outlier_dimensions(trace, max_count=24)
     sizes = np.abs(residual_stream(trace)).mean(1)
@@ -164,7 +173,8 @@ def test_outlier_dimensions_match_brute_force(trace):
     assert other_ratios.max(initial=0) <= ours.ratios.max(0).min() + 1e-6
 
 
-@pytest.mark.parametrize("layer", [0, 1])
+@each_style
+@subtest_each("layer", [0, 1])
 def test_norm_statistics_match_recomputation(trace, layer):
     readings = norm_statistics_in_layer(trace, layer)
     wanted = {
@@ -182,6 +192,7 @@ def test_norm_statistics_match_recomputation(trace, layer):
         assert_allclose(ours.means, x.mean(-1) if centred else np.full(len(x), np.nan), atol=1e-7)
 
 
+@each_style
 def test_error_reveals_altered_norm(trace):
     name = list(layouts.block_norms(trace.config))[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
@@ -239,11 +250,13 @@ def test_nan_logit_makes_summary_nan():
     assert np.isnan(summaries.probabilities[1]).all() and np.isfinite(summaries.probabilities[0]).all()
 
 
+@each_style
 def test_apply_norm_matches_model(trace):
     for name, read in layouts.block_norms(trace.config).items():
         np.testing.assert_allclose(apply_norm(trace, name, trace[read]), trace[name], atol=1e-5)
 
 
+@each_style
 def test_unembedded_last_stream_gives_logits(trace):
     *_sum, last = layouts.residual_sums(trace.config)[-1]
     normalised = apply_norm(trace, "final_norm", trace[last])
@@ -251,6 +264,7 @@ def test_unembedded_last_stream_gives_logits(trace):
     np.testing.assert_allclose(unembed_vectors(trace, normalised), trace["logits"], atol=1e-4)
 
 
+@each_style
 def test_norm_with_fixed_scale_is_additive(trace):
     name = "blocks.1.attn_norm"
     parts = np.random.default_rng(0).normal(size=(3, 5, trace.config.d_model))

@@ -20,6 +20,7 @@ from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from tests.sample_models import models, tokenizer
+from tests.subtest_loops import each_style
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 
@@ -30,12 +31,9 @@ def make_comparison(style: str) -> Comparison:
     return Comparison.from_traces(*(capture(lm, tokenizer().encode(text), tokenizer=tokenizer()) for text in TEXTS))
 
 
-@pytest.fixture
-def comparison(style) -> Comparison:
-    return make_comparison(style)
-
-
-def test_stream_distance_is_relative_to_other_norm(comparison):
+@each_style
+def test_stream_distance_is_relative_to_other_norm(style):
+    comparison = make_comparison(style)
     distances, partners = relative_stream_distance(comparison), comparison.alignment.partners
     for row, stage in enumerate(residual_stages(comparison.trace)):
         for position, partner in enumerate(partners):
@@ -47,8 +45,10 @@ def test_stream_distance_is_relative_to_other_norm(comparison):
             assert distances[row, position] == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-def test_head_distances_cover_keys_of_both_runs(comparison):
+@each_style
+def test_head_distances_cover_keys_of_both_runs(style):
     """Recompute head distances: aligned keys count as one key, and an unaligned key has weight 0 in the other run."""
+    comparison = make_comparison(style)
     partners, inverse = comparison.alignment.partners, comparison.alignment.inverse
     for layer in range(2):
         first, second = (run[f"blocks.{layer}.attn.pattern"].astype(float) for run in comparison.runs)
@@ -74,7 +74,9 @@ def test_head_distances_cover_keys_of_both_runs(comparison):
             assert head_distances(comparison)[layer, head] == pytest.approx(np.mean(distances), abs=1e-6)
 
 
-def test_next_token_and_surprisal_use_aligned_positions(comparison):
+@each_style
+def test_next_token_and_surprisal_use_aligned_positions(style):
+    comparison = make_comparison(style)
     partners = comparison.alignment.partners
     first, second = next_token_probabilities(comparison, 3)
     nearest_partner = comparison.alignment.nearest_aligned(3)
@@ -112,7 +114,9 @@ def test_first_difference_is_where_intervention_acts(edits, tap):
     )
 
 
-def test_first_difference_is_at_first_differing_token(comparison):
+@each_style
+def test_first_difference_is_at_first_differing_token(style):
+    comparison = make_comparison(style)
     first_ids, second_ids = (run.token_ids for run in comparison.runs)
     first = next(
         i for i, p in enumerate(comparison.alignment.partners) if p is None or first_ids[i] != second_ids[p] or i != p

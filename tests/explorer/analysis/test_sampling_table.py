@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.next_token import SamplingTable, find_tokens
 from model.generation.sampling import draw_token, sampling_stages
+from tests.subtest_loops import subtest_each
 
 SETTINGS = [
     {},
@@ -124,7 +125,7 @@ def test_narrow_intervals_are_omitted_unless_requested(table):
 VOCABULARY = ("moon", " Moon", "\n", "noon", " the moonlight", "moo", "3", " 35", "<b>")
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("wanted", "found"),
     [
         ("moon", [1, 0, 4]),  # the exact text first; of equal matches the better ranked

@@ -21,6 +21,7 @@ from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def fable_trace(model):
     return capture(lm, tokenizer.encode("Once upon a time"), tokenizer=tokenizer)
 
 
+@each_style
 def test_direction_cosines_match_formula(trace):
     u = np.random.default_rng(0).normal(size=trace.config.d_model)
     similarities, last = (
@@ -126,7 +128,7 @@ def test_direction_is_made_from_user_lists(model, fable_trace):
     assert decode_prompt_lists(fable_trace, DirectionSpec.parse("unembed.17")) == ()
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("texts", "others", "said"),
     [
         ([], ["a"], "each list of a direction has 1 to 32 prompts of a token or more"),

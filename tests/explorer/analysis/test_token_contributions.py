@@ -12,8 +12,10 @@ from explorer.analysis.token_contributions import (
     ranks_with_ties,
     token_contributions,
 )
+from tests.subtest_loops import each_style, subtest_each
 
 
+@each_style
 def test_each_method_matches_its_formula(trace):
     contributions = token_contributions(trace, 9, 33, 7)
     arrays = trace.token_contributions(9, 33, 7)
@@ -44,6 +46,7 @@ def test_agreement_is_spearman_correlation():
     assert np.isnan(short.agreement("gradient", "knock_out"))
 
 
+@each_style
 def test_contributions_require_model(trace):
     with pytest.raises(ValueError, match="knows none"):
         token_contributions(replace(trace, model=None), 9, 33)
@@ -63,7 +66,8 @@ def rollout_by_definition(patterns: np.ndarray) -> np.ndarray:
     return rolled
 
 
-@pytest.mark.parametrize("length", [1, 12, 32])
+@each_style
+@subtest_each("length", [1, 12, 32])
 def test_rollout_matches_paper(capture_trace, style, length):
     trace = capture_trace(style, length)
     expected = rollout_by_definition(trace.stack("blocks.*.attn.pattern"))
@@ -71,6 +75,7 @@ def test_rollout_matches_paper(capture_trace, style, length):
         np.testing.assert_allclose(attention_rollout(trace, query), expected[query], atol=1e-7)
 
 
+@each_style
 def test_rollout_sums_to_1_and_is_causal(trace):
     for query in range(len(trace)):
         weights = attention_rollout(trace, query)

@@ -3,9 +3,11 @@ import pytest
 
 from explorer.analysis.token_shading import SHADES, shade_tokens
 from explorer.translations import use_locale
+from tests.subtest_loops import each_style, subtest_each
 
 
-@pytest.mark.parametrize("name", SHADES)
+@each_style
+@subtest_each("name", SHADES)
 def test_every_token_but_first_has_share_and_text(trace, name):
     shares, texts = shade_tokens(trace, name)
     assert len(shares) == len(texts) == len(trace)

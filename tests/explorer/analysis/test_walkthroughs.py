@@ -15,6 +15,7 @@ from explorer.errors import UserError
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from tests.sample_models import tokenizer
+from tests.subtest_loops import each_rotating_style, each_style
 
 SELECTION = Selection(layer=1, head=1, query=5, key=2)
 
@@ -23,6 +24,7 @@ def parse_float(text: str) -> float:
     return -np.inf if text == "−∞" else float(text.replace("−", "-"))
 
 
+@each_style
 def test_attention_walk_leads_from_products_to_output(trace):
     clamped, walk = SELECTION.clamp_to_trace(trace), get_walkthrough("attention", trace, SELECTION)
     products, scores, masked, weights, mix = walk.segments
@@ -74,8 +76,8 @@ def test_long_prompt_shows_keys_with_most_weight(capture_trace):
     assert "looks at most" in walk.segments[0].says
 
 
-def test_rotation_walk_ends_at_captured_vectors(rotating_trace):
-    trace = rotating_trace
+@each_rotating_style
+def test_rotation_walk_ends_at_captured_vectors(trace):
     layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))  # some models rotate only one layer
     selection = replace(SELECTION, layer=layer)
     clamped = selection.clamp_to_trace(trace)
@@ -100,8 +102,8 @@ def test_rotation_walk_ends_at_captured_vectors(rotating_trace):
     assert len(before.frames) == 1
 
 
-def test_rotation_walk_shows_main_pair_of_visible_rotation(rotating_trace):
-    trace = rotating_trace
+@each_rotating_style
+def test_rotation_walk_shows_main_pair_of_visible_rotation(trace):
     layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))
     selection = replace(SELECTION, layer=layer).clamp_to_trace(trace)
     sizes = np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key))
@@ -137,6 +139,7 @@ def test_rotation_walk_mentions_intervention(lms, capture_trace):
     assert [frame["angle"] for frame in segments[1].frames] == ["0"]
 
 
+@each_style
 def test_layers_walk_ends_with_model_prediction(trace):
     walk = get_walkthrough("layers", trace, SELECTION)
     last = walk.segments[-1].frames[-1]

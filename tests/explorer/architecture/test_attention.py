@@ -5,8 +5,10 @@ import pytest
 
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_visible_keys_have_positive_weights(trace):
     for layer in range(trace.config.num_layers):
         weights = trace[f"blocks.{layer}.attn.pattern"]

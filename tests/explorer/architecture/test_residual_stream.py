@@ -15,8 +15,10 @@ from explorer.architecture.residual_stream import (
     sublayer_input_tap,
 )
 from tests import layouts
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_residual_taps_are_in_order_of_computation(trace):
     order, taps = list(trace.values), residual_taps(trace.config)
     assert taps == sorted(taps, key=order.index) and len(taps) == len(set(taps))
@@ -24,6 +26,7 @@ def test_residual_taps_are_in_order_of_computation(trace):
     assert not left_out and taps[0] == "embed" and taps[-1] == "final_norm"
 
 
+@each_style
 def test_norm_inputs_are_preceding_taps(lms, style, trace):
     taps = residual_taps(trace.config)
     inputs_by_norm = {
@@ -33,6 +36,7 @@ def test_norm_inputs_are_preceding_taps(lms, style, trace):
     assert len(inputs_by_norm) == (4 if trace.config.norm_placement == "post" else 1)
 
 
+@each_style
 def test_residual_taps_onward_begin_at_tap(trace):
     assert residual_taps_onward(trace.config, "blocks.1.resid_post")[0] == "blocks.1.resid_post"
     post = trace.config.norm_placement == "post"
@@ -41,6 +45,7 @@ def test_residual_taps_onward_begin_at_tap(trace):
     assert inputs_by_norm == {last: "blocks.1.resid_post"}
 
 
+@each_style
 def test_sublayer_output_passes_its_norm_to_stream(trace):
     for sublayer in ("attn", "ffn"):
         norm, out = layouts.output_norm(trace.config, sublayer), f"blocks.0.{sublayer}.out"
@@ -55,6 +60,7 @@ def test_sublayer_output_passes_its_norm_to_stream(trace):
         assert norm_inputs(trace.config, output_path) == ({} if norm is None else {f"blocks.0.{norm}": out})
 
 
+@each_style
 def test_residual_sums_add_outputs_to_previous_tap(trace):
     sums = layouts.residual_sums(trace.config)
     assert residual_sum_taps(trace.config) == [name for name, *_rest in sums]
@@ -64,6 +70,7 @@ def test_residual_sums_add_outputs_to_previous_tap(trace):
         np.testing.assert_allclose(trace[name], total, atol=1e-5)
 
 
+@each_style
 def test_sublayers_read_their_input_tap(trace):
     """Only the right input, multiplied by the weights, gives the captured values."""
     for layer in range(trace.config.num_layers):
@@ -79,11 +86,13 @@ def test_sublayers_read_their_input_tap(trace):
             np.testing.assert_allclose(captured, computed, atol=1e-4)
 
 
+@each_style
 def test_norms_are_in_order_of_computation(trace):
     norms, order = all_norms(trace.config), list(trace.values)
     assert norms == sorted(norms, key=order.index)
     assert {norm for norm in norms if norm != "final_norm"} == set(layouts.block_norms(trace.config))
 
 
+@each_style
 def test_lens_taps_follow_each_residual_sum(trace):
     assert lens_taps(trace.config)[1:] == [after for *_sum, after in layouts.residual_sums(trace.config)]

@@ -1,8 +1,6 @@
 from copy import copy
 from dataclasses import replace
 
-import pytest
-
 from explorer.architecture.summary import (
     NAMES,
     describe_architecture,
@@ -13,6 +11,7 @@ from explorer.architecture.summary import (
 from model.config import CHOICES
 from model.describe import Description, describe_model
 from model.errors import LoadingNote
+from tests.subtest_loops import subtest_each
 
 
 def test_summary_names_architecture_and_size(lms):
@@ -37,7 +36,7 @@ def test_file_summary_has_types_licence_and_template():
     assert summarise_files(Description(())) == ""
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("style", "words"),
     [
         ("none", "RMSNorm · no positions · ReLU²"),

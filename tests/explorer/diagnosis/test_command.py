@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from explorer.diagnosis.command_line import main
 from tests import course, nanogpt
 from tests.course import TransformerLM
+from tests.subtest_loops import subtest_each
 
 COURSE, SPELLED = Path(course.__file__), Path(nanogpt.__file__)
 SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 3, "num_heads": 4, "d_ff": 48}
@@ -142,7 +143,7 @@ def test_names_are_read_from_file(tmp_path, capsys):
     assert "is not a JSON object of weight names" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("arguments", "told"),
     [
         (["nowhere.py:Mine"], "there is no file 'nowhere.py'"),

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-
 from explorer.views.overview import VIEW as OVERVIEW
+from tests.subtest_loops import subtest_each
 
 
 def test_first_difference_is_marked_on_map(show_view, page_state):
@@ -17,7 +16,7 @@ def test_first_difference_is_marked_on_map(show_view, page_state):
     assert diagram.alt.endswith("Your module parts from the reference at blocks.0.attn.q_rot.")
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("tap", "kind", "layer", "count", "told"),
     [
         ("embed", "token", None, 1, "embedding of"),

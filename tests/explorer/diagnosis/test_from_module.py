@@ -11,6 +11,7 @@ from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
 from tests.course_bugs import COURSE_BUGS, make_buggy_model
 from tests.nanogpt import gpt, llama
+from tests.subtest_loops import subtest_each
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 THETA = {"rope_type": "default", "rope_theta": 500000.0}
@@ -36,7 +37,7 @@ def logits(module, ids=IDS):
     return output[0] if isinstance(output, tuple) else output
 
 
-@pytest.mark.parametrize("name", MODELS)
+@subtest_each("name", MODELS)
 def test_converted_model_gives_same_logits(name):
     module = MODELS[name]()
     lm = from_module(module, example_ids=IDS)
@@ -46,7 +47,7 @@ def test_converted_model_gives_same_logits(name):
     assert capture(lm, IDS)["blocks.1.attn.pattern"].shape[1:] == (len(IDS), len(IDS))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@subtest_each("name", MODELS)
 def test_correct_module_is_equal_to_reference(name):
     report = diagnose(MODELS[name]())
     assert report.first is None and report.cause is None and report.is_equal
@@ -159,7 +160,7 @@ class ReturnsHidden(TransformerLM):
 SIZES = {"vocab_size": 61, "context_length": 32, "d_model": 24, "num_layers": 2, "num_heads": 3, "d_ff": 40}
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("module", "told"),
     [
         (Crashes(**SIZES), r"fails on \d+ tokens: RuntimeError: shapes do not fit \(test_from_module.py, line \d+\)"),

@@ -20,6 +20,7 @@ from explorer.errors import UserError
 from tests import course, nanogpt
 from tests.course import TransformerLM
 from tests.nanogpt import GPT, GPTConfig
+from tests.subtest_loops import subtest_each
 
 SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 48}
 COURSE = f"{course.__file__}:TransformerLM"
@@ -177,7 +178,7 @@ WEIGHT_LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("spelling", WEIGHT_LAYOUTS)
+@subtest_each("spelling", WEIGHT_LAYOUTS)
 def test_weights_are_found_in_any_layout(tmp_path, reference_model, state, spelling):
     torch.save(WEIGHT_LAYOUTS[spelling](state), tmp_path / "x.pt")
     assert torch.equal(logits(load_module(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(reference_model))
@@ -219,8 +220,8 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("said", SETTINGS)
-@pytest.mark.parametrize("is_zip", [True, False])
+@subtest_each("said", SETTINGS)
+@subtest_each("is_zip", [True, False])
 def test_number_of_heads_is_read_from_file(tmp_path, reference_model, state, said, is_zip):
     torch.save({"model": state, **SETTINGS[said]}, tmp_path / "x.pt", _use_new_zipfile_serialization=is_zip)
     loaded = load_user_module(COURSE, tmp_path / "x.pt")
@@ -246,7 +247,7 @@ def test_class_default_does_not_set_number_of_heads(tmp_path):
     assert torch.equal(logits(load_module(module_path, file, {"num_heads": 4}))[0], logits(module)[0])
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "name",
     [
         "pydantic",
@@ -318,7 +319,7 @@ def test_saved_rope_table_overrides_class_default(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("made", "told"),
     [
         (

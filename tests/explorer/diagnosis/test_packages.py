@@ -16,6 +16,7 @@ from explorer.diagnosis.load_module import UserModule, load_user_module
 from explorer.errors import UserError
 from tests import course
 from tests.course import SIZES, course_model
+from tests.subtest_loops import subtest_each
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9]])
 PROJECT = '[project]\nname = "cs336_basics"\nversion = "1.0.4"\n'
@@ -266,7 +267,7 @@ def test_disabled_option_needs_no_values(tmp_path):
     assert own.module(IDS).shape == (1, IDS.shape[1], SIZES["vocab_size"])
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("files", "target", "said"),
     [
         (

@@ -25,11 +25,12 @@ from tests.course_bug_methods import replace_methods, replace_norm, root_mean_sq
 from tests.course_bugs import COURSE_BUGS, UNEXPLAINED, make_buggy_model
 from tests.exhaustive import every_nth_in_core
 from tests.nanogpt import gpt
+from tests.subtest_loops import subtest_each
 
 MAX_SECONDS = 10
 
 
-@pytest.mark.parametrize("name", every_nth_in_core(4, list(COURSE_BUGS)))
+@subtest_each("name", every_nth_in_core(4, list(COURSE_BUGS)), per_case=12)
 def test_planted_bug_is_named_with_its_tap(name):
     began = time.process_time()
     report = diagnose(make_buggy_model(name))

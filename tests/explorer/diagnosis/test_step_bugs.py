@@ -14,6 +14,7 @@ from model.config import ModelConfig
 from tests.course import Attention, TransformerLM, course_model
 from tests.course_bug_methods import replace_methods, replace_norm
 from tests.step_bugs import GPT, GROUPED, LLAMA, Bug, StepLM, catalogue
+from tests.subtest_loops import subtest_each
 
 WEIGHTS, FORWARD = Attention.weights, TransformerLM.forward
 CONFIGS = {"llama": LLAMA, "grouped": GROUPED, "gpt": GPT}
@@ -252,7 +253,7 @@ def test_nine_in_ten_bugs_are_named():
     assert len(unnamed) < len(GRID) / 10
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("name", "bug"),
     [
         pytest.param(
@@ -260,6 +261,7 @@ def test_nine_in_ten_bugs_are_named():
         )
         for i, (name, bug) in enumerate(GRID)
     ],
+    per_case=22,
 )
 def test_step_bug_is_named_with_its_tap(name, bug):
     report = diagnose(step_lm(CONFIGS[name], bug), CONFIGS[name])

@@ -13,6 +13,7 @@ from explorer.errors import UserError
 from explorer.state.selection import Selection
 from explorer.views import VIEW_BY_NAME, VIEWS
 from tests.devices import on_each_device
+from tests.subtest_loops import subtest_each
 
 IDS = [3, 1, 4, 1, 5, 9]
 PARTS = {
@@ -59,8 +60,8 @@ def test_module_on_other_device_gives_same_values(bloom, device):
         assert np.allclose(on_device[name], value, atol=1e-3 * max(1, np.abs(value).max())), name
 
 
-@pytest.mark.parametrize("parts", [PARTS, STREAM, {}], ids=["many parts", "stream", "logits"])
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@subtest_each("parts", [PARTS, STREAM, {}], ids=["many parts", "stream", "logits"])
+@subtest_each("view", VIEWS, ids=lambda view: view.name)
 def test_view_draws_or_names_missing_taps(bloom, view, parts):
     trace = trace_module(bloom, IDS, parts)
     selection = Selection(view=view.name, query=3, layer=1).clamp_to_trace(trace)

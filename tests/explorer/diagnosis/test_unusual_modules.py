@@ -14,6 +14,7 @@ from tests.course import SIZES, Attention, Block, RotaryPositionalEmbedding, Swi
 from tests.course_bug_methods import replace_methods, rotate_halves
 from tests.course_bugs import COURSE_BUGS
 from tests.exhaustive import first_in_core
+from tests.subtest_loops import subtest_each
 from tests.unusual_modules import (
     FLAT,
     FlatModel,
@@ -50,7 +51,7 @@ def test_correct_model_is_equal_to_reference(module, reference, names):
     from_module(module(), config=reference, names=names, example_ids=[3, 1, 4, 1, 5])
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("made", "slips"),
     [
         ({"order": "qvk"}, [("attn.k", "keys_and_values_swapped")]),
@@ -88,8 +89,8 @@ def test_bug_in_transposed_model_is_named():
     assert causes_by_tap(diagnose(model)) == [("blocks.0.ffn.gate", "gate_and_up_swapped")]
 
 
-@pytest.mark.parametrize("post", [False, True])
-@pytest.mark.parametrize(
+@subtest_each("post", [False, True])
+@subtest_each(
     ("made", "slip"),
     [
         ({"first": 1}, ("embed", "added_positions_off_by_one")),

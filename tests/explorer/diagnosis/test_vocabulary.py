@@ -13,6 +13,7 @@ from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.vocabulary import read_vocabulary
 from explorer.errors import UserError
 from model import load_checkpoint
+from tests.subtest_loops import subtest_each
 
 END = "<|endoftext|>"
 TRAINING_TEXT = (
@@ -112,8 +113,8 @@ SAVE_BY_FORMAT = {
 }
 
 
-@pytest.mark.parametrize("alphabet", SAVE_BY_FORMAT)
-@pytest.mark.parametrize("padding", [0, 84])
+@subtest_each("alphabet", SAVE_BY_FORMAT)
+@subtest_each("padding", [0, 84])
 def test_token_ids_match_reference(tmp_path, reference, alphabet, padding):
     reference_tokenizer, pieces, merges = reference
     SAVE_BY_FORMAT[alphabet](tmp_path, pieces, merges)
@@ -232,7 +233,7 @@ class MaliciousPickle:
         return os.system, ("touch RUN",)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("name", "content", "told"),
     [
         (

@@ -1,11 +1,10 @@
 """Descriptions of interventions."""
 
-import pytest
-
 from explorer.interventions import parse_intervention
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "words"),
     [
         ("rope.angles*shift*1200", "positions shifted by 1,200"),

@@ -3,6 +3,7 @@
 import pytest
 
 from explorer.interventions import MAX_INTERVENTIONS, parse_interventions, sort_interventions
+from tests.subtest_loops import subtest_each
 
 from .intervention_texts import INTERVENTIONS_BY_TEXT
 
@@ -22,7 +23,7 @@ def test_list_and_joined_text_are_equivalent():
     )
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("edits", "message"),
     [
         (17, "edits are texts"),

@@ -7,18 +7,19 @@ from urllib.parse import quote
 import pytest
 
 from explorer.interventions import KINDS, make_intervention, parse_intervention
+from tests.subtest_loops import subtest_each
 
 from .intervention_texts import INTERVENTIONS_BY_TEXT
 
 
-@pytest.mark.parametrize(("text", "edit"), INTERVENTIONS_BY_TEXT.items(), ids=INTERVENTIONS_BY_TEXT)
+@subtest_each(("text", "edit"), INTERVENTIONS_BY_TEXT.items(), ids=INTERVENTIONS_BY_TEXT)
 def test_text_round_trip(text, edit):
     assert str(edit) == text
     assert parse_intervention(text) == edit
     assert len({parse_intervention(text), edit}) == 1
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "message"),
     [
         ("", r"written tap\*operation or tap\*operation\*amount, got ''"),
@@ -94,7 +95,7 @@ def test_long_text_gives_short_error(text):
     assert len(str(error.value)) < 200
 
 
-@pytest.mark.parametrize("operation", KINDS)
+@subtest_each("operation", KINDS)
 def test_every_operation_accepts_its_limits(operation):
     rule = KINDS[operation]
     tap = next(edit.tap for edit in INTERVENTIONS_BY_TEXT.values() if edit.operation == operation)

@@ -3,8 +3,10 @@
 import pytest
 
 from explorer.interventions import PositionSet, index_axis, make_intervention, parse_intervention
+from tests.subtest_loops import each_style, subtest_each
 
 
+@each_style
 def test_index_is_checked_against_captured_shape(trace):
     for tap, value in trace.values.items():
         size = index_axis(tap).size(trace.config)
@@ -15,6 +17,7 @@ def test_index_is_checked_against_captured_shape(trace):
                 make_intervention(tap, "zero", index=index).check(trace.config, trace.values)
 
 
+@each_style
 def test_missing_tap_is_refused(trace):
     for tap in ("rope.angles", "position_embed", "blocks.2.attn.z"):
         intervention = make_intervention(tap, "zero")
@@ -40,6 +43,7 @@ def test_position_beyond_context_is_refused(tiny_config, text):
         parse_intervention(text).check(tiny_config, [parse_intervention(text).tap])
 
 
+@each_style
 def test_invalid_direction_is_refused(trace):
     for direction, message in (
         ("unembed.300", "token ids run from 0 to 299, got 300"),
@@ -49,7 +53,8 @@ def test_invalid_direction_is_refused(trace):
             make_intervention("embed", "add", 1, by=direction).check(trace.config, trace.values)
 
 
-@pytest.mark.parametrize(
+@each_style
+@subtest_each(
     ("text", "message"),
     [
         ("blocks.*.attn.pattern.6@9*drop*4", "has heads 0 to [25], got 6"),

@@ -16,6 +16,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.translations import CATALOGUES, use_locale
 from tests.sample_models import STYLES, capture_style, models, tokenizer
+from tests.subtest_loops import subtest_each
 
 FOLDER = Path(__file__).parent
 WORD = re.compile(r"[A-Za-z][A-Za-z_\-]*[A-Za-z]|[^\x00-\x7f]")
@@ -38,8 +39,8 @@ def test_every_page_word_is_everyday_or_explained():
     assert everyday - page_words == set()
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("length", [1, 12])
+@subtest_each("style", STYLES)
+@subtest_each("length", [1, 12])
 def test_every_entry_is_defined_for_every_model(style, length):
     trace = capture_style(style, length)
     context = GlossaryExampleContext(

@@ -6,6 +6,7 @@ import pytest
 
 from explorer.lessons.lesson import MAX_STEPS, load_lesson, parse_lesson
 from explorer.lessons.yaml_blocks import LessonError
+from tests.subtest_loops import subtest_each
 
 from .conftest import FRONT, STATE, STATE_LINE, TEACHING, lesson_text
 
@@ -145,7 +146,7 @@ MISTAKES = {  # mistake -> (file, reported line, part of the message)
 }
 
 
-@pytest.mark.parametrize(("text", "line", "sentence"), MISTAKES.values(), ids=MISTAKES)
+@subtest_each(("text", "line", "sentence"), MISTAKES.values(), ids=MISTAKES)
 def test_mistake_is_reported_with_line(tmp_path, text, line, sentence):
     file = tmp_path / "a-lesson.md"
     file.write_text(text, encoding="utf-8")

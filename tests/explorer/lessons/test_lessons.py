@@ -8,6 +8,7 @@ from explorer.lessons.lesson import BUNDLED, ORDER, LessonLibrary, parse_lesson
 from explorer.lessons.questions import ChoiceQuestion, FillInBlanksQuestion, NumberQuestion
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
 from tests.exhaustive import every_nth_in_core
+from tests.subtest_loops import subtest_each
 
 from .conftest import TEACHING
 
@@ -19,7 +20,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("lesson", "number"), every_nth_in_core(3, STEPS))
+@subtest_each(("lesson", "number"), every_nth_in_core(3, STEPS))
 def test_step_has_one_correct_answer(get_context, lesson, number):
     step, context = lesson.step(number), get_context(lesson, number)
     assert all(
@@ -39,7 +40,7 @@ def test_step_has_one_correct_answer(get_context, lesson, number):
         assert not step.task.check(context, context).is_done
 
 
-@pytest.mark.parametrize(("lesson", "number"), STEPS)
+@subtest_each(("lesson", "number"), STEPS)
 @pytest.mark.exhaustive
 def test_step_state_is_valid(get_context, lesson, number):
     step, context = lesson.step(number), get_context(lesson, number)
@@ -52,7 +53,7 @@ def test_step_state_is_valid(get_context, lesson, number):
     )
 
 
-@pytest.mark.parametrize("lesson", LESSONS.values(), ids=LESSONS)
+@subtest_each("lesson", LESSONS.values(), ids=LESSONS)
 def test_lesson_is_short_and_asks_questions(lesson):
     assert 3 <= len(lesson.steps) <= 12
     assert sum(bool(step.question or step.task) for step in lesson.steps) >= 3
@@ -60,7 +61,7 @@ def test_lesson_is_short_and_asks_questions(lesson):
     assert set(lesson.prerequisites) <= LESSONS.keys()
 
 
-@pytest.mark.parametrize("lesson", LESSONS.values(), ids=LESSONS)
+@subtest_each("lesson", LESSONS.values(), ids=LESSONS)
 def test_prose_contains_no_measured_numbers(lesson):
     """Measured numbers are computed from the run; the prose has only whole numbers and settings."""
     text = (BUNDLED / f"{lesson.name}.md").read_text(encoding="utf-8")

@@ -1,11 +1,10 @@
 """Parsing of Markdown into plain data."""
 
-import pytest
-
 from explorer.lessons.lesson import fill_placeholders, parse_inline, parse_markdown, placeholder_names
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "found"),
     [
         ("plain", ["plain"]),

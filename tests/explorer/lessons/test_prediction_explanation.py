@@ -27,6 +27,7 @@ from explorer.tracing.forward_hooks import apply_interventions
 from explorer.tracing.model_library import ModelLibrary
 from explorer.views.overview.whole_model import whole_model_sentence
 from model.generation.sampling import draw_token
+from tests.subtest_loops import subtest_each
 
 MODELS = ("llama-fables", "llama-fables-gpt", "llama-fables-snapshots/step-001024")
 TEXTS = (
@@ -218,9 +219,10 @@ CASES = [  # each text in each model, with varying shares
 CORE_CASE = CASES[5]  # a whole text
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("model", "text", "share"),
     [pytest.param(*case, marks=() if case == CORE_CASE else pytest.mark.exhaustive) for case in CASES],
+    per_case=10,
 )
 def test_every_clause_is_true(library, model, text, share):
     truth, reasons = explain_case(library, model, text, share)

@@ -9,6 +9,7 @@ import pytest
 from explorer.analysis.next_token import surprisal
 from explorer.lessons.example_prompts import PromptAdvice, end_token_advice_template, prompt_advice
 from explorer.tracing.trace import Trace
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_unlikely_word_is_not_offered(get_advice):
     assert "punctuation" in advice.text and advice.follow("x") == "x"
 
 
-@pytest.mark.parametrize("text", [" “", " (", "—a", "\\xe2", "’s", "7", ""])
+@subtest_each("text", [" “", " (", "—a", "\\xe2", "’s", "7", ""])
 def test_opening_token_is_not_an_end(rope_trace, text):
     assert end_token_advice_template(replace(rope_trace, vocabulary=(text,)), 0) == ""
 
@@ -72,13 +73,15 @@ def test_trailing_space_advice_counts_joined_tokens(get_advice, tiny_tokenizer):
     assert "learned" not in words  # no statistics of the training text exist
 
 
+@each_style
 def test_unexpected_prompt_is_reported(trace, get_advice):
     assert surprisal(trace)[1:].mean() > 0.75 * np.log2(trace.config.vocab_size)
     assert "hardly foresaw" in prompt_advice(trace).text  # a random model expects nothing
     assert "hardly foresaw" in get_advice("Once upon a time there", {" the": 9.0}, sure=0.0).text
 
 
-@pytest.mark.parametrize("length", [1, 12, 32])
+@each_style
+@subtest_each("length", [1, 12, 32])
 def test_advice_is_none_or_sentence(capture_trace, style, length):
     advice = prompt_advice(capture_trace(style, length))
     assert advice is None or advice.text.endswith(".")

@@ -8,6 +8,7 @@ from explorer.lessons.example_prompts import PROMPT_PAIRS, PatchingPromptPair
 from explorer.tracing.patching.patching_setup import PatchingSetup
 from model.checkpoint import load_checkpoint
 from tests.exhaustive import first_in_core
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def make_setup(bundled, pair: PatchingPromptPair, **options) -> PatchingSetup:
     return PatchingSetup(lm, tokenizer.encode(pair.clean), tokenizer.encode(pair.corrupted), answer, wrong, **options)
 
 
-@pytest.mark.parametrize("pair", PROMPT_PAIRS, ids=lambda pair: pair.name)
+@subtest_each("pair", PROMPT_PAIRS, ids=lambda pair: pair.name)
 def test_each_prompt_predicts_its_answer(bundled_model, pair):
     lm, tokenizer = bundled_model
     setup = make_setup(bundled_model, pair)
@@ -32,7 +33,7 @@ def test_each_prompt_predicts_its_answer(bundled_model, pair):
     assert clean > 0.5 and corrupted < -0.5
 
 
-@pytest.mark.parametrize("pair", first_in_core(PROMPT_PAIRS), ids=lambda pair: pair.name)
+@subtest_each("pair", first_in_core(PROMPT_PAIRS), ids=lambda pair: pair.name)
 @pytest.mark.exhaustive
 def test_effects_move_from_differing_token_to_last_position(bundled_model, pair):
     setup = make_setup(bundled_model, pair)

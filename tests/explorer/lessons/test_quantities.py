@@ -7,6 +7,7 @@ import pytest
 
 from explorer.lessons.quantities import MEASURES, QUANTITIES, parse_condition, parse_quantity
 from explorer.lessons.yaml_blocks import parse_yaml_mapping
+from tests.subtest_loops import subtest_each
 
 from .conftest import TEACHING
 
@@ -73,7 +74,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURES if not name.endswith("_adds")])
+@subtest_each("name", [name for name in MEASURES if not name.endswith("_adds")])
 def test_quantity_matches_trace(plain_context, name):
     arguments = ARGUMENTS.get(name, "")
     value = quantity_from_text(f"{{of: {name}{', ' * bool(arguments)}{arguments}}}").evaluate(plain_context)
@@ -125,7 +126,7 @@ def test_other_text_is_evaluated_at_its_end(plain_context):
         assert value == pytest.approx(softmax(trace["logits"][-1]).max())
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "holds"),
     [
         ("more: [{of: tokens}, 8]", True),

@@ -11,6 +11,7 @@ from explorer.analysis.next_token import surprisal
 from explorer.explain.notation import escape_token, format_number
 from explorer.lessons.lesson import parse_lesson
 from explorer.lessons.quantities import format_answer_number
+from tests.subtest_loops import subtest_each
 
 from .conftest import lesson_text
 
@@ -79,20 +80,20 @@ def right_reply(kind: str, context) -> str:
     return QUESTIONS[kind][1]
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@subtest_each("kind", QUESTIONS)
 def test_right_reply_is_right(plain_context, kind):
     judged = make_question(kind).grade(plain_context, right_reply(kind, plain_context))
     assert judged.is_right is True
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@subtest_each("kind", QUESTIONS)
 def test_wrong_reply_is_wrong(plain_context, kind):
     reply = QUESTIONS[kind][2] or ("0_0" if right_reply(kind, plain_context) != "0_0" else "1_0")
     assert make_question(kind).grade(plain_context, reply).is_right is False
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
-@pytest.mark.parametrize("reply", ["", "_", "x", "-1", "99", "1_1_1_1_1_1_1_1_1", "nan", "inf", "<b>", "٣", "9" * 200])
+@subtest_each("kind", QUESTIONS)
+@subtest_each("reply", ["", "_", "x", "-1", "99", "1_1_1_1_1_1_1_1_1", "nan", "inf", "<b>", "٣", "9" * 200])
 def test_invalid_reply_is_not_graded(plain_context, kind, reply):
     judged = make_question(kind).grade(plain_context, reply)
     if kind == "token" and reply.strip() and len(reply) < 40:
@@ -119,7 +120,7 @@ def test_grade_quotes_option_and_omits_zero_error(plain_context):
     assert ranks == list(range(1, len(ranks) + 1)) and f"place {last:,}." in judged.text
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@subtest_each("kind", QUESTIONS)
 def test_truth_is_given_without_reply(plain_context, kind):
     judged = make_question(kind).grade(plain_context, None)
     assert judged.is_right is None and judged.truth
@@ -138,7 +139,7 @@ def test_question_does_not_reveal_truth(plain_context, kind):
     assert payload.replace("dog (7)", "cat (7)") == other_payload
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@subtest_each("kind", QUESTIONS)
 @pytest.mark.exhaustive
 def test_grading_is_deterministic(get_context, kind):
     lesson = parse_lesson("a", lesson_text(QUESTIONS[kind][0]))
@@ -165,8 +166,8 @@ def test_heatmap_rows_can_be_chosen(plain_context):
     assert len(question.prompt_payload(plain_context)["rows"]) == 6
 
 
-@pytest.mark.parametrize("blanks", ["none", "one", "all"])
-@pytest.mark.parametrize(
+@subtest_each("blanks", ["none", "one", "all"])
+@subtest_each(
     ("of", "state"),
     [
         ("score", ""),

@@ -1,9 +1,8 @@
 """Keys under which the replies of a class are counted, independent of any run."""
 
-import pytest
-
 from explorer.lessons.lesson import parse_lesson
 from explorer.lessons.questions import NUM_BINS, bin_index
+from tests.subtest_loops import subtest_each
 
 from .conftest import lesson_text
 from .test_questions import QUESTIONS, make_question
@@ -20,7 +19,7 @@ argmax_cell: {of: {of: weight, layer: 1}, rows: {query: [5, 6]}, columns: head}
 """
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("kind", "replies"),
     [
         ("choice", {"1": "1", "2": "2", "02": "2"}),
@@ -38,7 +37,7 @@ def test_equivalent_replies_have_same_key(kind, replies):
     assert {reply: make_question(kind).tally_key(reply) for reply in replies} == replies
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@subtest_each("kind", QUESTIONS)
 def test_invalid_reply_has_no_key(kind):
     keys = {reply: make_question(kind).tally_key(reply) for reply in HOSTILE}
     numbers = {"9" * 12, "-1", "٣"}

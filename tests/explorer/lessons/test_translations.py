@@ -13,6 +13,7 @@ from explorer.lessons.lesson import BUNDLED, Lesson, LessonLibrary, lesson_files
 from explorer.lessons.questions import ChoiceQuestion, CurveQuestion, Question
 from explorer.translations import ENGLISH, LANGUAGES, use_locale
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS
+from tests.subtest_loops import subtest_each
 
 # Lessons that a language lacks: the page shows them in English.
 UNTRANSLATED: dict[str, set[str]] = {"zh-CN": set(), "es": set()}
@@ -84,13 +85,13 @@ def iter_plain_texts(tree: Any) -> Iterator[str]:
         yield "".join(part if isinstance(part, str) else "".join(iter_plain_texts([part])) for part in tree["parts"])
 
 
-@pytest.mark.parametrize(("path", "language"), TRANSLATED)
+@subtest_each(("path", "language"), TRANSLATED)
 def test_translation_differs_only_in_texts(path, language):
     lesson, translation = (load_lesson(file, ELEMENT_IDS) for file in (path, translated_path(path, language)))
     assert without_texts(translation) == without_texts(lesson)
 
 
-@pytest.mark.parametrize(("path", "language"), TRANSLATED)
+@subtest_each(("path", "language"), TRANSLATED)
 def test_translation_has_no_english_text(path, language):
     lesson, translation = (load_lesson(file) for file in (path, translated_path(path, language)))
     assert set(iter_texts(translation)) & set(iter_texts(lesson)) == set()

@@ -17,6 +17,7 @@ from explorer.state.continuation_tree import (
     prune_branches,
 )
 from explorer.state.run_request import MAX_TOKENS
+from tests.subtest_loops import subtest_each
 
 
 def make_branches(*paths) -> tuple[Branch, ...]:
@@ -30,7 +31,7 @@ def test_branches_round_trip():
     assert parse_branches("") == ()
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "text", ["1.x", "~", "1~", "chance:1.2", "beam:beam:1", "-1", "1.2~" * 99 + "1", "<b>", 7, ["1"], {"a": 1}], ids=str
 )
 def test_invalid_branches_are_refused(text):

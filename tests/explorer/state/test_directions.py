@@ -4,6 +4,7 @@ import pytest
 
 from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, parse_intervention
+from tests.subtest_loops import subtest_each
 
 DIRECTION_TEXTS = ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "means.1.5.9.60_17-33.40")
 
@@ -47,9 +48,7 @@ def test_model_lacks_named_layer_or_token(tiny_config, text, said):
         DirectionSpec.parse(text).check(tiny_config)
 
 
-@pytest.mark.parametrize(
-    "text", ["means.1.5", "means.5-6", "means.1.5..6-7", "means.1.-7", "means.1.5-6-7", "means.1.a-6"]
-)
+@subtest_each("text", ["means.1.5", "means.5-6", "means.1.5..6-7", "means.1.-7", "means.1.5-6-7", "means.1.a-6"])
 def test_invalid_direction_text_is_refused(text):
     with pytest.raises(UserError, match=r"a direction is unembed\.ID"):
         DirectionSpec.parse(text)

@@ -5,17 +5,18 @@ import pytest
 
 from explorer.state.generation_settings import MAX_STOP_CHARS, RANGES, GenerationSettings
 from model.generation.autoregressive import generate
+from tests.subtest_loops import subtest_each
 
 DEFAULTS = GenerationSettings()
 
 
-@pytest.mark.parametrize("name", RANGES)
+@subtest_each("name", RANGES)
 def test_invalid_value_keeps_default(name):
     for value in (None, "", "x", [1], {}, math.nan, "nan", b"\xff", 10**400, -(10**400)):
         assert GenerationSettings.parse({name: value}) == DEFAULTS
 
 
-@pytest.mark.parametrize("name", RANGES)
+@subtest_each("name", RANGES)
 def test_out_of_range_value_is_clamped(name):
     low, high = RANGES[name]
     for value in (-1, -1e300, -math.inf, "-5", "-inf"):
@@ -37,7 +38,7 @@ def test_settings_round_trip():
     assert GenerationSettings.parse({name: str(value) for name, value in settings.as_dict().items()}) == settings
 
 
-@pytest.mark.parametrize("name", RANGES)
+@subtest_each("name", RANGES)
 def test_validate_accepts_only_range(name):
     low, high = RANGES[name]
     for value in (low, high):

@@ -7,9 +7,10 @@ from explorer.interventions import make_intervention
 from explorer.state.run_request import MAX_TOKENS, RunRequest, parse_token_ids
 from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from model.config import window_start
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("written", "ids"),
     [
         ([], ()),
@@ -25,7 +26,7 @@ def test_token_ids_are_parsed_from_numbers_or_text(written, ids):
     assert parse_token_ids(written) == ids
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "written",
     [
         "1..2",
@@ -81,7 +82,7 @@ def test_interventions_are_accepted_as_text_or_list():
     assert run != RunRequest("tiny", ()) and RunRequest("tiny", ()).as_dict()["edits"] == ""
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("edits", "message"),
     [
         *((edits, "edit") for edits in ["nonsense", [1], {"a": 1}, 7, True]),

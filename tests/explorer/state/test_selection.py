@@ -5,6 +5,7 @@ import pytest
 from explorer.analysis.token_shading import SHADES
 from explorer.state.selection import OWN_CHOICES, Selection, field_choices, parse_index
 from explorer.views import VIEWS
+from tests.subtest_loops import each_style, subtest_each
 
 NONSENSE = [
     -1,
@@ -34,17 +35,17 @@ def test_index_is_parsed_from_number_or_text(value, index):
     assert type(parse_index(value)) is int
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
+@subtest_each("value", NONSENSE, ids=lambda value: type(value).__name__)
 def test_invalid_index_is_none(value):
     assert parse_index(value) is None
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
+@subtest_each("value", NONSENSE, ids=lambda value: type(value).__name__)
 def test_invalid_field_keeps_default(value):
     assert Selection.parse({"layer": value, "query": 3}) == Selection(query=3)
 
 
-@pytest.mark.parametrize("value", [1, None, ["rope"], {}, True, 1.5, b"rope"])
+@subtest_each("value", [1, None, ["rope"], {}, True, 1.5, b"rope"])
 def test_non_text_names_keep_defaults(value):
     assert Selection.parse({"view": value, "tap": value}) == Selection()
 
@@ -115,6 +116,7 @@ def test_tap_of_missing_layer_falls_back_to_last_layer(rope_trace):
     assert Selection(tap="blocks.5.nothing").clamp_to_trace(rope_trace).tap == "embed"
 
 
+@each_style
 def test_single_token_clamps_query_and_key(capture_trace, style):
     selection = Selection(query=5, key=5).clamp_to_trace(capture_trace(style, 1))
     assert (selection.query, selection.key) == (0, 0)
@@ -124,7 +126,7 @@ def test_shade_choices_match_analysis():
     assert tuple(SHADES) == OWN_CHOICES["shade"]
 
 
-@pytest.mark.parametrize("field", field_choices())
+@subtest_each("field", field_choices())
 def test_unknown_choice_falls_back_to_default(rope_trace, field):
     assert Selection.parse({field: "<script>"}).clamp_to_trace(rope_trace) == Selection()
     for word in field_choices()[field]:

@@ -12,6 +12,7 @@ from explorer.state.token_alignment import (
     format_pins,
     parse_pins,
 )
+from tests.subtest_loops import subtest_each
 
 
 def split_characters(text: str) -> tuple[str, ...]:
@@ -82,7 +83,7 @@ def test_pins_round_trip(text):
     assert format_pins(parse_pins(text)) == text
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "message"),
     [
         *((text, "pairs of tokens") for text in ["3", "a.b", "3.4~", "-1.2", "3.4.5", "12345.1", 7, None]),

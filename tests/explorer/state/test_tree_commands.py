@@ -13,6 +13,7 @@ from explorer.state.page_state import (
 )
 from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
+from tests.subtest_loops import subtest_each
 
 
 def make_state(prompt=(1, 2, 3), generated=(4, 5, 6), branches=(), began=0) -> PageState:
@@ -95,7 +96,7 @@ def test_apply_command_dispatches_by_kind():
     assert apply_command(make_state(), 0, {"kind": "prune", "path": "4.5"}) == prune_branch(make_state(), (4, 5))
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "move",
     [None, "take", {}, {"kind": "<b>"}, {"kind": ["take"]}, {"kind": "take"}, {"kind": "take", "token": "x"}]
     + [{"kind": "take", "token": -1}, {"kind": "go", "path": [[]]}, {"kind": "go", "path": 7}],

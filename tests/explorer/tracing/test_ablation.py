@@ -11,6 +11,7 @@ from explorer.tracing.ablation_sweep import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import ResultNotReadyError, run_to_completion
 from explorer.tracing.request_budget import RequestBudget
+from tests.subtest_loops import each_style, subtest_each
 
 IDS, POSITION, TOKEN = tuple(range(40, 52)), 7, 33
 
@@ -36,7 +37,8 @@ INTERVENTION_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", INTERVENTION_TEXTS)
+@each_style
+@subtest_each("text", INTERVENTION_TEXTS)
 def test_each_component_is_ablated_alone(lms, style, text):
     lm, edits = lms[style], parse_interventions(text)
     for operation in ("zero", "mean"):
@@ -47,7 +49,8 @@ def test_each_component_is_ablated_alone(lms, style, text):
         assert np.ptp(log_probabilities) > 1e-3
 
 
-@pytest.mark.parametrize("position", [0, 11])
+@each_style
+@subtest_each("position", [0, 11])
 def test_first_and_last_positions_work(lms, style, position):
     lm = lms[style]
     log_probabilities = run_to_completion(ablate(lm, IDS, (), position, TOKEN))
@@ -56,6 +59,7 @@ def test_first_and_last_positions_work(lms, style, position):
     assert log_probabilities[0] == pytest.approx(logits[TOKEN] - np.log(np.exp(logits).sum()), abs=1e-4)
 
 
+@each_style
 def test_model_is_left_unchanged(lms, style):
     pieces = ablate(lms[style], IDS, parse_interventions("embed*scale*2"), POSITION, TOKEN)
     for _done in pieces:
@@ -68,6 +72,7 @@ def yield_one_piece():
     return np.zeros((2, 7))
 
 
+@each_style
 def test_pieces_give_same_result(lms, style, monkeypatch):
     whole = run_to_completion(ablate(lms[style], IDS, (), POSITION, TOKEN))
     monkeypatch.setattr("explorer.tracing.ablation_sweep.chunk_tokens", lambda config: 1)

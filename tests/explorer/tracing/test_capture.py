@@ -6,6 +6,7 @@ import torch
 
 from explorer.interventions import Edit, make_intervention
 from explorer.tracing.capture import capture
+from tests.subtest_loops import each_style
 
 MODEL_VALUES = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
 BLOCK_VALUES = {
@@ -56,6 +57,7 @@ def test_values_are_in_order_of_computation(rope_trace):
     assert sorted(in_order, key=names.index) == in_order
 
 
+@each_style
 def test_logits_equal_plain_forward_pass(lms, style, ids):
     with torch.inference_mode():
         plain = lms[style](torch.tensor([ids]))[0].numpy()

@@ -1,12 +1,13 @@
 """Captured values agree with the formulas, in every layer of every kind of model."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests import layouts
+from tests.subtest_loops import each_rotating_style, each_style, subtest_each
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -14,10 +15,12 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return exps / exps.sum(-1, keepdims=True)
 
 
-@pytest.fixture(params=[0, 1])
-def block(request, trace):
-    """Return `block("attn.z")`: the value in each layer in turn."""
-    return lambda name: trace[f"blocks.{request.param}.{name}"]
+def get_block(trace, layer: int) -> Callable[[str], np.ndarray]:
+    """Return `block("attn.z")`: the layer's value."""
+    return lambda name: trace[f"blocks.{layer}.{name}"]
+
+
+each_layer = subtest_each("layer", [0, 1])
 
 
 def rotated_heads(trace, block, name: str) -> np.ndarray:
@@ -30,22 +33,32 @@ def for_each_head(trace, values: np.ndarray) -> np.ndarray:
     return np.repeat(values, trace.config.num_heads // len(values), axis=0)
 
 
-def test_pattern_rows_sum_to_one_and_are_causal(block):
+@each_layer
+@each_style
+def test_pattern_rows_sum_to_one_and_are_causal(trace, layer):
+    block = get_block(trace, layer)
     pattern = block("attn.pattern")
     assert_allclose(pattern.sum(-1), 1, atol=1e-5)
     assert (pattern >= 0).all()
     assert not np.triu(pattern, k=1).any()
 
 
-def test_scores_are_scaled_query_key_products(trace, block):
+@each_layer
+@each_style
+def test_scores_are_scaled_query_key_products(trace, layer):
+    block = get_block(trace, layer)
     q, k = rotated_heads(trace, block, "q"), rotated_heads(trace, block, "k")
     assert_allclose(block("attn.scores"), q @ k.swapaxes(-2, -1) / trace.config.divisor, atol=1e-5)
 
 
-def test_scores_are_unmasked(block):
+@each_layer
+@each_style
+def test_scores_are_unmasked(trace, layer):
+    block = get_block(trace, layer)
     assert np.isfinite(block("attn.scores")).all()
 
 
+@each_style
 def test_pattern_is_masked_softmax_of_scores(trace):
     for layer in range(trace.config.num_layers):
         scores = layouts.softcap(trace[f"blocks.{layer}.attn.scores"], trace.config.score_cap)
@@ -55,19 +68,26 @@ def test_pattern_is_masked_softmax_of_scores(trace):
         assert_allclose(trace[f"blocks.{layer}.attn.pattern"], softmax(masked), atol=1e-6)
 
 
-def test_z_is_pattern_times_values(trace, block):
+@each_layer
+@each_style
+def test_z_is_pattern_times_values(trace, layer):
+    block = get_block(trace, layer)
     assert_allclose(block("attn.z"), block("attn.pattern") @ for_each_head(trace, block("attn.v")), atol=1e-5)
 
 
-def test_head_counts_match_config(trace, block):
+@each_layer
+@each_style
+def test_head_counts_match_config(trace, layer):
+    block = get_block(trace, layer)
     heads = {name: len(block(f"attn.{name}")) for name in "qkv"}
     assert heads == {"q": trace.config.num_heads, "k": trace.config.kv_heads, "v": trace.config.kv_heads}
 
 
-@pytest.mark.parametrize("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
-def test_rotation_keeps_norms_and_position_zero(rotating_trace, name):
-    before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
-    scaling, num_rotary_dims = rotating_trace.config.rope_scaling, rotating_trace.config.num_rotary_dims
+@subtest_each("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
+@each_rotating_style
+def test_rotation_keeps_norms_and_position_zero(trace, name):
+    before, after = trace[name], trace[f"{name}_rot"]
+    scaling, num_rotary_dims = trace.config.rope_scaling, trace.config.num_rotary_dims
     if scaling and scaling.attention_factor != 1:  # the first pairs of two halves
         half = before.shape[-1] // 2
         before = before.copy()
@@ -77,15 +97,19 @@ def test_rotation_keeps_norms_and_position_zero(rotating_trace, name):
         after[:, 0] = before[:, 0]
     assert_allclose(np.linalg.norm(after, axis=-1), np.linalg.norm(before, axis=-1), rtol=1e-5)
     assert_array_equal(after[:, 0], before[:, 0])
-    assert np.array_equal(after, before) is not rotating_trace.config.has_rope(int(name.split(".")[1]))
+    assert np.array_equal(after, before) is not trace.config.has_rope(int(name.split(".")[1]))
 
 
+@each_style
 def test_each_sublayer_adds_to_the_residual_stream(trace):
     for name, before, added, _after in layouts.residual_sums(trace.config):
         assert_allclose(trace[name], trace[before] + sum(trace[out] for out in added), atol=1e-6)
 
 
-def test_feed_forward_applies_its_activation(trace, block):
+@each_layer
+@each_style
+def test_feed_forward_applies_its_activation(trace, layer):
+    block = get_block(trace, layer)
     up = block("ffn.up")
     gated = trace.config.ffn in ("swiglu", "geglu")
     x = block("ffn.gate_pre") if gated else up
@@ -105,12 +129,14 @@ def test_feed_forward_applies_its_activation(trace, block):
     assert_allclose(block("ffn.hidden"), expected, atol=1e-6)
 
 
+@each_style
 def test_blocks_pass_on_residual_stream(trace):
     handed_on = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     assert_array_equal(trace["blocks.0.resid_pre"], trace["embed"])
     assert_array_equal(trace["blocks.1.resid_pre"], trace[f"blocks.0.{handed_on}"])
 
 
+@each_style
 def test_stream_starts_with_token_and_position_embeddings(lms, style, trace):
     table = lms[style].token_embedding.weight.numpy()[list(trace.token_ids)]
     scale = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
@@ -119,6 +145,7 @@ def test_stream_starts_with_token_and_position_embeddings(lms, style, trace):
     assert ("position_embed" in trace) is (trace.config.position in ("sinusoidal", "learned"))
 
 
+@each_style
 def test_outputs_are_projections_of_captured_values(lms, style, trace):
     weights = {name: tensor.numpy() for name, tensor in lms[style].state_dict().items()}
 

@@ -1,17 +1,17 @@
 """Continuations equal `generate` with the same seed."""
 
-import pytest
-
 from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import continue_tokens, generate_with_interventions
 from model.generation import generate
+from tests.subtest_loops import each_style, subtest_each
 
 IDS = tuple(range(40, 48))
 
 
-@pytest.mark.parametrize(
+@each_style
+@subtest_each(
     "settings",
     [
         GenerationSettings(),
@@ -30,6 +30,7 @@ def test_continuation_equals_generate(lms, style, settings):
         assert capture(lm, IDS, changes).continue_tokens(10, settings) == tuple(expected)
 
 
+@each_style
 def test_settings_and_interventions_change_continuation(lms, style):
     lm, edits = lms[style], parse_interventions("blocks.1.resid_post*add*unembed.17*3")
     plain = GenerationSettings(temperature=1.5)

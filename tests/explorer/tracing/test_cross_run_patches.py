@@ -4,18 +4,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer import capture, make_intervention
 from explorer.explain.captured import check_captured_value, derive
 from explorer.explain.notation import format_six_digits
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_cross_run_patches import CLEAN, CORRUPTED, MANUAL_PATCHES, SHORTER, make_patches, patched_logits
 
 
-@pytest.mark.parametrize("text", MANUAL_PATCHES)
+@each_style
+@subtest_each("text", MANUAL_PATCHES)
 def test_patch_equals_manual_patch(lms, style, text):
     lm = lms[style]
     clean, corrupted = capture(lm, CLEAN), capture(lm, CORRUPTED)
@@ -27,7 +28,8 @@ def test_patch_equals_manual_patch(lms, style, text):
     assert_array_equal(capture(lm, CORRUPTED)["logits"], corrupted["logits"])  # no hook remains
 
 
-@pytest.mark.parametrize("text", MANUAL_PATCHES)
+@each_style
+@subtest_each("text", MANUAL_PATCHES)
 def test_patched_values_pass_verification(lms, style, text):
     lm = lms[style]
     changed = capture(lm, CORRUPTED, make_patches(text, capture(lm, CLEAN)))
@@ -47,13 +49,15 @@ def test_patched_number_names_other_run(lms):
     assert "other run" not in "\n".join(derive(changed, "blocks.0.attn.z", (1, 3, 0)).lines())
 
 
-@pytest.mark.parametrize("tap", ["embed", "blocks.0.resid_pre", "blocks.1.resid_post", "blocks.1.resid_pre"])
+@each_style
+@subtest_each("tap", ["embed", "blocks.0.resid_pre", "blocks.1.resid_post", "blocks.1.resid_pre"])
 def test_patching_whole_stream_gives_clean_run(lms, style, tap):
     lm, clean = lms[style], capture(lms[style], CLEAN)
     changed = capture(lm, CORRUPTED, [make_intervention(tap, "patch", source=clean)])
     assert_allclose(changed["logits"], clean["logits"], atol=1e-5)
 
 
+@each_style
 def test_patching_all_sublayers_gives_clean_run(lms, style):
     """Sublayers are patched one by one, with all positions named."""
     lm, clean = lms[style], capture(lms[style], CLEAN)
@@ -62,6 +66,7 @@ def test_patching_all_sublayers_gives_clean_run(lms, style):
     assert_allclose(capture(lm, CORRUPTED, edits)["logits"], clean["logits"], atol=1e-5)
 
 
+@each_style
 def test_patching_own_values_changes_nothing(lms, style):
     lm, corrupted = lms[style], capture(lms[style], CORRUPTED)
     edits = [
@@ -71,6 +76,7 @@ def test_patching_own_values_changes_nothing(lms, style):
     assert_allclose(capture(lm, CORRUPTED, edits)["logits"], corrupted["logits"], atol=1e-5)
 
 
+@each_style
 def test_only_aligned_tokens_are_patched(lms, style):
     lm = lms[style]
     clean, unpatched = capture(lm, SHORTER), capture(lm, CLEAN)  # the token at position 1 has no partner
@@ -84,6 +90,7 @@ def test_only_aligned_tokens_are_patched(lms, style):
     assert_array_equal(patched[1], clean["blocks.0.resid_post"][0])
 
 
+@each_style
 def test_mean_is_over_whole_other_run(lms, style):
     lm, clean = lms[style], capture(lms[style], SHORTER)
     changed = capture(lm, CLEAN, [make_intervention("blocks.1.attn.z", "patch_mean", index=1, source=clean)])

@@ -12,6 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.forward_hooks import mean_stream
 from tests.explorer.tracing.manual_interventions import neuron_output, residual_update
+from tests.subtest_loops import each_style, subtest_each
 
 
 def unit_direction(lm, text: str, **weights) -> np.ndarray:
@@ -24,6 +25,7 @@ def unit(x):
     return x / np.linalg.norm(x)
 
 
+@each_style
 def test_directions_are_rows_or_columns_of_weights(lms, style):
     lm = lms[style]
     table = lm.lm_head.weight.double().numpy()
@@ -65,7 +67,7 @@ def test_rank_one_head_has_its_output_direction(lms):
     assert abs(vector @ unit(out)) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "message"),
     [
         ("unembed.300", "token ids run from 0 to 299, got 300"),
@@ -88,6 +90,7 @@ def test_invalid_direction_is_refused(lms, text, message):
         unit_direction(lms["rope"], text)
 
 
+@each_style
 def test_means_direction_is_difference_of_mean_streams(lms, style):
     """Means over a prompt's tokens, then over a list's prompts, are of the unmodified model, also in an edited run."""
     lm = lms[style]

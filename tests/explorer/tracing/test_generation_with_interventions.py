@@ -16,6 +16,7 @@ from tests import sample_models
 from tests.devices import on_each_device
 from tests.exhaustive import every_nth_in_core
 from tests.sample_models import POSITION_INTERVENTIONS
+from tests.subtest_loops import subtest_each
 
 from .intervention_runs import IDS, assert_clean, assert_same
 
@@ -56,7 +57,7 @@ def generation_cases() -> Iterator:
                 met.add(text)
 
 
-@pytest.mark.parametrize(("style", "text"), list(generation_cases()))
+@subtest_each(("style", "text"), list(generation_cases()))
 @pytest.mark.exhaustive
 def test_cached_and_uncached_logits_equal_capture(lms, style, text):
     lm, edits = lms[style], tuple(edit.for_prompt(range(100, 100 + PROMPT)) for edit in parse_interventions(text))

@@ -14,6 +14,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.token_attribution import embedding_gradients, num_job_units, token_contributions
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, applicable_interventions
+from tests.subtest_loops import each_style, subtest_each
 
 IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
 
@@ -27,8 +28,9 @@ def logit_difference(lm, edits=(), rival=RIVAL) -> float:
     return logits[TOKEN] - (0 if rival is None else logits[rival])
 
 
-@pytest.mark.parametrize("rival", [None, RIVAL])
-@pytest.mark.parametrize("edits", ["", "blocks.0.attn.z.1*zero~embed*scale*1.5"])
+@each_style
+@subtest_each("rival", [None, RIVAL])
+@subtest_each("edits", ["", "blocks.0.attn.z.1*zero~embed*scale*1.5"])
 def test_gradient_equals_finite_differences(lms, style, edits, rival):
     lm = deepcopy(lms[style]).double()
     edits, ids = parse_interventions(edits), IDS[: POSITION + 1]
@@ -42,6 +44,7 @@ def test_gradient_equals_finite_differences(lms, style, edits, rival):
         assert float((slope * step).sum()) == pytest.approx(float(up - down) / 2, rel=1e-2, abs=1e-5)
 
 
+@each_style
 def test_completeness_improves_with_steps(lms, style):
     errors = []
     for steps in (5, 400):
@@ -67,6 +70,7 @@ def test_linear_model_has_closed_form_gradients(lms):
     assert arrays["without"][:-1] == pytest.approx(float(arrays["f"]), abs=1e-5)
 
 
+@each_style
 def test_baseline_is_mean_embedding_at_each_position(lms, style):
     lm = lms[style]
     baseline, mean = contribution_arrays(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
@@ -87,7 +91,8 @@ def test_bfloat16_mean_embedding_copies_no_table(tiny_lm, monkeypatch):
     assert max(event.cpu_memory_usage for event in work.events()) <= table.numel() * 4 / 2
 
 
-@pytest.mark.parametrize("edits", ["", ALL_KINDS_INTERVENTIONS.format(other="none")])
+@each_style
+@subtest_each("edits", ["", ALL_KINDS_INTERVENTIONS.format(other="none")])
 def test_knockout_equals_masking_key(lms, style, edits):
     lm, edits = lms[style], applicable_interventions(lms[style], edits)
     without = contribution_arrays(lm, edits)["without"]

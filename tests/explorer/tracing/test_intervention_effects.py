@@ -8,10 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.tracing.capture import capture
+from tests.subtest_loops import each_style
 
 from .intervention_runs import IDS, assert_clean, run
 
 
+@each_style
 def test_head_ablation_equals_zero_output_weights(lms, style):
     without = deepcopy(lms[style])
     d = without.config.d_head
@@ -23,6 +25,7 @@ def test_head_ablation_equals_zero_output_weights(lms, style):
         assert_allclose(ablated[name], expected[name], atol=1e-5, err_msg=name)
 
 
+@each_style
 def test_neuron_ablation_equals_zero_output_weights(lms, style):
     without = deepcopy(lms[style])
     without.blocks[1].ffn.down_proj.weight[:, 7] = 0
@@ -35,6 +38,7 @@ def test_sublayer_scale_equals_scaled_weights(lms):
     assert_allclose(run(lms["rope"], "blocks.0.ffn.out*scale*-2.5")["logits"], run(louder)["logits"], atol=1e-5)
 
 
+@each_style
 def test_values_before_intervention_are_unchanged(lms, style):
     plain, changed = run(lms[style]), run(lms[style], "blocks.1.attn.pattern.2*scale*0.5")
     names = list(plain.values)
@@ -45,6 +49,7 @@ def test_values_before_intervention_are_unchanged(lms, style):
     assert_array_equal(changed[names[tap_index]][:2], plain[names[tap_index]][:2])
 
 
+@each_style
 def test_every_tap_accepts_interventions(lms, style):
     plain = run(lms[style])
     for tap in plain.values:
@@ -54,6 +59,7 @@ def test_every_tap_accepts_interventions(lms, style):
         assert tap == "logits" or not np.array_equal(changed["logits"], plain["logits"]), tap
 
 
+@each_style
 def test_trace_lists_its_interventions(lms, style):
     before = run(lms[style])
     changed = run(lms[style], "embed*scale*2", "blocks.0.attn.z.0*zero")
@@ -89,6 +95,7 @@ def test_interventions_are_removed_after_an_error(tiny_lm):
     assert_clean(tiny_lm)
 
 
+@each_style
 def test_mean_covers_only_prompt(lms, style):
     """Without a prompt, the mean is over the whole first pass."""
     lm, name = lms[style], "blocks.1.attn.z"

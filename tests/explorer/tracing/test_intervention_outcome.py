@@ -10,14 +10,14 @@ from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import logit_and_log_probability
 from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
+from tests.subtest_loops import each_style, subtest_each
 
 IDS = tuple(range(40, 52))
 
 
-@pytest.mark.parametrize(
-    "text", ["", STREAM_INTERVENTIONS, ALL_KINDS_INTERVENTIONS.format(other="none"), "logits.33@7*scale*3"]
-)
-@pytest.mark.parametrize("position", [0, 7, 11])
+@each_style
+@subtest_each("text", ["", STREAM_INTERVENTIONS, ALL_KINDS_INTERVENTIONS.format(other="none"), "logits.33@7*scale*3"])
+@subtest_each("position", [0, 7, 11])
 def test_outcome_equals_capture(lms, style, text, position):
     edits = applicable_interventions(lms[style], text)
     logits = capture(lms[style], IDS, edits)["logits"][position].astype(np.float64)

@@ -10,6 +10,7 @@ import pytest
 from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
+from tests.subtest_loops import subtest_each
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "experiments.md").read_text(encoding="utf-8")
 TEXTS = re.findall(r"^\| `(\S+\*\S+)` \|", GUIDE, re.MULTILINE)
@@ -34,7 +35,7 @@ def other(lm):
     return capture(lm, list(range(312, 300, -1)))
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@subtest_each("text", TEXTS)
 def test_example_changes_run(lm, baseline_trace, other, text):
     edits = parse_interventions(text)
     edits = [replace(edit, source=other) if isinstance(edit, CrossRunIntervention) else edit for edit in edits]

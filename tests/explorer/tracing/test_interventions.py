@@ -12,11 +12,13 @@ from explorer.interventions import KINDS, parse_interventions
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 from tests import sample_models
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_interventions import IDS, MANUAL_HOOKS, assignment_hook, hooked_logits, run
 
 
-@pytest.mark.parametrize("text", MANUAL_HOOKS)
+@each_style
+@subtest_each("text", MANUAL_HOOKS)
 def test_intervention_equals_manual_hooks(lms, style, text):
     lm = lms[style]
     changed = run(lm, text)
@@ -24,6 +26,7 @@ def test_intervention_equals_manual_hooks(lms, style, text):
     assert_allclose(changed["logits"], hooked_logits(lm, MANUAL_HOOKS[text](lm)), atol=2e-5)
 
 
+@each_style
 def test_gate_can_be_clamped(lms, style):
     lm, text = lms[style], "blocks.1.ffn.gate.7@3-*clamp*1.5"
     if not lm.config.is_gated:
@@ -34,9 +37,10 @@ def test_gate_can_be_clamped(lms, style):
     assert_allclose(run(lm, text)["logits"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["rmsnorm", "layernorm", "none"])
-@pytest.mark.parametrize("positions", ["", "@3-5.9-"])
-@pytest.mark.parametrize("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
+@each_style
+@subtest_each("kind", ["rmsnorm", "layernorm", "none"])
+@subtest_each("positions", ["", "@3-5.9-"])
+@subtest_each("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
 def test_norm_can_be_replaced(lms, style, place, positions, kind):
     lm, text = lms[style], f"{place}{positions}*norm*{kind}"
     if lm.config.norm_placement == "post" and place == "final_norm":
@@ -69,6 +73,7 @@ def test_norm_can_be_replaced(lms, style, place, positions, kind):
     assert (np.abs(changed["logits"] - run(lm)["logits"]).max() < 1e-4) == (kind == lm.config.norm)
 
 
+@each_style
 def test_last_norm_replacement_wins(lms, style):
     lm, tap = lms[style], "blocks.0.attn_norm"
     kinds = ("none", "rmsnorm" if lm.config.norm == "layernorm" else "layernorm")
@@ -80,6 +85,7 @@ def test_last_norm_replacement_wins(lms, style):
     assert check_captured_value(both, tap).is_within_tolerance
 
 
+@each_style
 def test_other_indices_are_unchanged(lms, style):
     """Only the chosen head, position or edge changes at the edited tap."""
     lm = lms[style]
@@ -102,6 +108,7 @@ def test_other_indices_are_unchanged(lms, style):
         assert_array_equal(changed, unchanged, err_msg=text)
 
 
+@each_style
 def test_mask_renormalises_weights_and_drop_does_not(lms, style):
     lm = lms[style]
     plain = run(lm)["blocks.1.attn.pattern"][2, 9]
@@ -115,6 +122,7 @@ def test_mask_renormalises_weights_and_drop_does_not(lms, style):
     assert_array_equal(dropped[:10][others], plain[:10][others])
 
 
+@each_style
 def test_masks_do_not_change_captured_scores(lms, style):
     name = "blocks.1.attn.scores"
     assert_array_equal(run(lms[style], "blocks.1.attn.pattern@5-*mask*2")[name], run(lms[style])[name])
@@ -135,6 +143,7 @@ def test_masking_all_keys_of_query_is_refused(lms):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
 
 
+@each_style
 def test_all_layers_edge_equals_one_edge_per_layer(lms, style):
     lm = lms[style]
     for kind in ("drop", "mask"):
@@ -184,7 +193,8 @@ CHANGED_TAPS = {  # an intervention of each kind -> the tap that it changes
 }
 
 
-@pytest.mark.parametrize("text", CHANGED_TAPS)
+@each_style
+@subtest_each("text", CHANGED_TAPS)
 def test_wrong_values_fail_verification(lms, style, text):
     """Detected: a value off by 1 %, the unedited value, and an edited value in a run without that edit."""
     name, plain, changed = CHANGED_TAPS[text], run(lms[style]), run(lms[style], text)

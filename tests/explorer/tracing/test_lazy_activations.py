@@ -16,6 +16,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.trace import LazyActivations, named_arrays_num_bytes
 from model.transformer_lm import TransformerLM
 from tests import sample_models
+from tests.subtest_loops import each_style, subtest_each
 
 IDS = tuple(range(3, 15))
 
@@ -29,12 +30,11 @@ def empty_caches(monkeypatch):
     return blocks
 
 
-@pytest.fixture(
-    params=["", "STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"],
-    ids=lambda name: name or "plain",
-)
-def edits(request, lms, style):
-    lm, name = lms[style], request.param
+each_edits = subtest_each("edits", ["", "STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
+
+
+def parse_edits(lm: TransformerLM, name: str) -> tuple:
+    """Return the interventions named in `sample_models`, as far as a model allows them."""
     if not name:
         return ()
     text = getattr(sample_models, name)
@@ -42,8 +42,11 @@ def edits(request, lms, style):
     return sample_models.applicable_interventions(lm, text)
 
 
+@each_style
+@each_edits
 def test_lazy_values_equal_a_full_capture(lms, style, edits):
     """Values agree up to rounding, because the pass uses fused kernels."""
+    edits = parse_edits(lms[style], edits)
     whole, lazy = capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
     assert lazy.is_lazy and not whole.is_lazy
     assert list(lazy.values) == list(whole.values)
@@ -52,7 +55,10 @@ def test_lazy_values_equal_a_full_capture(lms, style, edits):
         assert lazy[name].dtype == np.float32 and not lazy[name].flags.writeable, name
 
 
+@each_style
+@each_edits
 def test_recomputed_values_equal_captured_ones_exactly(lms, style, edits):
+    edits = parse_edits(lms[style], edits)
     lm = lms[style]
     whole = capture(lm, IDS, edits)
     stored = {name: whole[name] for name in taps_outside_blocks(lm) if name != "logits"}
@@ -61,6 +67,7 @@ def test_recomputed_values_equal_captured_ones_exactly(lms, style, edits):
         assert_array_equal(recomputed[name], value, err_msg=name)
 
 
+@each_style
 def test_shapes_need_no_computation(lms, style, empty_caches):
     whole, lazy = capture(lms[style], IDS), capture(lms[style], IDS, max_bytes=0)
     for name, value in whole.values.items():
@@ -90,7 +97,8 @@ def test_trace_beyond_budget_stores_residual_stream(tiny_lm, tiny_config, dtype)
     assert lazy.num_bytes == before
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@each_style
+@subtest_each("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_stored_kinds_cover_all_layers(lms, style, dtype):
     lm = deepcopy(lms[style]).to(dtype)
     whole = capture(lm, IDS)
@@ -158,7 +166,10 @@ def test_cached_values_are_freed_with_trace(tiny_lm):
     assert 0 < on_demand.lazy_cache_num_bytes() == recomputed_block_bytes(other, 1) < both
 
 
+@each_style
+@each_edits
 def test_large_scores_are_computed_separately(lms, style, edits, monkeypatch):
+    edits = parse_edits(lms[style], edits)
     lm = lms[style]
     whole, lazy = capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
     monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", 1)
@@ -172,8 +183,9 @@ def test_large_scores_are_computed_separately(lms, style, edits, monkeypatch):
             assert not any(tap.endswith(("attn.scores", "attn.pattern")) for tap in last if name in last)
 
 
-@pytest.mark.parametrize("most_bytes_of_blocks", [on_demand.MAX_BLOCK_BYTES, 1], ids=["small scores", "large scores"])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@each_style
+@subtest_each("most_bytes_of_blocks", [on_demand.MAX_BLOCK_BYTES, 1], ids=["small scores", "large scores"])
+@subtest_each("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision_values_are_recomputed_exactly(lms, style, dtype, most_bytes_of_blocks, monkeypatch):
     """No fused kernel computes any of the values: it would round more than the verification tolerates."""
     monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", most_bytes_of_blocks)

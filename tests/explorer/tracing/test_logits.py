@@ -8,25 +8,34 @@ from numpy.testing import assert_allclose, assert_array_equal
 import explorer.tracing.logits as logits_module
 from explorer.tracing.capture import capture
 from explorer.tracing.logits import Logits, logits_from_array
-from tests import sample_models
+from explorer.tracing.trace import Trace
+from tests.sample_models import applicable_interventions, models
+from tests.subtest_loops import each_style, subtest_each
 
 IDS = tuple(range(3, 15))
 
 
-@pytest.fixture(params=[1, 5, 12, 100], ids=lambda rows: f"{rows} positions at a time")
-def step(request, monkeypatch, lms, style):
-    monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * lms[style].config.vocab_size * request.param)
-    return request.param
+each_text = subtest_each("text", ["", "logits*scale*2~logits@3-5*scale*-3"])
+each_chunk_size = subtest_each("positions", [1, 5, 12, 100])
 
 
-@pytest.fixture(params=["", "logits*scale*2~logits@3-5*scale*-3"], ids=lambda text: text or "plain")
-def runs(request, lms, style):
+def set_chunk_size(monkeypatch, style: str, positions: int):
+    monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * models()[style].config.vocab_size * positions)
+
+
+def capture_stored_and_lazy(style: str, text: str) -> tuple[Trace, Trace]:
     """Return a run that stores its logits, and one that recomputes them."""
-    edits = sample_models.applicable_interventions(lms[style], request.param) if request.param else ()
-    return capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
+    lm = models()[style]
+    edits = applicable_interventions(lm, text) if text else ()
+    return capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
 
 
-def test_logits_and_statistics_equal_pytorch(runs, step):
+@each_style
+@each_text
+@each_chunk_size
+def test_logits_and_statistics_equal_pytorch(style, text, positions, monkeypatch):
+    set_chunk_size(monkeypatch, style, positions)
+    runs = capture_stored_and_lazy(style, text)
     whole = torch.tensor(runs[0]["logits"]).double()
     following = torch.tensor(IDS[1:])
     for run in runs:
@@ -49,15 +58,23 @@ def test_logits_and_statistics_equal_pytorch(runs, step):
         assert_allclose(logits.token_logits(IDS[1:], range(11)), actual[:, 0], atol=1e-5)
 
 
-def test_chunks_cover_each_position_once(runs, step):
+@each_style
+@each_text
+@each_chunk_size
+def test_chunks_cover_each_position_once(style, text, positions, monkeypatch):
+    set_chunk_size(monkeypatch, style, positions)
+    runs = capture_stored_and_lazy(style, text)
     for run in runs:
         slices, chunks = zip(*run.logits.chunks(), strict=True)
         assert [chunk.shape[0] for chunk in chunks] == [positions.stop - positions.start for positions in slices]
-        assert max(map(len, chunks)) == min(step, 12)
+        assert max(map(len, chunks)) == min(positions, 12)
         assert_array_equal(np.concatenate([np.arange(12)[positions] for positions in slices]), np.arange(12))
 
 
-def test_slices_equal_whole_logits(runs):
+@each_style
+@each_text
+def test_slices_equal_whole_logits(style, text):
+    runs = capture_stored_and_lazy(style, text)
     for part in ((3,), (-2,), (3, 7), (slice(2, 9),), (slice(2, 9), 4), (slice(None), slice(5)), ()):
         assert_allclose(runs[1].get_slice("logits", *part), runs[0]["logits"][part], atol=1e-5)
     assert_array_equal(runs[0].get_slice("embed", 3), runs[0]["embed"][3])
@@ -91,7 +108,10 @@ def test_at_most_one_chunk_is_computed_at_once(lms, monkeypatch):
     assert sizes == [5, 5, 2, 1]
 
 
-def test_position_out_of_range_is_refused(runs):
+@each_style
+@each_text
+def test_position_out_of_range_is_refused(style, text):
+    runs = capture_stored_and_lazy(style, text)
     for run in runs:
         for position in (12, -13):
             with pytest.raises(IndexError, match=f"no position {position} among 12"):

@@ -3,6 +3,7 @@ import pytest
 
 from explorer.tracing.run_service import LogitsCache
 from explorer.tracing.trace import LazyActivations
+from tests.subtest_loops import each_style
 
 
 @pytest.fixture
@@ -10,6 +11,7 @@ def ids(library) -> tuple[int, ...]:
     return tuple(library.model("rope")[1].encode("the fox asked the owl"))
 
 
+@each_style
 def test_cached_logits_equal_trace(library, style, ids):
     predictions = LogitsCache(library)
     for end in (3, 4, 5, len(ids)):  # from scratch, continued twice, and from scratch again
@@ -41,6 +43,7 @@ def test_only_new_token_is_computed(library, ids, monkeypatch):
     assert lengths_read == [1]
 
 
+@each_style
 def test_prefixes_share_entry_of_longest_text(library, style, ids):
     predictions = LogitsCache(library)
     for end in (3, 4, 6, len(ids), 5, 2):
@@ -72,6 +75,7 @@ def test_common_prefix_is_not_recomputed(library, ids, monkeypatch):
 SUMMARISED = ("log_sum_exp", "entropy", "likeliest", "likeliest_logits", "next_logit", "next_rank")
 
 
+@each_style
 def test_summary_equals_whole_trace(library, style, ids):
     predictions = LogitsCache(library)
     for text in (ids[:1], ids[:2], ids[:4], ids, (*ids[:-2], 5, 9, 7), ids[:3], (*ids[:3], 8)):

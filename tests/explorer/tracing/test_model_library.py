@@ -18,6 +18,7 @@ from explorer.tracing.run_service import LogitsCache
 from explorer.web.browser_api.page_contents import ContinuationSurprisals
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.sample_models import STORIES
+from tests.subtest_loops import each_style, subtest_each
 
 DOUBLED = parse_interventions("embed*scale*2")
 
@@ -28,6 +29,7 @@ def test_models_and_traces_are_cached(library):
     assert library.trace("rope", (1, 2, 3)) is not library.trace("none", (1, 2, 3))
 
 
+@each_style
 def test_trace_uses_checkpoint(library, lms, tiny_tokenizer, style):
     trace = library.trace(style, (5, 6, 7))
     assert (trace.config, trace.token_ids) == (lms[style].config, (5, 6, 7))
@@ -40,7 +42,7 @@ def test_concurrent_requests_get_equal_traces(library):
     assert [trace.token_ids for trace in traces] == [(9, i % 3) for i in range(24)]
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "name", ["missing", "", ".", "..", "/", "../checkpoints/tiny", "tiny/", "./tiny", "/etc/passwd", "tiny\x00", "TINY"]
 )
 def test_only_checkpoint_names_are_loaded(tiny_checkpoint, monkeypatch, name):

@@ -21,6 +21,7 @@ from model.transformer_lm import TransformerLM
 from tests.devices import on_each_device
 from tests.exhaustive import first_in_core, pairwise_params
 from tests.sample_models import CORE, STYLES, models, tokenizer
+from tests.subtest_loops import subtest_each
 
 IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
@@ -35,7 +36,7 @@ def rounding_tolerance(dtype: torch.dtype) -> float:
 
 
 @on_each_device
-@pytest.mark.parametrize(("kind", "dtype"), pairwise_params(list(STYLES), DTYPES), ids=str)
+@subtest_each(("kind", "dtype"), pairwise_params(list(STYLES), DTYPES), ids=str)
 def test_values_agree_with_cpu(kind, dtype, device):
     lm = deepcopy(models()[kind]).to(dtype)
     on_cpu, device_trace = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)

@@ -17,6 +17,7 @@ from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.reference_logits import REFERENCE_LOGITS
 from tests.hub import Hub, serve_hub, use_hub
 from tests.sample_models import STORIES
+from tests.subtest_loops import subtest_each
 
 NAME = "somebody/stories"
 
@@ -61,7 +62,7 @@ def test_page_url_downloads_no_model(opener, hub):
     assert later.model(NAME)[0].config.num_layers == 5 and hub.requested_paths == []
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("names", "name", "told"),
     [
         (frozenset(), "bare", "this server does not open other models"),

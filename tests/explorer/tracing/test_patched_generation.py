@@ -11,6 +11,7 @@ from explorer.explain.captured import check_captured_value
 from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from model.generation.autoregressive import generate
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_cross_run_patches import CLEAN, CORRUPTED, make_patches
 
@@ -18,7 +19,8 @@ GENERATION = ("blocks.0.attn.z.1*patch", "blocks.1.resid_pre@2.4*patch", "blocks
               "blocks.0.attn.k.0*patch", "blocks.1.ffn.hidden*patch_mean")  # fmt: skip
 
 
-@pytest.mark.parametrize("text", GENERATION)
+@each_style
+@subtest_each("text", GENERATION)
 def test_generation_patches_only_prompt_positions(lms, style, text):
     lm = lms[style]
     edits = resolve_patches(

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from model.config import RopeScaling
 from model.layers.positions import SinusoidalPositionalEmbedding
 from tests.sample_models import ROTATING
+from tests.subtest_loops import subtest_each
 
 from .intervention_runs import IDS, assert_clean, assert_same, rebuild_model, run
 
@@ -16,8 +17,8 @@ SCALINGS = [None] + [
 ]
 
 
-@pytest.mark.parametrize("style", ROTATING)
-@pytest.mark.parametrize("by", [1, 20, 500])
+@subtest_each("style", ROTATING)
+@subtest_each("by", [1, 20, 500])
 def test_shifting_rope_positions_keeps_scores(lms, style, by):
     plain, shifted = run(lms[style]), run(lms[style], f"rope.angles*shift*{by}")
     for name in ("blocks.{}.attn.scores", "blocks.{}.resid_post"):
@@ -32,8 +33,8 @@ def test_shifting_added_positions_changes_scores(lms, style):
     assert np.abs(shifted["blocks.0.attn.scores"] - plain["blocks.0.attn.scores"]).max() > 0.1
 
 
-@pytest.mark.parametrize("style", ROTATING)
-@pytest.mark.parametrize("by", [7, 4096])
+@subtest_each("style", ROTATING)
+@subtest_each("by", [7, 4096])
 def test_shifted_angles_equal_later_positions(lms, style, by):
     longer = rebuild_model(lms[style], context_length=by + len(IDS))
     expected = longer.rope.table[by : by + len(IDS)]
@@ -64,15 +65,15 @@ def test_learned_positions_cannot_leave_their_table(lms):
     assert_clean(lms["learned"])
 
 
-@pytest.mark.parametrize("theta", [1, 500, 1e6])
-@pytest.mark.parametrize("scaling", SCALINGS, ids=lambda scaling: scaling and scaling.kind)
+@subtest_each("theta", [1, 500, 1e6])
+@subtest_each("scaling", SCALINGS, ids=lambda scaling: scaling and scaling.kind)
 @pytest.mark.exhaustive
 def test_rope_base_equals_a_model_built_with_it(lms, theta, scaling):
     lm = rebuild_model(lms["rope"], rope_scaling=scaling)
     assert_same(run(lm, f"rope.angles*base*{theta}"), run(rebuild_model(lm, rope_theta=theta)))
 
 
-@pytest.mark.parametrize("style", ROTATING)
+@subtest_each("style", ROTATING)
 def test_zero_angles_equal_a_model_without_positions(lms, style):
     lm = rebuild_model(lms[style], rope_scaling=None)  # YaRN's attention factor would scale q and k too
     off = run(lm, "rope.angles*zero")

@@ -10,6 +10,7 @@ from explorer import capture, make_intervention
 from explorer.errors import UserError
 from model.transformer_lm import TransformerLM
 from tests import sample_models
+from tests.subtest_loops import subtest_each
 
 from .manual_cross_run_patches import CLEAN, SHORTER
 
@@ -19,7 +20,7 @@ def make_other_model(**choices) -> TransformerLM:
     return TransformerLM(replace(sample_models.config(), **choices)).eval().requires_grad_(False)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("edit", "donor", "told"),
     [
         (make_intervention("blocks.0.resid_pre", "patch"), None, "there is none: compare with one"),

@@ -18,15 +18,16 @@ from explorer.tracing.model_registry import ModelUnloadedError
 from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
 from tests import sample_models
+from tests.subtest_loops import each_style, subtest_each
 
 IDS = tuple(range(3, 15))
 
 
-@pytest.fixture(params=[float("inf"), 0], ids=["all values", "on demand"])
-def memory_limit(request):
-    return request.param
+each_memory_limit = subtest_each("memory_limit", [float("inf"), 0])
 
 
+@each_style
+@each_memory_limit
 def test_loaded_run_equals_saved_run(lms, style, tiny_tokenizer, memory_limit, tmp_path):
     before = capture(lms[style], IDS, tokenizer=tiny_tokenizer, max_bytes=memory_limit)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
@@ -43,7 +44,9 @@ def test_loaded_run_equals_saved_run(lms, style, tiny_tokenizer, memory_limit, t
     assert_array_equal(after.logits.entropy, before.logits.entropy)
 
 
-@pytest.mark.parametrize("text", ["STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
+@each_style
+@each_memory_limit
+@subtest_each("text", ["STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
 def test_saved_run_keeps_interventions_and_baseline(lms, style, memory_limit, text, tmp_path):
     lm, written = lms[style], getattr(sample_models, text)
     written = written[lm.config.position] if isinstance(written, dict) else written.format(other="layernorm")
@@ -129,7 +132,7 @@ def saved_run(tiny_lm, tiny_tokenizer, tmp_path):
     return dict(Trace.load(path).stored_values), metadata, path
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in INVALID_METADATA.items() for text in texts])
+@subtest_each(("name", "text"), [(name, text) for name, texts in INVALID_METADATA.items() for text in texts])
 @pytest.mark.exhaustive
 def test_invalid_metadata_is_refused(saved_run, name, text):
     values, metadata, path = saved_run
@@ -142,7 +145,7 @@ def test_invalid_metadata_is_refused(saved_run, name, text):
     assert len(str(error_info.value)) < 2000
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("name", "value"),
     [
         ("embed", None),

@@ -16,6 +16,7 @@ from explorer.tracing.capture import capture, tap_shapes
 from explorer.tracing.trace import Trace, cache_per_trace
 from model.transformer_lm import TransformerLM
 from tests.sample_models import STYLES, models
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -51,6 +52,7 @@ def test_stack_puts_layers_first(small):
     assert stacked[:, 0, 0].tolist() == [0, 1]
 
 
+@each_style
 def test_stack_contains_every_layer(trace):
     patterns = trace.stack("blocks.*.attn.pattern")
     assert patterns.shape == (2, trace.config.num_heads, 12, 12)
@@ -71,7 +73,7 @@ def test_stack_names_missing_tap(small):
         small.stack("blocks.*.attn.z")
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("pattern", "there"),
     [
         ("embed", True),
@@ -106,6 +108,7 @@ def test_num_bytes_is_sum_of_values(small):
     assert small.num_bytes == 4 * (3 * 12 + 12)
 
 
+@each_style
 def test_shared_memory_counts_once(trace):
     before, after = trace[block_output_tap(trace.config, 0)], trace["blocks.1.resid_pre"]
     assert np.shares_memory(before, after)
@@ -132,7 +135,7 @@ def test_block_stops_after_requested_value(tiny_lm, monkeypatch):
     assert runs == ["ffn"]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@subtest_each("style", STYLES)
 def test_tap_shapes_equal_captured_shapes(style):
     lm = models()[style]
     captured = capture(lm, [3, 1, 4, 1, 5]).values
@@ -183,25 +186,25 @@ def lengths(calls):
     return lengths
 
 
-def test_result_is_cached_per_trace(trace, lengths, calls):
-    assert lengths(trace, 2) == lengths(trace, 2) == len(trace) + 2
+def test_result_is_cached_per_trace(rope_trace, lengths, calls):
+    assert lengths(rope_trace, 2) == lengths(rope_trace, 2) == len(rope_trace) + 2
     assert calls == [(2, None)]
 
 
-def test_other_arguments_and_traces_are_computed(trace, lengths, calls):
-    for run in (trace, replace(trace)):
+def test_other_arguments_and_traces_are_computed(rope_trace, lengths, calls):
+    for run in (rope_trace, replace(rope_trace)):
         lengths(run, 1), lengths(run, 2), lengths(run, 1, token_id=3)
     assert len(calls) == 6
 
 
-def test_only_latest_results_are_kept(trace, lengths, calls, monkeypatch):
+def test_only_latest_results_are_kept(rope_trace, lengths, calls, monkeypatch):
     monkeypatch.setattr(trace_module, "MAX_RESULTS_PER_TRACE", 2)
     for position in (1, 2, 1, 3, 1, 2):
-        lengths(trace, position)
+        lengths(rope_trace, position)
     assert [position for position, _token in calls] == [1, 2, 3, 2]
 
 
-def test_results_are_freed_with_trace(trace):
+def test_results_are_freed_with_trace(rope_trace):
     alive = []
 
     class Result:
@@ -215,7 +218,7 @@ def test_results_are_freed_with_trace(trace):
     def result(trace):
         return Result()
 
-    own = replace(trace)
+    own = replace(rope_trace)
     result(own)
     alive.clear()
     assert not alive

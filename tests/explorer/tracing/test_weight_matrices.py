@@ -20,6 +20,7 @@ from explorer.tracing.numpy_arrays import StoredWeights
 from explorer.tracing.weight_matrices import StoredMatrix, iter_chunks, linear, linear_by_chunks
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, subject
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def weight() -> np.ndarray:
     return weight
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("leading", [(), (5,), (2, 3)], ids=str)
-@pytest.mark.parametrize("stored", [False, True])
+@subtest_each("dtype", [np.float32, np.float64])
+@subtest_each("leading", [(), (5,), (2, 3)], ids=str)
+@subtest_each("stored", [False, True])
 def test_products_equal_whole_matrix_products(monkeypatch, weight, dtype, leading, stored):
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 16 * 10)  # ten rows per chunk
     matrix = StoredMatrix(weight.shape, weight.__getitem__) if stored else weight

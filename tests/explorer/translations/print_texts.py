@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
-from said_of_views import inspection_texts, view_texts
+from view_texts import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item

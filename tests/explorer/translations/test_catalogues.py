@@ -13,6 +13,7 @@ from babel.messages.pofile import read_po, write_po
 
 from explorer.translations import CATALOGUES, LANGUAGES
 from tests import untranslated
+from tests.subtest_loops import subtest_each
 from tests.untranslated import fields, marked_messages
 
 SCRIPT_MESSAGE = re.compile(r'(?<![\w.])(?:_|ngettext)\(\s*("(?:[^"\\]|\\.)*")')
@@ -98,7 +99,7 @@ def test_translations_keep_fields_and_tags():
                 assert any(sorted(MARKUP.findall(form)) == sorted(MARKUP.findall(text)) for form in forms), message
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("template", "messages", "compiled", "told"),
     [
         (["{n} tokens"], {"{n} tokens": "{n} ĵetonoj"}, {"{n} tokens": "{n} ĵetonoj"}, []),

@@ -20,6 +20,7 @@ from explorer.translations import (
     translate,
     use_locale,
 )
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_deferred_message_is_translated_on_use(polish):
     assert (marked, translate(marked, token="fox")) == ("looks at {token}", "patrzy na fox")
 
 
-@pytest.mark.parametrize("token", ["{token}", "{0}", "{", "token", "{{}}", "⟦"])
+@subtest_each("token", ["{token}", "{0}", "{", "token", "{{}}", "⟦"])
 def test_values_are_neither_translated_nor_formatted(polish, token):
     assert _("looks at {token}", token=token) == f"patrzy na {token}"
     assert ngettext("{count} token of {text}", "{count} tokens of {text}", 1, text=token) == f"1 a {token}"
@@ -89,7 +90,7 @@ def test_js_messages_contain_catalogue(polish):
     }
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("wanted", "language"),
     [
         ((), "en"),

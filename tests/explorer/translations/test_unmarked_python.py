@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from explorer.analysis.steering import PROMPT_LISTS
 from explorer.lessons.example_prompts import EXAMPLES, GUESS_EXAMPLES, PROMPT_PAIRS
 from explorer.web.key_value_stores import PUT_SCRIPT
 from explorer.web.page import BAR_CSS
 from explorer.web.static_page import HTML
+from tests.subtest_loops import subtest_each
 from tests.untranslated import find_misused_marks, find_unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -113,7 +112,7 @@ def test_marks_contain_whole_sentences_with_named_values():
     assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         'said = "two words"',
@@ -130,7 +129,7 @@ def test_unmarked_sentence_is_found(line):
     assert find_unmarked(line)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         '"""Two words."""',
@@ -149,7 +148,7 @@ def test_internal_text_needs_no_mark(line):
     assert find_unmarked(line) == []
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         '_(f"{n} tokens")',

@@ -2,9 +2,8 @@
 
 import re
 
-import pytest
-
 from explorer.web.assets import WEB, js_module_paths
+from tests.subtest_loops import subtest_each
 from tests.untranslated_scripts import find_misused_marks, find_unmarked
 
 INLINE = [path.relative_to(WEB).as_posix() for path in (WEB / "inline").iterdir()]
@@ -54,7 +53,7 @@ def test_marks_contain_whole_sentences_with_named_values():
     assert {name: wrong for name, wrong in problems_by_file.items() if wrong} == {}
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         'say(node, "two words");',
@@ -70,7 +69,7 @@ def test_unmarked_sentence_is_found(line):
     assert find_unmarked(line)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         "// two words\n/* two words */",
@@ -87,7 +86,7 @@ def test_internal_text_needs_no_mark(line):
     assert find_unmarked(line) == []
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         "_(`${n} tokens`)",
@@ -105,7 +104,7 @@ def test_misused_mark_is_found(line):
     assert find_misused_marks(line)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "line",
     [
         '_("looks at {token}")',

@@ -18,6 +18,7 @@ from explorer.web import rate_limits
 from explorer.web.browser_api.endpoints import FILES_CHANGED
 from explorer.web.browser_routes import LIGHT_SLOTS
 from explorer.web.rate_limits import CLIENT_HEADER, PromptRateLimiter
+from tests.subtest_loops import subtest_each
 
 PROMPT = "the fox asked the owl"
 TIMEOUT_S = 20.0  # until a waiting test fails
@@ -131,7 +132,7 @@ def test_link_is_opened_in_one_answer(ask):
     assert len(update["notices"]) == 1 and "head" in update["notices"][0]
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "action",
     [
         {"kind": "undo"},
@@ -180,7 +181,7 @@ def test_changed_model_files_are_reported_and_all_is_sent(ask, state):
         assert lines[0]["contents"]["story"] and lines[0]["version"] == now
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("field", "value", "words"),
     [
         *[("layer", value, "must be a whole number") for value in ("true", "1.0", "-0.0", '"1"', "null", "[0]")],
@@ -208,7 +209,7 @@ def test_invalid_state_is_refused_with_explanation(post, state, caplog, field, v
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("body", "words"),
     [
         (b"", "must be JSON"),

@@ -8,6 +8,8 @@ from explorer.state.generation_settings import RANGES, UserLimits
 from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate
+from tests.nasty_prompts import NASTY_PROMPTS
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ def test_explore_matches_model(api, lms, tiny_tokenizer):
     assert [t["token"] for t in answer["next_tokens"]] == [tiny_tokenizer.vocabulary[i] for i in likeliest.indices]
 
 
+@each_style
 def test_explore_lists_captured_values(api, capture_trace, style):
     captured = api.explore("the moon", checkpoint=style)["captured"]
     assert list(captured) == list(capture_trace(style).values)
@@ -46,6 +49,7 @@ def test_explore_keeps_end_of_long_prompt(api):
     assert answer["dropped"] == 8
 
 
+@subtest_each("nasty_prompt", NASTY_PROMPTS, ids=ascii)
 def test_answers_are_json(api, nasty_prompt):
     for answer in (api.explore(nasty_prompt), api.generate(nasty_prompt, max_new_tokens=2)):
         assert json.loads(json.dumps(answer, allow_nan=False)) == answer
@@ -103,7 +107,7 @@ def test_long_stop_text_is_refused(api):
         api.generate("the fox", stop="x" * 65)
 
 
-@pytest.mark.parametrize("name", RANGES)
+@subtest_each("name", RANGES)
 def test_value_beyond_limit_is_refused(api, name):
     low, high = RANGES[name]
     for value in (low - 1, high + 1, math.nan):

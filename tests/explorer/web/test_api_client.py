@@ -13,6 +13,7 @@ from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig, window_start
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import subtest_each
 
 PROMPT = "Once upon a time"
 
@@ -91,7 +92,7 @@ def test_explore_keeps_end_of_long_prompt_and_counts_rest(client, model):
     assert answer["ids"] == ids[answer["dropped"] :]
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "prompt", ["a\x00b\x07", "👨‍👩‍👧", "<img src=x onerror=alert(1)>", "${7*7}{{7*7}}", "<|endoftext|>", "שלום", "Z̴̙͎a̷̟͠"]
 )
 @pytest.mark.exhaustive
@@ -131,7 +132,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "refused"), pairwise_params(["/explore", "/generate"], REFUSED), ids=str)
+@subtest_each(("endpoint", "refused"), pairwise_params(["/explore", "/generate"], REFUSED), ids=str)
 @pytest.mark.exhaustive
 def test_invalid_prompt_or_checkpoint_is_refused(client, endpoint, refused):
     arguments, why = refused
@@ -140,7 +141,7 @@ def test_invalid_prompt_or_checkpoint_is_refused(client, endpoint, refused):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
+@subtest_each(
     "setting",
     [
         {"temperature": -0.1},

@@ -12,6 +12,7 @@ from explorer.web import file_uploads
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
 from model.gguf.export_gguf import save_gguf
+from tests.subtest_loops import subtest_each
 
 URL = "/explorer/upload"
 
@@ -41,7 +42,7 @@ def test_gguf_file_is_stored_by_name_and_opened_by_path(client, gguf_bytes):
     assert client.post("/explorer/model_needs", content=f'["{path}"]').status_code == 415  # the content type of a form
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("body", "name", "sentences"),
     [
         (b"\x80\x02}q\x00.", "pytorch_model.bin", "could run code|says nothing of the model"),

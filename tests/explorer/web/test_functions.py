@@ -5,6 +5,7 @@ import re
 import pytest
 
 from explorer.tracing.run_service import RunService
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture
@@ -16,9 +17,7 @@ NOTHING = [None, 7, "show", {}, [], ["show"], ["show", {}, 0, 1]]
 STATES = [None, 7, [1], "state", {}, {"checkpoint": "<b>"}, {"checkpoint": "rope", "prompt": [10**6]}]
 
 
-@pytest.mark.parametrize(
-    "given", [*NOTHING, *[[state, "attention-pattern", {"x": 0, "y": 0}] for state in STATES]], ids=str
-)
+@subtest_each("given", [*NOTHING, *[[state, "attention-pattern", {"x": 0, "y": 0}] for state in STATES]], ids=str)
 def test_invalid_arguments_are_refused_with_explanation(post, caplog, given):
     response = post("inspect", given)
     assert response.status_code == 422 and re.match(r"\w.* .* .*", response.json()["detail"])

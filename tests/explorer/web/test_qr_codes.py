@@ -12,6 +12,7 @@ from qrcode.constants import ERROR_CORRECT_M
 from qrcode.util import MODE_8BIT_BYTE, QRData, lost_point
 
 from explorer.web.assets import WEB, write_static_files
+from tests.subtest_loops import subtest_each
 
 NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")
 LENGTHS = (1, 14, 15, 40, 62, 63, 84, 100, 122, 152, 180, 181, 213)  # bytes: the limits of QR versions, and between
@@ -48,7 +49,7 @@ def make_reference_matrix(text: str, mask: int) -> list[list[bool]]:
     return code.get_matrix()
 
 
-@pytest.mark.parametrize("mask", range(8))
+@subtest_each("mask", range(8))
 def test_every_module_matches_reference_library(encode_all, mask):
     assert encode_all(make_texts(), mask) == [make_reference_matrix(text, mask) for text in make_texts()]
 

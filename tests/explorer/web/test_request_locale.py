@@ -4,6 +4,7 @@ import pytest
 
 from explorer.translations import use_locale
 from explorer.web.user_messages import locale_from_request, locale_from_state, parse_accept_language_header
+from tests.subtest_loops import subtest_each
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ def test_accept_language_header_is_sorted_by_preference(header, tags):
     assert parse_accept_language_header(header) == tags
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("query", "header", "language"),
     [
         (b"", b"", "en"),

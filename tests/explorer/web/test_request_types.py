@@ -10,6 +10,7 @@ from pydantic import Field
 from explorer.errors import UserError
 from explorer.translations import use_locale
 from explorer.web.request_validation import Action, ClickedPointFields, Stage, State, argument_types, parse_json
+from tests.subtest_loops import subtest_each
 
 
 def answer(about: Literal["show", "tune"], state: State, part: Stage = 0, action: Action = None): ...
@@ -25,7 +26,7 @@ def test_valid_arguments_are_accepted(values):
     argument_types(answer).check(values)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("values", "sentence"),
     [
         (["show", {}, 1.0], "part must be a whole number, got 1.0."),
@@ -107,7 +108,7 @@ def test_valid_json_is_parsed_as_by_python(text):
     assert parse_json(text.encode()) == json.loads(text.removeprefix("\ufeff"))
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("body", "sentence"),
     [
         (b"", "not from character 0 on"),
@@ -130,9 +131,7 @@ def test_invalid_json_is_refused(body, sentence):
         parse_json(body)
 
 
-@pytest.mark.parametrize(
-    "text", ["\ud800", "a\udfffb", "\ud800\ud800", "\udc00\ud800", "\ud83d\ude00\ud83d", "\\ud800"]
-)
+@subtest_each("text", ["\ud800", "a\udfffb", "\ud800\ud800", "\udc00\ud800", "\ud83d\ude00\ud83d", "\\ud800"])
 def test_lone_surrogate_becomes_replacement_character(text):
     (value,) = parse_json(json.dumps({text: text})[:-1].encode() + b"}").values()
     expected = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -13,6 +13,7 @@ from explorer.state.generation_settings import NO_LIMITS
 from explorer.web.middleware import AllowedHosts, SecurityMiddleware, content_policy
 from explorer.web.page import Page
 from explorer.web.rate_limits import MAX_LINES_A_MINUTE, limit_logging
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_public_routes_answer(client, path):
     assert client.get(f"/sub{path}").status_code == 200
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "path",
     ["upload", "upload?upload_id=1", "upload_progress", "process_recording", "stream/a", "vibe-edit/", "vibe-code"]
     + ["undo-vibe-edit", "proxy=http://127.0.0.1/", "deep_link", "run-history/buckets", "profiling/traces"],

@@ -8,6 +8,7 @@ from model.config import window_start
 from model.generation.autoregressive import generate, uniform_draw
 from model.generation.sampling import draw_token, sampling_distribution
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import subtest_each
 
 PROMPT = [5, 17, 250, 3]
 MAX_NEW_TOKENS = 40  # tokens after the prompt, with a context of 32: the window moves twice
@@ -29,7 +30,7 @@ GENERATION_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("choices", "settings"), pairwise_params(MODELS, GENERATION_SETTINGS), ids=str)
+@subtest_each(("choices", "settings"), pairwise_params(MODELS, GENERATION_SETTINGS), ids=str)
 def test_decoder_cached_and_uncached_generation_agree(make_lm, choices, settings):
     lm = make_lm(**choices)
     by_decoder = generate_ids(lm, **settings)
@@ -167,7 +168,7 @@ def test_max_new_tokens_0_generates_nothing(make_lm):
     assert generate_ids(make_lm(), max_new_tokens=0) == []
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("prompt", "settings", "message"),
     [
         ([], {}, "a prompt of at least one token, got none"),

@@ -7,6 +7,7 @@ import torch
 from model.generation.autoregressive import generate
 from model.generation.beam_search import beam_search
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import subtest_each
 
 PROMPT = [5, 17, 250, 3]
 
@@ -40,7 +41,7 @@ def transformers_beam_search(lm, num_beams: int, max_new_tokens: int, length_pen
     return output.sequences[:, len(PROMPT) :].tolist(), output.sequences_scores.tolist()
 
 
-@pytest.mark.parametrize(("num_beams", "tie_embeddings"), pairwise_params([2, 3, 8], [False, True]))
+@subtest_each(("num_beams", "tie_embeddings"), pairwise_params([2, 3, 8], [False, True]))
 def test_hypotheses_match_transformers(make_lm, num_beams, tie_embeddings):
     lm = make_lm(tie_embeddings=tie_embeddings)
     hypotheses = beam_search(lm, PROMPT, num_beams=num_beams, max_new_tokens=12)
@@ -49,7 +50,7 @@ def test_hypotheses_match_transformers(make_lm, num_beams, tie_embeddings):
     assert [hypothesis.score(1.0) for hypothesis in hypotheses] == pytest.approx(scores, abs=1e-4)
 
 
-@pytest.mark.parametrize(("length_penalty", "num_stops"), pairwise_params([-0.5, 0.0, 1.0, 2.0], [1, 3]))
+@subtest_each(("length_penalty", "num_stops"), pairwise_params([-0.5, 0.0, 1.0, 2.0], [1, 3]))
 def test_hypotheses_match_transformers_with_stop_tokens(make_lm, length_penalty, num_stops):
     lm = make_lm()
     unstopped = beam_search(lm, PROMPT, num_beams=4, max_new_tokens=12)

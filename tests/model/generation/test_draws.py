@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from model.generation.sampling import draw_token, sampling_distribution, sampling_stages, uniform_draw
+from tests.subtest_loops import subtest_each
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
@@ -77,8 +78,8 @@ def test_equally_likely_tokens_have_equal_intervals(size):
         assert draw_token(probabilities, u) == int(u * size)
 
 
-@pytest.mark.parametrize("probabilities", [[1 / 3] * 3, [0.1] * 10, [0.7, 0.1, 0.1, 0.1], [1.0]], ids=str)
-@pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
+@subtest_each("probabilities", [[1 / 3] * 3, [0.1] * 10, [0.7, 0.1, 0.1, 0.1], [1.0]], ids=str)
+@subtest_each("u", [0.0, 1 - 2**-53])
 def test_interval_ends_belong_to_first_and_last_token(probabilities, u):
     assert draw_token(np.array(probabilities), u) == (0 if u == 0 else len(probabilities) - 1)
 

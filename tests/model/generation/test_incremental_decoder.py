@@ -10,6 +10,7 @@ from model.generation.incremental_decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS, RMSNorm
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import subtest_each
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that the decoder can meet, and each switch with both kinds of model.
@@ -64,7 +65,7 @@ def non_intel_cpu(monkeypatch):
     monkeypatch.setattr(incremental_decoder, "is_intel_cpu", lambda: False)
 
 
-@pytest.mark.parametrize(("products", "choices"), DECODER_CASES, ids=choices_id)
+@subtest_each(("products", "choices"), DECODER_CASES, ids=choices_id)
 @torch.inference_mode()
 def test_decoder_logits_match_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
     max_copied_bytes, min_onednn_bytes = products
@@ -76,8 +77,8 @@ def test_decoder_logits_match_model_at_every_position(make_lm, token_ids, produc
     torch.testing.assert_close(logits, lm(ids)[0], atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=choices_id)
-@pytest.mark.parametrize("prefilled", [1, 13])
+@subtest_each("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=choices_id)
+@subtest_each("prefilled", [1, 13])
 @torch.inference_mode()
 def test_decoder_continues_prefilled_cache(make_lm, token_ids, choices, prefilled):
     lm = make_lm(**choices)
@@ -139,8 +140,8 @@ class OffsetRMSNorm(RMSNorm):
         return super().forward(x) / self.weight * (1 + self.weight)
 
 
-@pytest.mark.parametrize("norm_placement", CHOICES["norm_placement"])
-@pytest.mark.parametrize("norm", [MaxNorm, OffsetRMSNorm])
+@subtest_each("norm_placement", CHOICES["norm_placement"])
+@subtest_each("norm", [MaxNorm, OffsetRMSNorm])
 @torch.inference_mode()
 @pytest.mark.exhaustive
 def test_unknown_norm_module_is_called(make_lm, token_ids, monkeypatch, norm, norm_placement):

@@ -3,10 +3,11 @@ import pytest
 import torch
 
 from model.generation.sampling import sampling_distribution, sampling_stages, top_k_indices
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.8, 1.0, 3.0])
-@pytest.mark.parametrize("top_k", [None, 1, 7, 199, 200, 1000])
+@subtest_each("temperature", [0.05, 0.8, 1.0, 3.0])
+@subtest_each("top_k", [None, 1, 7, 199, 200, 1000])
 def test_temperature_and_top_k_match_transformers(logits, temperature, top_k):
     transformers = pytest.importorskip("transformers")
     scores = transformers.TemperatureLogitsWarper(temperature)(None, torch.from_numpy(logits)[None].double())
@@ -20,7 +21,7 @@ def test_top_k_of_0_keeps_all(logits):
     assert (sampling_distribution(logits, 0.7, 0) == sampling_distribution(logits, 0.7, None)).all()
 
 
-@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 6])
+@subtest_each("top_k", [1, 2, 3, 4, 5, 6])
 def test_top_k_keeps_first_of_equal_logits(top_k):
     logits = np.array([1.0, 2.0, 2.0, 0.0, 2.0, 2.0, 5.0])
     in_order = [6, 1, 2, 4, 5, 0, 3]
@@ -61,8 +62,8 @@ COMBINED_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SINGLE_SETTINGS + COMBINED_SETTINGS, ids=str)
-@pytest.mark.parametrize("seed", range(5))
+@subtest_each("settings", SINGLE_SETTINGS + COMBINED_SETTINGS, ids=str)
+@subtest_each("seed", range(5))
 def test_sampling_settings_match_transformers(settings, seed):
     logits = np.random.default_rng(seed).normal(scale=2, size=200).astype(np.float32)
     expected = transformers_distribution(logits, **settings)
@@ -82,8 +83,8 @@ def test_top_p_keeps_first_of_equal_logits(top_p, kept):
     assert np.flatnonzero(sampling_distribution(logits, top_p=top_p)).tolist() == kept
 
 
-@pytest.mark.parametrize("top_p", [1e-9, 0.2, 0.7, 0.95])
-@pytest.mark.parametrize("top_k", [None, 3, 50])
+@subtest_each("top_p", [1e-9, 0.2, 0.7, 0.95])
+@subtest_each("top_k", [None, 3, 50])
 def test_nucleus_is_smallest_set_reaching_top_p(logits, top_p, top_k):
     everything = sampling_distribution(logits, 1.0, top_k)
     nucleus = sampling_distribution(logits, 1.0, top_k, top_p=top_p) > 0

@@ -3,6 +3,7 @@ import pytest
 from model.generation.autoregressive import StopStringScanner, truncate_at_stop
 from model.pretrained.tokenizer import read_tokenizer_json
 from tests.model.pretrained.tokenizer_kinds import tokenizer_json
+from tests.subtest_loops import subtest_each
 
 
 def read_until_stop(stops: StopStringScanner, ids: list[int]) -> list[str | None]:
@@ -15,7 +16,7 @@ def read_until_stop(stops: StopStringScanner, ids: list[int]) -> list[str | None
     return completed
 
 
-@pytest.mark.parametrize("stop", ["fox", "x w", "the moon.", " wanted the m", "O", "Once upon a time there was a fox"])
+@subtest_each("stop", ["fox", "x w", "the moon.", " wanted the m", "O", "Once upon a time there was a fox"])
 def test_token_that_completes_stop_string_is_found(tiny_tokenizer, stop):
     text = "Once upon a time there was a fox who wanted the moon."
     ids = tiny_tokenizer.encode(text)

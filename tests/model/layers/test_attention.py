@@ -21,6 +21,7 @@ from model.layers.attention import (
 )
 from model.layers.norms import LayerNorm
 from model.layers.positions import RotaryPositionalEmbedding
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture
@@ -101,9 +102,9 @@ PADDINGS = {
 }
 
 
-@pytest.mark.parametrize("padding", PADDINGS.values(), ids=PADDINGS.keys())
-@pytest.mark.parametrize("num_queries", [1, 3, 6])
-@pytest.mark.parametrize("kv_heads", [1, 3])
+@subtest_each("padding", PADDINGS.values(), ids=PADDINGS.keys())
+@subtest_each("num_queries", [1, 3, 6])
+@subtest_each("kv_heads", [1, 3])
 def test_padded_fused_attention_matches_formula(num_queries, padding, kv_heads):
     """Queries before the first token may attend to nothing: zeros, and finite gradients."""
     q, k, v = (torch.randn(2, heads, T, 8) * 2 for heads, T in ((3, num_queries), (kv_heads, 6), (kv_heads, 6)))
@@ -230,7 +231,7 @@ def test_separate_heads_copy_weights(joint_attention):
     assert torch.equal(separate(x), before) and not torch.equal(joint_attention(x), before)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("settings", "message"),
     [
         ({"bias": True}, "without biases, norms and shared keys"),

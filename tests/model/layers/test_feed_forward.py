@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from model.layers.feed_forward import GEGLU, KERNELS, FeedForward, SwiGLU, gelu, gelu_tanh, relu, relu2, sigmoid, silu
 from model.layers.transformer_block import FEED_FORWARDS
+from tests.subtest_loops import subtest_each
 
 ACTIVATIONS = {
     "relu": F.relu,
@@ -15,8 +16,8 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@subtest_each("bias", [False, True], ids=["without bias", "with bias"])
+@subtest_each("name", ACTIVATIONS)
 def test_feed_forward_projects_up_activates_and_projects_down(name, bias):
     ffn, x = FEED_FORWARDS[name](6, 10, bias), 2 * torch.randn(2, 3, 6)
     for parameter in ffn.parameters():

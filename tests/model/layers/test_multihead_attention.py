@@ -9,6 +9,7 @@ from model.layers import attention as attention_module
 from model.layers.attention import MultiHeadSelfAttention, repeat_heads, split_heads
 from model.layers.norms import LayerNormOverHeads, RMSNorm, RMSNormOverHeads
 from model.layers.positions import RotaryPositionalEmbedding
+from tests.subtest_loops import subtest_each
 
 KINDS = {
     "plain": {},
@@ -37,10 +38,7 @@ def attention():
     return make_attention()
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
-def any_attention(request):
-    """Attention with 4 heads of width 4."""
-    return make_attention(16, 4, **request.param)
+each_kind = subtest_each("kind", KINDS)
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
@@ -71,8 +69,8 @@ def test_attention_matches_torch_multi_head_attention(bias):
     torch.testing.assert_close(recorded[0], patterns, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("watched", ["scores", "pattern"])
-@pytest.mark.parametrize("length", [1, 2, 7])
+@subtest_each("watched", ["scores", "pattern"])
+@subtest_each("length", [1, 2, 7])
 def test_hooks_do_not_change_output(attention, watched, length):
     x = torch.randn(2, length, 12)
     unwatched = attention(x)
@@ -109,9 +107,11 @@ def rotation_cos_and_sin(positions: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return RotaryPositionalEmbedding(10.0, 4, 50)(positions)
 
 
+@each_kind
+@subtest_each("padded", [False, True], ids=["whole", "padded"])
 @torch.no_grad()
-@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
-def test_hooks_do_not_change_output_of_any_kind(any_attention, padded):
+def test_hooks_do_not_change_output_of_any_kind(kind, padded):
+    any_attention = make_attention(16, 4, **KINDS[kind])
     x, cos_and_sin = torch.randn(2, 7, 16), rotation_cos_and_sin(torch.arange(7)[None])
     padding = torch.tensor([[True] * 7, [False] * 3 + [True] * 4]) if padded else None
     unwatched = any_attention(x, cos_and_sin, padding)
@@ -121,9 +121,11 @@ def test_hooks_do_not_change_output_of_any_kind(any_attention, padded):
     assert unwatched.isfinite().all()
 
 
+@each_kind
+@subtest_each("watched", [False, True], ids=["unwatched", "watched"])
 @torch.no_grad()
-@pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
-def test_cache_does_not_change_output_of_any_kind(any_attention, tiny_config, watched):
+def test_cache_does_not_change_output_of_any_kind(kind, tiny_config, watched):
+    any_attention = make_attention(16, 4, **KINDS[kind])
     config = replace(tiny_config, d_model=16, num_heads=4, num_kv_heads=any_attention.num_kv_heads)
     x, positions, cache = torch.randn(2, 7, 16), torch.arange(7)[None], KVCache(config, batch_size=2)
     if watched:

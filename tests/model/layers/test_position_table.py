@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
+from tests.subtest_loops import subtest_each
 
 CONTEXT = 512
 TABLES = {
@@ -15,7 +16,7 @@ def table(request):
     return request.param()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+@subtest_each("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_table_stays_float32_with_distinct_positions(table, dtype):
     before = table.table.clone()
     table.to(dtype)

@@ -6,6 +6,7 @@ import torch
 
 from model.config import RopeScaling
 from model.layers.positions import RotaryPositionalEmbedding, rotary_attention_factors, rotary_frequencies
+from tests.subtest_loops import subtest_each
 
 THETA, D_HEAD = 500000.0, 64
 PLAIN = rotary_frequencies(THETA, D_HEAD)
@@ -96,7 +97,7 @@ def test_factor_of_1_changes_nothing(kind):
     torch.testing.assert_close(scaled_frequencies(kind, 1), PLAIN)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("change", "message"),
     [
         ({"kind": "su"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, yarn, longrope, got 'su'"),

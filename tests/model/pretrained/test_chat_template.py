@@ -17,6 +17,7 @@ from model.pretrained.chat_template import (
 )
 from model.pretrained.tokenizer import PretrainedTokenizer
 from tests.model.pretrained.conftest import byte_level
+from tests.subtest_loops import subtest_each
 
 # Templates of our own, with the features that public templates use.
 TEMPLATES = {
@@ -84,8 +85,8 @@ def byte_level_copy(tokenizer):
     return type(tokenizer).from_str(tokenizer.to_str())
 
 
-@pytest.mark.parametrize("chat", CHATS, ids=["one message", "four messages"])
-@pytest.mark.parametrize("name", TEMPLATES)
+@subtest_each("chat", CHATS, ids=["one message", "four messages"])
+@subtest_each("name", TEMPLATES)
 def test_texts_and_ids_match_transformers(name, chat, tokenizer_pair):
     tokenizer, hf_tokenizer = tokenizer_pair
     tokenizer.chat_template = hf_tokenizer.chat_template = TEMPLATES[name]
@@ -97,7 +98,7 @@ def test_texts_and_ids_match_transformers(name, chat, tokenizer_pair):
         assert encode_chat(tokenizer, chat, add_generation_prompt=prompts) == expected_ids
 
 
-@pytest.mark.parametrize("name", sorted(TEMPLATES.keys() - {"JSON", "break and continue"}))
+@subtest_each("name", sorted(TEMPLATES.keys() - {"JSON", "break and continue"}))
 def test_tokens_have_role_of_their_message(name, tokenizer_pair):
     tokenizer, _hf_tokenizer = tokenizer_pair
     tokenizer.chat_template = TEMPLATES[name]
@@ -152,7 +153,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@subtest_each("name", HOSTILE)
 def test_hostile_template_is_refused(name):
     template, message = HOSTILE[name]
     with pytest.raises(ModelError, match=f"the model’s chat template fails: .*({message})|{message}"):

@@ -23,6 +23,7 @@ from model.pretrained.config_reader import (
 from model.pretrained.hugging_face_loader import FAMILIES
 from tests.hugging_face import transformers
 from tests.model.pretrained.logit_differences import NoReferenceError, max_logit_difference
+from tests.subtest_loops import subtest_each
 
 SIZES = {"vocab_size": 60, "hidden_size": 32, "intermediate_size": 24, "num_hidden_layers": 3}
 SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32}
@@ -166,7 +167,7 @@ def iter_variations(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield name, base | {name: value}
 
 
-@pytest.mark.parametrize("kind", BASES)
+@subtest_each("kind", BASES)
 def test_fields_have_defaults_of_transformers(kind):
     """Check that each field we read is declared with our default, or is another name that transformers reads."""
     our_defaults, hf_fields = DEFAULTS[kind], declared_fields(kind)
@@ -200,7 +201,7 @@ def test_foreign_fields_are_ignored_and_listed(kind, tmp_path, caplog):
     assert HFConfigFields(base).notes() == ()
 
 
-@pytest.mark.parametrize("kind", BASES)
+@subtest_each("kind", BASES)
 def test_missing_fields_take_defaults_of_transformers(kind, tmp_path):
     """All fields except sizes are left out: default sizes would be large."""
     large = {name for name, default in DEFAULTS[kind].items() if isinstance(default, int) and default > 256}
@@ -211,7 +212,7 @@ def test_missing_fields_take_defaults_of_transformers(kind, tmp_path):
     assert max_logit_difference(fields | {"model_type": kind} | NO_IDS, tmp_path) < 1e-4
 
 
-@pytest.mark.parametrize("kind", ["mistral", "qwen2", "qwen3", "gemma2", "nanochat", "smollm3"])
+@subtest_each("kind", ["mistral", "qwen2", "qwen3", "gemma2", "nanochat", "smollm3"])
 def test_null_differs_from_missing_field(kind, tmp_path):
     fields = declared_fields(kind)
     empty = [name for name in fields if "None" in str(fields[name].type) and DEFAULTS[kind].get(name) is not None]
@@ -221,7 +222,7 @@ def test_null_differs_from_missing_field(kind, tmp_path):
 
 
 @pytest.mark.by_hand
-@pytest.mark.parametrize("kind", BASES)
+@subtest_each("kind", BASES)
 def test_every_field_value_is_computed_or_refused_by_name(kind, tmp_path):
     wrong, compared, cases = [], 0, list(iter_variations(kind))
     for name, fields in cases:

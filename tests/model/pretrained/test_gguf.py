@@ -19,6 +19,7 @@ from model.weight_placement import read_weight
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.gguf_files import K_SCALES, add_sentencepiece, write_gguf
 from tests.model.pretrained.model_kinds import GEMMA, GEMMA3, HEADS, KINDS, SIZES, THETA
+from tests.subtest_loops import subtest_each
 
 GEMMA_CAPS = {"attn_logit_softcapping": 0.5, "final_logit_softcapping": 1.5, "query_pre_attn_scalar": 14}
 SIX_LAYERS = {"num_hidden_layers": 6, "layer_types": None, "query_pre_attn_scalar": 14}
@@ -100,7 +101,7 @@ QUANTIZATION_TYPES = {
 }
 
 
-@pytest.mark.parametrize("kind", QUANTIZATION_TYPES, ids=lambda kind: kind.name)
+@subtest_each("kind", QUANTIZATION_TYPES, ids=lambda kind: kind.name)
 def test_dequantised_blocks_match_ggml(kind):
     """Numbers are equal to the last bit; random blocks contain every integer and scale."""
     block_type = QUANTIZATION_TYPES[kind]
@@ -160,7 +161,7 @@ def test_end_of_turn_ends_text_and_special_tokens_are_not_parsed(make_model, tmp
     assert tokenizer.chat_template.startswith("{% for m in messages %}<|im_start|>")
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("metadata", "message"),
     [
         (
@@ -228,7 +229,7 @@ DAMAGED_HEADERS = {
 }
 
 
-@pytest.mark.parametrize("content", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS)
+@subtest_each("content", DAMAGED_HEADERS.values(), ids=DAMAGED_HEADERS)
 def test_damaged_header_is_refused_early(content, tmp_path):
     path = tmp_path / "x.gguf"
     path.write_bytes(content + bytes(1000))

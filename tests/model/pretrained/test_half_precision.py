@@ -13,6 +13,7 @@ from model.checkpoint import load_checkpoint
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.model_kinds import KINDS
+from tests.subtest_loops import subtest_each
 
 IDS = torch.arange(7, 26)[None]
 HALF_UNIT = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
@@ -26,7 +27,7 @@ CASES = [(kind, torch.bfloat16) for kind in CORE_KINDS] + [
 ]
 
 
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
+@subtest_each(("kind", "dtype"), CASES, per_case=30)
 @torch.no_grad()
 def test_logits_are_as_accurate_as_transformers(save_random_model, kind, dtype):
     """Measured over all kinds: errors at most 1.7 times transformers', differences at most 10 half units."""

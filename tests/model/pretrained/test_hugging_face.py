@@ -11,6 +11,7 @@ from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.model_kinds import KINDS
+from tests.subtest_loops import subtest_each
 
 LONG = {"rope_type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0] * 3}
 IDS = torch.arange(7, 26)[None]  # longer than the attention windows
@@ -25,7 +26,7 @@ def one_of_each_family() -> list:
     ]
 
 
-@pytest.mark.parametrize("kind", one_of_each_family())
+@subtest_each("kind", one_of_each_family())
 @torch.no_grad()
 def test_logits_streams_and_patterns_match_transformers(save_random_model, kind):
     model, folder = save_random_model(kind)
@@ -40,7 +41,7 @@ def test_logits_streams_and_patterns_match_transformers(save_random_model, kind)
         assert_close(torch.tensor(trace[f"blocks.{i}.resid_pre"]), hf_output.hidden_states[i][0], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", first_in_core(list(KINDS)))
+@subtest_each("kind", first_in_core(list(KINDS)))
 def test_greedy_continuation_matches_transformers(save_random_model, kind):
     model, folder = save_random_model(kind)
     lm, _tokenizer = load_checkpoint(folder)
@@ -104,7 +105,7 @@ def test_unrotated_layers_default_to_interval(save_random_model):
     assert load_checkpoint(folder)[0].config.rotary_layers == (True, True, True)
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("kind", "change", "message"),
     [
         ("Llama 2", {"model_type": "bloom"}, "models of the type 'bloom' are not understood"),

@@ -8,6 +8,7 @@ import pytest
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
 from model.tokenizer import merge_steps
+from tests.subtest_loops import subtest_each
 
 FOLDER = Path(__file__).parents[2] / "data" / "stories260K"
 MODEL = FOLDER / "stories260K.bin"
@@ -33,7 +34,7 @@ def test_generated_text_matches_llama2c(use_cache):
     assert expected.startswith(generated) and len(generated) >= (len(expected) - 5 if use_cache else 100)
 
 
-@pytest.mark.parametrize("text", ["", "a", " a", "é", "猫 x\n\ty", "<s> hi </s>", "  two  spaces ", "<0x41>"])
+@subtest_each("text", ["", "a", " a", "é", "猫 x\n\ty", "<s> hi </s>", "  two  spaces ", "<0x41>"])
 def test_text_round_trips_after_leading_space(text):
     _lm, tokenizer = load_checkpoint(MODEL)
     ids = tokenizer.encode(text)

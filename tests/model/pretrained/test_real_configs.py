@@ -15,6 +15,7 @@ import pytest
 
 from tests.exhaustive import exhaustive
 from tests.model.pretrained.logit_differences import NoReferenceError, max_logit_difference
+from tests.subtest_loops import subtest_each
 
 CONFIGS = json.loads((Path(__file__).parents[2] / "data" / "configs.json").read_text(encoding="utf-8"))
 VOCAB, POSITIONS, LAYERS, FEED_FORWARD = 60, 32, 4, 24
@@ -109,7 +110,7 @@ def test_configs_are_many_unique_and_complete():
     assert all(entry["seen"] and entry["config"] for entry in CONFIGS)
 
 
-@pytest.mark.parametrize("entry", mark_exhaustive(CONFIGS))
+@subtest_each("entry", mark_exhaustive(CONFIGS), per_case=30)
 def test_config_matches_transformers_or_is_refused_by_name(entry, tmp_path):
     try:
         result = max_logit_difference(shrink_config(entry["config"]), tmp_path)

@@ -11,6 +11,7 @@ from model.errors import ModelError
 from model.pretrained.tokenizer import read_tokenizer, read_tokenizer_json
 from tests.hugging_face import transformers
 from tests.model.pretrained.tokenizer_kinds import TEXT, tokenizer_json
+from tests.subtest_loops import subtest_each
 
 
 @pytest.mark.parametrize("text", ["the fox", " the fox\n", "é 猫 \t", "<|end|> as text", ""])
@@ -140,7 +141,7 @@ VOCAB_AND_MERGES_CASES = {
 }
 
 
-@pytest.mark.parametrize("name", VOCAB_AND_MERGES_CASES)
+@subtest_each("name", VOCAB_AND_MERGES_CASES)
 def test_vocab_and_merges_match_transformers_class(make_tokenizer_pair, name):
     size = make_tokenizer_pair(config={"model_type": "gpt2"})[-1]
     tokenizer, hf_tokenizer, _size = make_tokenizer_pair(**VOCAB_AND_MERGES_CASES[name](size))
@@ -225,10 +226,10 @@ def write_changed_tokenizer(kind: str, path: Path, **changes) -> tokenizers.Toke
     return tokenizers.Tokenizer.from_file(str(path))
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "kind", ["byte-level", "WordLevel", "WordPiece, BERT", "Unigram", "Llama 2", "BPE, </w>", "BPE, ## goes on"]
 )
-@pytest.mark.parametrize("stray", [0, 1, 5])
+@subtest_each("stray", [0, 1, 5])
 def test_ids_without_embedding_row_are_never_encoded(tmp_path, kind, stray):
     """Cases: Gemma 3's <image_soft_token>, an added [PAD], a vocabulary with additional tokens."""
     hf_tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json(kind))

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
@@ -10,6 +11,7 @@ from model.pretrained.tokenizer import read_tokenizer_json
 from model.tokenizer import merge_steps
 from tests.model.pretrained.tokenizer_kinds import KINDS, TEXT, tokenizer_json
 from tests.model.test_tokenizer import UNUSUAL_TEXTS
+from tests.subtest_loops import subtest_each
 
 TEXTS = [
     *(text[:400] for text in UNUSUAL_TEXTS.values()),
@@ -21,24 +23,24 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
+each_kind = subtest_each("kind", KINDS)
 
 
-@pytest.fixture
-def hf_tokenizer(kind):
-    return Tokenizer.from_str(tokenizer_json(kind))
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory) -> dict[str, tuple]:
+    """Our tokenizer of each kind, and that of the package."""
+    return {kind: read_both(kind, tmp_path_factory.mktemp("tokenizer")) for kind in KINDS}
 
 
-@pytest.fixture
-def our_tokenizer(kind, tmp_path):
-    (tmp_path / "tokenizer.json").write_text(tokenizer_json(kind))
-    size = Tokenizer.from_str(tokenizer_json(kind)).get_vocab_size()
-    return read_tokenizer_json(tmp_path / "tokenizer.json", size, [])
+def read_both(kind: str, folder: Path) -> tuple:
+    hf_tokenizer = Tokenizer.from_str(tokenizer_json(kind))
+    (folder / "tokenizer.json").write_text(tokenizer_json(kind))
+    return read_tokenizer_json(folder / "tokenizer.json", hf_tokenizer.get_vocab_size(), []), hf_tokenizer
 
 
-def test_ids_and_text_match_tokenizers_package(our_tokenizer, hf_tokenizer):
+@each_kind
+def test_ids_and_text_match_tokenizers_package(tokenizers, kind):
+    our_tokenizer, hf_tokenizer = tokenizers[kind]
     for text in TEXTS:
         ids = hf_tokenizer.encode(text, add_special_tokens=False).ids
         assert our_tokenizer.encode(text) == ids, text
@@ -46,7 +48,9 @@ def test_ids_and_text_match_tokenizers_package(our_tokenizer, hf_tokenizer):
             assert our_tokenizer.decode(ids) == hf_tokenizer.decode(ids), text
 
 
-def test_random_ids_decode_like_tokenizers_package(our_tokenizer, hf_tokenizer):
+@each_kind
+def test_random_ids_decode_like_tokenizers_package(tokenizers, kind):
+    our_tokenizer, hf_tokenizer = tokenizers[kind]
     rng = random.Random(0)
     for _ in range(200):
         ids = [rng.randrange(our_tokenizer.vocab_size) for _ in range(rng.randrange(1, 12))]
@@ -56,14 +60,18 @@ def test_random_ids_decode_like_tokenizers_package(our_tokenizer, hf_tokenizer):
     assert our_tokenizer.decode([]) == our_tokenizer.decode([*our_tokenizer.special_tokens.values()]) == ""
 
 
-def test_bos_ids_match_tokenizers_package(our_tokenizer, hf_tokenizer):
+@each_kind
+def test_bos_ids_match_tokenizers_package(tokenizers, kind):
+    our_tokenizer, hf_tokenizer = tokenizers[kind]
     encoding = hf_tokenizer.encode("the fox")
     assert (*our_tokenizer.bos_ids, *our_tokenizer.encode("the fox")) == tuple(
         encoding.ids[: len(encoding.ids) - encoding.special_tokens_mask[-1]]
     )
 
 
-def test_decoding_by_token_matches_whole_text(our_tokenizer):
+@each_kind
+def test_decoding_by_token_matches_whole_text(tokenizers, kind):
+    our_tokenizer, _hf_tokenizer = tokenizers[kind]
     for text in [*TEXTS, "the café"]:
         ids = our_tokenizer.encode(text)[:40]
         for count in range(1, len(ids)):
@@ -74,14 +82,18 @@ def test_decoding_by_token_matches_whole_text(our_tokenizer):
                     assert start + our_tokenizer.decode_continuation(added, before) == whole
 
 
-def test_token_texts_join_to_text(our_tokenizer):
+@each_kind
+def test_token_texts_join_to_text(tokenizers, kind):
+    our_tokenizer, _hf_tokenizer = tokenizers[kind]
     ids = our_tokenizer.encode("there was a fox who wanted the")
     text = "".join(our_tokenizer.vocabulary[token_id] for token_id in ids)
     assert text.strip() == our_tokenizer.decode(ids).strip()
     assert b"".join(map(our_tokenizer.token_bytes, ids)).decode() == text
 
 
-def test_merge_steps_build_tokens_of_word(our_tokenizer, hf_tokenizer):
+@each_kind
+def test_merge_steps_build_tokens_of_word(tokenizers, kind):
+    our_tokenizer, hf_tokenizer = tokenizers[kind]
     rules = our_tokenizer.merge_rules
     assert (rules is None) == (json.loads(hf_tokenizer.to_str())["model"]["type"] != "BPE")
     for token_id in set(our_tokenizer.encode("the fox wanted the moon")) if rules else ():

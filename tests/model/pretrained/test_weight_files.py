@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from model.checkpoint import CheckpointError, load_checkpoint
+from tests.subtest_loops import subtest_each
 
 IDS = torch.arange(7, 26)[None]
 PREFIXES = {"Llama 2": "model.", "GPT-2": "transformer.", "GPT-NeoX": "gpt_neox.", "OPT": "model.", "Gemma 3": "model."}
@@ -153,7 +154,7 @@ INVALID_CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
+@subtest_each(("change", "told"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
 def test_weights_that_change_computation_are_refused(save_random_model, change, told):
     _model, folder = save_random_model("Llama 2")
     if callable(change):

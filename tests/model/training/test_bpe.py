@@ -9,6 +9,7 @@ import tokenizers
 from model.tokenizer import WORD_PATTERN
 from model.training.data import train_bpe
 from tests.byte_pairs import merge_pair
+from tests.subtest_loops import subtest_each
 
 
 def random_text(num_words: int, seed: int) -> str:
@@ -35,7 +36,7 @@ def test_every_merge_joins_most_frequent_pair():
     assert [tokenizer.token_bytes(i) for i in tokenizer.encode(text)] == list(itertools.chain(*words))
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "text",
     [
         "it's I'll 'twas 'S",

@@ -7,9 +7,10 @@ import torch.nn.functional as F
 
 from model.training.evaluation import copying_head_scores, evaluate
 from model.transformer_lm import TransformerLM
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize("length", [2, 20, 32, 33, 34, 65, 200])
+@subtest_each("length", [2, 20, 32, 33, 34, 65, 200])
 def test_every_token_after_first_is_scored_once(tiny_lm, tiny_config, length):
     """A model with uniform predictions has a loss of ln V nats per token."""
     tiny_lm.lm_head.weight.data.zero_()

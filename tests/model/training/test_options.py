@@ -7,6 +7,7 @@ import pytest
 from model.config import ModelConfig
 from model.layers.positions import RopeScaling
 from model.training.options import MODEL_HELP, TrainingOptions, parse_options
+from tests.subtest_loops import subtest_each
 
 REQUIRED_ARGUMENTS = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]
 
@@ -91,7 +92,7 @@ def test_invalid_flag_is_reported(capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("option", "value", "message"),
     [
         ("--optimizer", "sgd", "optimizer must be one of adamw, muon, got 'sgd'"),

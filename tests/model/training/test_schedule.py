@@ -1,6 +1,7 @@
 import pytest
 
 from model.training.trainer import learning_rate_factor, log_spaced_steps
+from tests.subtest_loops import subtest_each
 
 
 def test_learning_rate_rises_linearly_during_warmup():
@@ -29,7 +30,7 @@ def test_snapshot_steps_are_log_spaced():
     assert steps == [0, *(2**i for i in range(14))]
 
 
-@pytest.mark.parametrize(("total", "count"), [(5000, 14), (13, 14), (20, 14), (1, 2), (100, 3), (10**6, 16)])
+@subtest_each(("total", "count"), [(5000, 14), (13, 14), (20, 14), (1, 2), (100, 3), (10**6, 16)])
 def test_number_of_snapshots_is_respected(total, count):
     steps = log_spaced_steps(total, count)
     assert len(set(steps)) == count

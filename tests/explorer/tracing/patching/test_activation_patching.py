@@ -8,6 +8,7 @@ from explorer import activation_patching, path_patching
 from explorer.tracing import request_budget
 from explorer.tracing.patching.experiment import COMPONENTS
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
@@ -20,7 +21,8 @@ def axis_length(config, tap_name: str) -> int:
     return config.kv_heads if tap_name in ("attn.k", "attn.v") else config.num_heads
 
 
-@pytest.mark.parametrize(("part", "direction"), pairwise_params(list(COMPONENTS), list(IDS)))
+@each_style
+@subtest_each(("part", "direction"), pairwise_params(list(COMPONENTS), list(IDS)))
 def test_each_effect_equals_a_manually_patched_run(lms, style, part, direction):
     lm, (recipient, donor) = lms[style], IDS[direction]
     clean, corrupted = measure_metric(lm, CLEAN), measure_metric(lm, CORRUPTED)
@@ -35,7 +37,8 @@ def test_each_effect_equals_a_manually_patched_run(lms, style, part, direction):
     assert np.ptp(effects) > 1e-3
 
 
-@pytest.mark.parametrize("metric", ["log_probability", "probability"])
+@each_style
+@subtest_each("metric", ["log_probability", "probability"])
 def test_other_metrics_equal_a_manually_patched_run(lms, style, metric):
     lm = lms[style]
     clean, corrupted = (measure_metric(lm, ids, metric=metric) for ids in (CLEAN, CORRUPTED))
@@ -45,7 +48,8 @@ def test_other_metrics_equal_a_manually_patched_run(lms, style, metric):
     assert effects[1, 2] == pytest.approx((after - corrupted) / (clean - corrupted), abs=2e-4)
 
 
-@pytest.mark.parametrize("direction", IDS)
+@each_style
+@subtest_each("direction", IDS)
 def test_first_stream_has_effects_only_at_differing_tokens(lms, style, direction):
     """Before layer 0, the two runs differ only at the positions where the prompts differ."""
     effects = activation_patching(lms[style], **CONTRAST, part="resid_pre", direction=direction)
@@ -53,6 +57,7 @@ def test_first_stream_has_effects_only_at_differing_tokens(lms, style, direction
     assert_allclose(np.delete(effects[0], differing), 0, atol=1e-4)
 
 
+@each_style
 def test_patching_only_differing_token_restores_everything(lms, style):
     """For prompts that differ in one token, patching its first residual stream restores the whole difference."""
     corrupted = (*CLEAN[:3], 77, *CLEAN[4:])

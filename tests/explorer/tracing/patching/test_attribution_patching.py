@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, attribution_patching
 from explorer.tracing.patching.experiment import COMPONENTS
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
@@ -24,7 +25,8 @@ def to_float64(monkeypatch):
     return lambda lm: deepcopy(lm).double()
 
 
-@pytest.mark.parametrize(("part", "direction"), pairwise_params(LINEAR, ["denoise", "noise"]))
+@each_style
+@subtest_each(("part", "direction"), pairwise_params(LINEAR, ["denoise", "noise"]))
 def test_estimate_equals_slope_of_small_step(lms, to_float64, style, part, direction):
     lm = to_float64(lms[style])
     recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
@@ -44,8 +46,9 @@ def test_estimate_equals_slope_of_small_step(lms, to_float64, style, part, direc
     assert np.ptp(estimates) > 1e-3
 
 
-@pytest.mark.parametrize("direction", ["denoise", "noise"])
-@pytest.mark.parametrize("part", ["attn.q", "attn.k"])
+@each_style
+@subtest_each("direction", ["denoise", "noise"])
+@subtest_each("part", ["attn.q", "attn.k"])
 def test_query_and_key_estimates_recompute_softmax(lms, to_float64, style, part, direction):
     """The expected value patches a small step towards the pattern that the source's queries or keys give."""
     _check_pattern_estimates(to_float64(lms[style]), CLEAN, CORRUPTED, part, direction)

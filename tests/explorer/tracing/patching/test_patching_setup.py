@@ -6,6 +6,7 @@ import pytest
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.errors import UserError
 from explorer.tracing.patching.patching_setup import PatchingSetup
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_patching import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG, measure_metric
 
@@ -16,7 +17,8 @@ PATCHING_METHODS = [
 ]
 
 
-@pytest.mark.parametrize("metric", ["logit_difference", "log_probability", "probability"])
+@each_style
+@subtest_each("metric", ["logit_difference", "log_probability", "probability"])
 def test_metric_equals_plain_runs(lms, style, metric):
     contrast = PatchingSetup(lms[style], CLEAN, CORRUPTED, ANSWER, WRONG, metric=metric)
     expected = [measure_metric(lms[style], ids, metric=metric) for ids in (CLEAN, CORRUPTED)]
@@ -34,8 +36,8 @@ def test_equal_prompts_have_nan_effects(lms, patch):
     assert np.isnan(patch(lms["rope"], CLEAN, CLEAN, ANSWER, WRONG)).all()
 
 
-@pytest.mark.parametrize("patch", PATCHING_METHODS)
-@pytest.mark.parametrize(
+@subtest_each("patch", PATCHING_METHODS)
+@subtest_each(
     ("change", "told"),
     [
         ({"corrupted_ids": CORRUPTED[:-1]}, "both must have as many tokens, got 7 and 6"),

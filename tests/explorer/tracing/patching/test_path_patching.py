@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from explorer import path_patching
 from explorer.errors import UserError
 from tests.exhaustive import pairwise_params
+from tests.subtest_loops import each_style, subtest_each
 
 from .manual_patching import CLEAN, CONTRAST, CORRUPTED, measure_metric, patch_hook, values
 
@@ -40,9 +41,8 @@ def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
 RECEIVERS = ["logits", (1, 1, "q"), (1, 2, "k"), (1, 0, "v"), (0, 1, "q")]
 
 
-@pytest.mark.parametrize(
-    ("receiver", "how"), pairwise_params(RECEIVERS, [("denoise", False), ("noise", True)]), ids=str
-)
+@each_style
+@subtest_each(("receiver", "how"), pairwise_params(RECEIVERS, [("denoise", False), ("noise", True)]), ids=str)
 def test_effects_equal_two_manual_passes(lms, style, receiver, how):
     lm, (direction, through_ffn) = deepcopy(lms[style]).double(), how
     how = {"receiver": receiver, "direction": direction, "through_ffn": through_ffn}
@@ -56,15 +56,14 @@ def test_effects_equal_two_manual_passes(lms, style, receiver, how):
     assert np.ptp(effects) > (0 if receiver == (0, 1, "q") else 1e-4) or not effects.any()
 
 
+@each_style
 def test_senders_after_receiver_have_no_effect(lms, style):
     effects = path_patching(lms[style], **CONTRAST, receiver=(1, 0, "q"))
     assert effects[0].any() and not effects[1].any()
     assert path_patching(lms[style], **CONTRAST, receiver=(0, 0, "q"), sender=(1, 1)) == 0
 
 
-@pytest.mark.parametrize(
-    "receiver", ["logit", (1, 0), (1, 0, "z"), (2, 0, "q"), (1, 3, "q"), (-1, 0, "q"), (0, -1, "k")], ids=str
-)
+@subtest_each("receiver", ["logit", (1, 0), (1, 0, "z"), (2, 0, "q"), (1, 3, "q"), (-1, 0, "q"), (0, -1, "k")], ids=str)
 def test_unknown_receiver_is_refused(lms, receiver):
     with pytest.raises(UserError):
         path_patching(lms["rope"], **CONTRAST, receiver=receiver)
@@ -90,6 +89,7 @@ def test_grouped_key_and_value_heads_can_receive(lms):
             )
 
 
+@each_style
 def test_model_is_left_unchanged(lms, style):
     path_patching(lms[style], **CONTRAST, receiver=(1, 0, "v"))
     assert not any(module._forward_hooks for module in lms[style].modules())

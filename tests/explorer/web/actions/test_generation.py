@@ -3,6 +3,7 @@
 import pytest
 
 from explorer.state.run_request import RunRequest
+from tests.subtest_loops import each_style
 
 PROMPT = "the fox asked the owl"
 
@@ -19,6 +20,7 @@ def test_step_and_generate_agree(page, library, state, prompt, seed, merge, move
     assert len(generated) == 8 or generated[-1] == library.model("rope")[1].end_of_text
 
 
+@each_style
 def test_greedy_tokens_match_captured_logits(page, library, state, style, merge, move):
     start = move(state, "prompt", text=PROMPT, checkpoint=style) | {"temperature": 0, "max_new_tokens": 8}
     now = merge(start, page.generation.generate(start))

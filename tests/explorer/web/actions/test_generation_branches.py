@@ -8,6 +8,7 @@ from explorer.state.page_state import PageState
 from explorer.state.run_request import RunRequest
 from explorer.web.actions.generation_actions import COMPARED_TOKENS, GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
+from tests.subtest_loops import each_style
 
 PROMPT = "the fox asked the owl"
 REFUSED = PageUpdate(is_done=False)
@@ -99,6 +100,7 @@ def test_greedy_beam_and_sampling_become_branches(page, library, generated_state
     assert list(paths["greedy"][6:]) == trace["logits"].argmax(-1)[len(generated_state["prompt"]) + 5 :].tolist()
 
 
+@each_style
 def test_methods_are_compared_for_every_model(page, state, style, merge, move):
     start = move(state, "prompt", text=PROMPT, checkpoint=style)
     plain, changed = (

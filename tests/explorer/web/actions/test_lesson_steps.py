@@ -6,6 +6,7 @@ from explorer.errors import UserError
 from explorer.lessons.lesson import LessonLibrary
 from explorer.web.actions.page_actions import LessonStepStates
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
+from tests.subtest_loops import subtest_each
 
 LESSON = """---
 title: T
@@ -49,7 +50,7 @@ def test_unspecified_fields_of_step_have_defaults(step_states):
     assert page_state.selection.query == len(page_state.run.prompt) - 1
 
 
-@pytest.mark.parametrize(("step", "there"), [(0, 1), (1, 1), (2, 2), (3, 2), ("x", 1), (None, 1)])
+@subtest_each(("step", "there"), [(0, 1), (1, 1), (2, 2), (3, 2), ("x", 1), (None, 1)])
 def test_invalid_step_is_clamped(step_states, step, there):
     page_state, _settings = step_states.go_to_step(
         {"checkpoint": "rope", "prompt": "1"}, {"lesson": "mine", "step": step}

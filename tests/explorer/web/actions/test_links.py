@@ -8,6 +8,8 @@ from explorer.state.generation_settings import RANGES, GenerationSettings
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices
 from explorer.web.browser_api.endpoints import BrowserEndpoints
+from tests.nasty_prompts import NASTY_PROMPTS
+from tests.subtest_loops import subtest_each
 
 
 def test_link_opens_its_state(page, load):
@@ -124,6 +126,7 @@ def test_old_saved_urls_still_work(notices, load):
     assert notices == []
 
 
+@subtest_each("nasty_prompt", NASTY_PROMPTS, ids=ascii)
 def test_text_is_shown_as_typed(page, state, nasty_prompt, load, move):
     state = move(state, "prompt", text=nasty_prompt, checkpoint="rope")
     contents = BrowserEndpoints(page.actions.state_builder.runs).answer("token", state)["contents"]

@@ -7,12 +7,13 @@ from explorer.state.generation_settings import GenerationSettings
 from explorer.web.browser_api.page_contents import next_token_distribution_in_run
 from explorer.web.public_api import PublicApi
 from model.generation.autoregressive import generate
+from tests.subtest_loops import subtest_each
 
 CONTEXT = 32
 
 
-@pytest.mark.parametrize("num_tokens", [CONTEXT - 1, CONTEXT, CONTEXT + 1, CONTEXT + 9, 3 * CONTEXT + 5])
-@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "seed": 11}], ids=str)
+@subtest_each("num_tokens", [CONTEXT - 1, CONTEXT, CONTEXT + 1, CONTEXT + 9, 3 * CONTEXT + 5])
+@subtest_each("settings", [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "seed": 11}], ids=str)
 @pytest.mark.exhaustive
 def test_page_api_and_generate_treat_long_prompt_alike(builder, library, num_tokens, settings):
     """All three generate the same tokens; the page predicts them at every position on the way."""

@@ -15,10 +15,14 @@ from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.config import window_start
 from tests.browser.checkpoints import STEPS, write_training_checkpoints
+from tests.nasty_prompts import NASTY_PROMPTS
+from tests.subtest_loops import each_style, subtest_each
 
 CONTEXT = 32
 
 
+@each_style
+@subtest_each("nasty_prompt", NASTY_PROMPTS, ids=ascii)
 def test_run_text_is_exactly_prompt(builder, style, nasty_prompt):
     run = builder.create_run(style, nasty_prompt)
     assert builder.runs.text(run) == (nasty_prompt, "")
@@ -125,6 +129,7 @@ def test_last_token_is_selected_with_previous_key(builder, page_state):
     assert (single.selection.query, single.selection.key) == (0, 0)
 
 
+@each_style
 def test_default_neuron_has_largest_write_norm(builder, style):
     link = {"checkpoint": style, "text": "the fox asked the owl", "layer": "1"}
     page_state = builder.state_from_query(link)

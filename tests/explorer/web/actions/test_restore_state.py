@@ -5,6 +5,7 @@ import pytest
 from explorer.errors import UserError
 from explorer.tracing.model_catalog import CheckpointError
 from explorer.web.actions.page_actions import restore_saved_state
+from tests.subtest_loops import subtest_each
 
 STATE = {"checkpoint": "sinusoidal", "prompt": "1", "turn": 4, "lesson": "order", "step": 3, "reply": "3:1"}
 
@@ -37,7 +38,7 @@ def test_missing_model_is_reported(builder):
             restore_saved_state(builder, STATE, {"words": {"checkpoint": name, "text": "x"}})
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "words", [None, 7, "x", ["a"], {}, {"a": 1}, {1: "a"}, {"a": "x" * 9000}, {str(i): "" for i in range(300)}]
 )
 def test_invalid_slide_is_refused(builder, words):

@@ -18,6 +18,7 @@ from explorer.web.browser_api.answer_cache import AnswerCache
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
 from explorer.web.request_validation import to_json_bytes
 from tests.exhaustive import first_in_core
+from tests.subtest_loops import subtest_each
 
 
 @pytest.fixture
@@ -40,8 +41,8 @@ def computed_answers(endpoints, monkeypatch) -> list[str]:
     return computed
 
 
-@pytest.mark.parametrize("part", [0, 1, 2])
-@pytest.mark.parametrize("about", ["view", "pick"])
+@subtest_each("part", [0, 1, 2])
+@subtest_each("about", ["view", "pick"])
 def test_repeated_request_uses_cache(endpoints, state, computed_answers, about, part):
     first = endpoints.cached_answer(about, state, part)
     assert json.loads(first) == json.loads(json.dumps(endpoints.answer(about, state, part)))

@@ -13,6 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.web.browser_api.page_contents import ContinuationSurprisals
 from model.generation.autoregressive import NextLogitsWithoutCache
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,8 @@ def surprisals_from_scratch(lm, run: RunRequest) -> list[float]:
     return surprisals
 
 
-@pytest.mark.parametrize("tokens", [1, 12, 29, 60], ids="{} generated".format)
+@each_style
+@subtest_each("tokens", [1, 12, 29, 60], ids="{} generated".format)
 def test_token_surprisals_match_uncached_passes(continuations, lms, style, tokens):
     """Includes texts beyond the context of 32, for which the window moves."""
     run = RunRequest(style, (5, 6, 7), tuple(i * 7 % 300 for i in range(tokens)))

@@ -19,6 +19,7 @@ from model.config import window_start
 from model.generation.autoregressive import generate
 from model.generation.sampling import uniform_draw
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import subtest_each
 
 CONTEXT, PROMPT, NUM_GENERATED = 32, 28, 14
 SETTINGS = {"temperature": 0.7, "top_k": 12, "seed": 5}
@@ -108,7 +109,7 @@ def test_playback_starts_at_first_visible_choice(visible_answer):
     assert playback["first"] == PROMPT - 1 - visible_answer["start"]  # followed by the first generated token
 
 
-@pytest.mark.parametrize("query", SELECTED_QUERIES)
+@subtest_each("query", SELECTED_QUERIES)
 def test_random_number_depends_on_position_in_whole_text(endpoints, visible_answer, lms, query):
     state = visible_answer["state"] | {"query": query}
     table = endpoints.answer("tune", state)["contents"]["next-token"]
@@ -121,8 +122,8 @@ def test_random_number_depends_on_position_in_whole_text(endpoints, visible_answ
         assert table["drawn"] == table["actual"] == ids[position]  # with this random number
 
 
-@pytest.mark.parametrize("query", SELECTED_QUERIES)
-@pytest.mark.parametrize("limits", [{}, {"repetition_penalty": 1.4, "top_p": 0.8, "min_p": 0.02}], ids=["top-k", "all"])
+@subtest_each("query", SELECTED_QUERIES)
+@subtest_each("limits", [{}, {"repetition_penalty": 1.4, "top_p": 0.8, "min_p": 0.02}], ids=["top-k", "all"])
 def test_bars_cells_and_segments_match_sampling_stages(endpoints, visible_answer, logits, query, limits):
     settings = GenerationSettings(**SETTINGS, **limits)
     table = endpoints.answer("tune", visible_answer["state"] | {"query": query} | limits)["contents"]["next-token"]
@@ -198,7 +199,7 @@ def test_selection_lists_name_their_tokens(endpoints, visible_answer):
             assert [value for value, _ in lists["key"]["options"]] == list(range(10))
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+@subtest_each("view", VIEWS, ids=lambda view: view.name)
 def test_every_figure_and_badge_has_its_own_element(endpoints, view):
     state = {
         "checkpoint": "rope",

@@ -13,8 +13,9 @@ from explorer.views.story import most_helpful_look
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
 from model import CheckpointError
+from tests.subtest_loops import subtest_each
 
-every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+every_view = subtest_each("view", VIEWS, ids=lambda view: view.name)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def all_contents(endpoints):
     return collect_contents
 
 
-@every_view
 @pytest.mark.parametrize("about", ["show", "view", "pick"])
+@every_view
 def test_open_view_and_prediction_are_drawn(endpoints, all_contents, state, view, about):
     """pick" draws all figures that depend on the selection; "show" also the contents around the tabs."""
     contents = all_contents(about, state | {"view": view.name})
@@ -197,8 +198,8 @@ def test_end_of_text_is_reported_and_its_token_has_sign(endpoints, all_contents,
     assert contents["overview-whole"]["rows"][-1][2] == "\u2068■ end of text\u2069"
 
 
-@pytest.mark.parametrize("about", ["show", "pick", "token", "tune"])
-@pytest.mark.parametrize(
+@subtest_each("about", ["show", "pick", "token", "tune"])
+@subtest_each(
     "broken",
     [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
     ids=str,
@@ -230,8 +231,8 @@ def test_endpoint_names_match_browser_calls(endpoints):
     ]  # as in server_connection.js
 
 
-@pytest.mark.parametrize("figure", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
-@pytest.mark.parametrize(
+@subtest_each("figure", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
+@subtest_each(
     "point",
     [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
     ids=str,

@@ -15,6 +15,7 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
 from explorer.web.shared_constants import LESSON, NEXT_TOKEN, element_id
+from tests.subtest_loops import subtest_each
 
 FRONT = "---\ntitle: T\nfor: x\nminutes: 1\nmodel: {model}\nagainst: b\n---\n"
 STEP = """
@@ -116,7 +117,7 @@ def test_reply_is_checked_and_explanation_follows(get_content, num_tokens):
     assert "hides" not in right
 
 
-@pytest.mark.parametrize("reply", ["1:5", "3:5", "5", ":5", "2:", "2:x", "2:five", "22:5"])
+@subtest_each("reply", ["1:5", "3:5", "5", ":5", "2:", "2:x", "2:five", "22:5"])
 def test_reply_to_another_step_or_malformed_reply_is_ignored(get_content, reply):
     content = get_content(2, reply)
     assert "judged" not in content and content["hides"]["ids"]

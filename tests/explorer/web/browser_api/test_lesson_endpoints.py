@@ -10,6 +10,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents, LessonEndpoints
+from tests.subtest_loops import subtest_each
 
 STATE = {"checkpoint": "llama-fables", "prompt": "1.2"}
 NAMES = sorted(LessonLibrary().lessons)
@@ -23,9 +24,7 @@ def endpoints() -> LessonEndpoints:
     )
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "order" else pytest.mark.exhaustive) for name in NAMES]
-)
+@subtest_each("name", [pytest.param(name, marks=() if name == "order" else pytest.mark.exhaustive) for name in NAMES])
 def test_every_step_can_be_printed_with_its_answer(endpoints, name):
     lesson = endpoints.lessons.lesson_library.lessons[name]
     for step_number, step in enumerate(lesson.steps, 1):
@@ -48,9 +47,7 @@ def test_sheet_uses_available_model_and_has_task_of_own_text(endpoints):
     assert "problem" not in task and not task["task"]["is_done"]
 
 
-@pytest.mark.parametrize(
-    ("name", "place"), [("gone", 1), (None, 1), (["order"], 1), ("order", 0), ("order", 99), ("order", "1")]
-)
+@subtest_each(("name", "place"), [("gone", 1), (None, 1), (["order"], 1), ("order", 0), ("order", 99), ("order", "1")])
 def test_invalid_step_is_refused(endpoints, name, place):
     with pytest.raises(UserError, match="no lesson"):
         endpoints.lesson_sheet(STATE, name, place)

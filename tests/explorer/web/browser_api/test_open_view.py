@@ -14,10 +14,11 @@ from explorer.views import VIEWS
 from explorer.web.browser_api.open_view import OpenView, make_open_view, point_derivation_text
 from tests.exhaustive import zip_cycled
 from tests.nasty_prompts import NASTY_PROMPTS
+from tests.subtest_loops import each_style, subtest_each
 
 VIEW = {view.name: view for view in VIEWS}
 
-every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+every_view = subtest_each("view", VIEWS, ids=lambda view: view.name)
 
 
 @every_view
@@ -51,6 +52,7 @@ def test_headings_name_selection(capture_edited_trace):
     assert headings["prediction-path"] == f"The probability of {quote_token(token)}, depth by depth"
 
 
+@each_style
 @every_view
 def test_every_drawn_panel_has_badge(trace, view):
     """In every kind of model."""
@@ -110,7 +112,7 @@ def test_selection_is_clamped_to_run(builder, page_state):
     assert open_view.selection == far.clamp_to_trace(open_view.trace) != far
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("text", "view"), zip_cycled(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
 )
 def test_tokens_of_hostile_text_are_drawn(builder, text, view):

@@ -21,6 +21,7 @@ from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.browser_api.python_script import python_script, python_text_literal
+from tests.subtest_loops import subtest_each
 
 MODEL, TEXT, OTHER = "llama-fables", "Once upon a time there was a fox.", "Once upon a time there was an owl."
 EDITS = "blocks.4.attn.z.4*zero~blocks.1.ffn.hidden*scale*2"
@@ -68,7 +69,7 @@ def make_state(runs, view, fields, edits="", other_text="", other_edits="") -> P
     return replace(page_state, selection=selection)
 
 
-@pytest.mark.parametrize(("view", "panel", "fields", "edits", "other", "other_edits"), STATES)
+@subtest_each(("view", "panel", "fields", "edits", "other", "other_edits"), STATES)
 def test_script_draws_figure_of_page(runs, execute, view, panel, fields, edits, other, other_edits):
     page_state = make_state(runs, view, fields, edits, other, other_edits)
     open_view = make_open_view(runs, page_state)

@@ -16,9 +16,10 @@ from explorer.web.browser_api.open_view import OpenView, point_derivation_text
 from explorer.web.browser_api.page_contents import figure_payload, view_contents
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_edited_style, capture_style, models, tokenizer
+from tests.subtest_loops import subtest_each
 
 IDS = tuple(range(3, 15))
-every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+every_view = subtest_each("view", VIEWS, ids=lambda view: view.name)
 
 
 def make_view(view, trace: Trace) -> OpenView:
@@ -26,8 +27,8 @@ def make_view(view, trace: Trace) -> OpenView:
     return OpenView(view, trace, selection)
 
 
-@every_view
 @pytest.mark.parametrize("capture_trace", [capture_style, capture_edited_style], ids=["plain", "changed"])
+@every_view
 @pytest.mark.exhaustive
 def test_saved_run_with_its_model_is_drawn_as_before(view, capture_trace, tmp_path):
     before = capture_trace("rope", 12)

@@ -22,6 +22,7 @@ from explorer.web.browser_api.page_contents import FOLDED
 from explorer.web.shared_constants import HEADING, MARK, OF_B, element_id
 from tests.browser.checkpoints import write_checkpoints
 from tests.exhaustive import first_in_core
+from tests.subtest_loops import subtest_each
 
 TEXT, OTHER = "The cat sat on the mat. The cat", "The dog sat on the mat. The dog"
 STARTS = {
@@ -163,7 +164,7 @@ def test_no_content_is_stale_after_changing_tabs(builder, start, view):
 
 @pytest.mark.by_hand
 @pytest.mark.parametrize("view", TABS)
-@pytest.mark.parametrize("start", STARTS)
+@subtest_each("start", STARTS)
 def test_no_content_is_stale_after_random_choices(builder, start, view):
     chance = random.Random(f"{start} {view}")
     walk(builder, start, view, chance.choices(CHOICES, k=30))

@@ -2,11 +2,10 @@
 
 import json
 
-import pytest
-
 from explorer.translations import current_locale
 from explorer.web.room_routes import MAX_BODY_BYTES, MAX_STATE_BYTES
 from explorer.web.rooms import MAX_SHOWN_REPLIES
+from tests.subtest_loops import subtest_each
 
 from .conftest import STATE, STUDENT_NAME, RoomClient, Student, Teacher, assert_refused, run_in_event_loop
 
@@ -103,7 +102,7 @@ def test_code_is_accepted_in_any_spelling(process):
     run_in_event_loop(story())
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("lesson", "step", "reply", "status"),
     [
         ("tokens-and-merges", 4, "3", 200),
@@ -171,7 +170,7 @@ NOT_A_FIELD = "state is refused: x is no field of the page’s state, and neithe
 NOT_A_STATE = "“state” must be the state of the page."
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("state", "sentence"),
     [
         (None, NOT_A_STATE),
@@ -193,7 +192,7 @@ def test_invalid_state_is_refused(process, state, sentence):
     run_in_event_loop(story())
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("act", "change", "sentence"),
     [
         ("next", {"code": 7}, "code must be text, got 7."),
@@ -214,7 +213,7 @@ def test_value_of_wrong_type_is_refused(process, act, change, sentence):
     run_in_event_loop(story())
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     ("body", "kind", "status"),
     [
         (b"{", "application/json", 422),

@@ -9,8 +9,10 @@ from explorer.views import attention
 from explorer.views import graph_objects as go
 from explorer.views.style import figure
 from explorer.web.widgets.figure import PlotlyFigureWidget
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_figure_is_sent_without_template(plotly_template_enabled, trace):
     heatmap = attention.pattern_heatmap(trace, 0, 0, query=3, key=1)
     data, layout = PlotlyFigureWidget.pack(heatmap)
@@ -41,6 +43,7 @@ def test_click_selection_is_sent_to_script():
     assert "height:123px" in component.html
 
 
+@each_style
 def test_selected_cell_does_not_change_data(trace):
     """The browser can then skip the data."""
     before, after = (PlotlyFigureWidget.pack(attention.pattern_heatmap(trace, 0, 0, query, 1)) for query in (3, 5))

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from explorer.tracing.trace import LazyLayerStack
 from explorer.views.view import HeadHeatmaps
 from explorer.web.widgets.figure import MAX_PIXELS, HeadGridWidget, max_pool
+from tests.subtest_loops import each_style, subtest_each
 
 
 def unpack_pixels(packed: dict) -> np.ndarray:
@@ -28,7 +29,7 @@ def test_pixel_is_maximum_of_its_block():
     assert_array_equal(max_pool(values, 9), [[[[24]]]])
 
 
-@pytest.mark.parametrize("tokens", [1, 7, 96, 97, 192, 193, 256])
+@subtest_each("tokens", [1, 7, 96, 97, 192, 193, 256])
 def test_max_pool_matches_loop(tokens):
     values = np.random.default_rng(0).random((1, 2, tokens, tokens))
     block = -(-tokens // MAX_PIXELS)
@@ -58,6 +59,7 @@ def test_signed_values_are_packed_from_minus_one_to_one(block):
     np.testing.assert_allclose(decoded, furthest, atol=1 / 255 + 1e-6)
 
 
+@each_style
 def test_captured_patterns_keep_their_positions(trace):
     values = trace.stack("blocks.*.attn.pattern")
     decoded = unpack_pixels(HeadGridWidget.pack(HeadHeatmaps(values, "All heads.")))

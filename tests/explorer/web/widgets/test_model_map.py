@@ -11,6 +11,7 @@ from explorer.views.overview.map_parts import MapArrangement, MapLabel, MapLine,
 from explorer.web.browser_api.page_contents import figure_payload
 from explorer.web.widgets.figure import ModelMapWidget
 from model.transformer_lm import TransformerLM
+from tests.subtest_loops import each_style
 
 MAX_JSON_BYTES = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by layers and heads
 
@@ -61,6 +62,7 @@ def test_map_is_packed_completely():
     }
 
 
+@each_style
 def test_numbers_are_packed_as_drawn(trace):
     diagram = draw_model_map(trace, Selection(query=9))
     sent = json.loads(json.dumps(figure_payload(diagram), allow_nan=False))

@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -30,13 +31,15 @@ from explorer.web.widgets.next_token.table_columns import (
 )
 from model.generation.autoregressive import generate
 from model.generation.sampling import sampling_distribution, sampling_stages
+from tests.sample_models import capture_style
+from tests.subtest_loops import each_style
 
 SETTINGS = GenerationSettings(temperature=0.9, top_k=8)
 
 
-@pytest.fixture
-def pack_value(trace):
-    """Function that returns the widget's value at a position of the captured run: `pack_value(position)`."""
+def make_pack_value(style: str) -> Callable[..., dict]:
+    """Return a function that returns the widget's value at a position of the captured run: `pack_value(position)`."""
+    trace = capture_style(style)
 
     def pack_position(position: int, settings: GenerationSettings = SETTINGS, find: str = "") -> dict:
         prediction = next_token_distribution(trace, position, settings.temperature, settings.top_k, seed=settings.seed)
@@ -47,7 +50,9 @@ def pack_value(trace):
     return pack_position
 
 
-def test_every_row_has_cell_and_arithmetic_for_every_stage(trace, pack_value):
+@each_style
+def test_every_row_has_cell_and_arithmetic_for_every_stage(trace, style):
+    pack_value = make_pack_value(style)
     value = pack_value(4)
     assert len(value["rows"]) == NUM_ROWS
     for row in value["rows"]:
@@ -56,7 +61,9 @@ def test_every_row_has_cell_and_arithmetic_for_every_stage(trace, pack_value):
         assert row["cut"] == (row["probability"] == 0)
 
 
-def test_actual_and_drawn_tokens_are_listed_at_any_rank(trace, pack_value):
+@each_style
+def test_actual_and_drawn_tokens_are_listed_at_any_rank(trace, style):
+    pack_value = make_pack_value(style)
     for position in range(len(trace) - 1):
         value = pack_value(position)
         assert value["actual"] == trace.token_ids[position + 1]
@@ -66,7 +73,9 @@ def test_actual_and_drawn_tokens_are_listed_at_any_rank(trace, pack_value):
     assert pack_value(len(trace) - 1)["actual"] is None
 
 
-def test_drawn_token_matches_generate(trace, pack_value, lms, style):
+@each_style
+def test_drawn_token_matches_generate(trace, style, lms):
+    pack_value = make_pack_value(style)
     position = len(trace) - 1
     for seed in range(5):
         settings = replace(SETTINGS, seed=seed)
@@ -76,14 +85,18 @@ def test_drawn_token_matches_generate(trace, pack_value, lms, style):
         assert (value["drawn"], value["u"]) == (step.token_id, step.u)
 
 
-def test_settings_change_segments_but_not_random_number(pack_value):
+@each_style
+def test_settings_change_segments_but_not_random_number(style):
+    pack_value = make_pack_value(style)
     cold, hot = (pack_value(3, replace(SETTINGS, temperature=temperature)) for temperature in (0.0, 2.0))
     assert cold["u"] == hot["u"]
     assert [(stretch["start"], stretch["end"]) for stretch in cold["stretches"]] == [(0, 1)]
     assert len(hot["stretches"]) > 1
 
 
-def test_search_matches_are_listed_additionally(trace, pack_value):
+@each_style
+def test_search_matches_are_listed_additionally(trace, style):
+    pack_value = make_pack_value(style)
     before, value = pack_value(2), pack_value(2, find="e")
     matches = [row for row in value["rows"] if row["found"]]
     assert len(matches) == value["found"] == MAX_MATCHES
@@ -94,7 +107,8 @@ def test_search_matches_are_listed_additionally(trace, pack_value):
     assert last in {row["id"] for row in pack_value(2, find=str(last))["rows"]}
 
 
-def test_intervention_adds_column_with_original_probability(trace, pack_value):
+@each_style
+def test_intervention_adds_column_with_original_probability(trace, style):
     prediction = next_token_distribution(trace, 4, seed=0)
     last = int(prediction.plain.argmin())
     unchanged = np.zeros(len(trace.vocabulary))

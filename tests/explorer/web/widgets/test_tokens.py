@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import next_token_distribution
+from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
 from explorer.analysis.token_shading import SHADES, shade_tokens
 from explorer.explain.notation import format_percent, quote_word
 from explorer.state.continuation_tree import Branch, build_tree
@@ -21,6 +21,8 @@ from explorer.web.widgets.tokens import (
     guess_choices,
 )
 from explorer.web.widgets.view_tools import PromptAdviceLine
+from tests.sample_models import capture_style
+from tests.subtest_loops import each_style, subtest_each
 
 
 def test_packed_strip_is_json():
@@ -36,6 +38,7 @@ def test_packed_strip_is_json():
     assert json.loads(json.dumps(packed, allow_nan=False)) == packed
 
 
+@each_style
 def test_every_token_has_every_shading(trace):
     packed = TokenStrip.pack(trace.tokens, {name: shade_tokens(trace, name) for name in SHADES}, len(trace), 0)
     assert packed["tokens"] == list(trace.tokens)
@@ -111,9 +114,8 @@ def test_advice_has_text_and_offer():
 SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 
 
-@pytest.fixture
-def prediction(trace):
-    return next_token_distribution(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
+def make_prediction(style: str) -> NextTokenDistribution:
+    return next_token_distribution(capture_style(style), 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
 
 
 def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
@@ -121,7 +123,9 @@ def pack_guess(trace, settings: GenerationSettings, **options) -> dict:
     return json.loads(json.dumps(NextTokenGuessForm.pack(prediction, trace.vocabulary, trace.tokens[5], **options)))
 
 
-def test_guess_choices_include_best_word_in_alphabetical_order(prediction):
+@each_style
+def test_guess_choices_include_best_word_in_alphabetical_order(style):
+    prediction = make_prediction(style)
     letters = "zyxwvutsrqponmlkjihgfedcba"
     vocabulary = [f" {letters[i // 26 % 26]}{letters[i % 26]}" for i in range(len(prediction.plain))]
     words = [vocabulary[i].strip() for i in np.argsort(-prediction.plain, kind="stable")[:12]]
@@ -130,7 +134,9 @@ def test_guess_choices_include_best_word_in_alphabetical_order(prediction):
     assert len(choices) == 3 and choices == sorted(choices)
 
 
-def test_guess_choices_are_whole_words(prediction):
+@each_style
+def test_guess_choices_are_whole_words(style):
+    prediction = make_prediction(style)
     vocabulary = ["."] * len(prediction.plain)
     for token_id, text in zip(
         prediction.top(7), ["ing", " He", " sh", "er", " stone", " rock", " ground"], strict=True
@@ -139,11 +145,14 @@ def test_guess_choices_are_whole_words(prediction):
     assert guess_choices(prediction, vocabulary) == ["ground", "He", "rock"]
 
 
-def test_too_few_words_give_no_choices(prediction):
+@each_style
+def test_too_few_words_give_no_choices(style):
+    prediction = make_prediction(style)
     assert guess_choices(prediction, ["."] * len(prediction.plain)) == []
 
 
-@pytest.mark.parametrize("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
+@each_style
+@subtest_each("changed", [{}, {"top_k": 3}, {"temperature": 0.0}])
 def test_sentence_names_most_probable_token(trace, changed):
     settings = replace(SETTINGS, **changed)
     logits = trace.logits.row(5).astype(np.float64)
@@ -156,14 +165,18 @@ def test_sentence_names_most_probable_token(trace, changed):
     )
 
 
-def test_generated_token_is_described_by_unfiltered_probability(trace, prediction):
+@each_style
+def test_generated_token_is_described_by_unfiltered_probability(trace, style):
+    prediction = make_prediction(style)
     token_id = int(trace.logits.row(5).argsort()[-3])
     text = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary)
     token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
     assert text == f"The model’s own chance for {token} after “the” was {chance}: number 3 on its list."
 
 
-def test_guessed_token_has_probability_and_rank(trace, prediction):
+@each_style
+def test_guessed_token_has_probability_and_rank(trace, style):
+    prediction = make_prediction(style)
     likeliest = max(
         (i for i in range(len(trace.vocabulary)) if trace.vocabulary[i].strip().isalpha()),
         key=lambda i: prediction.sampled[i],
@@ -178,6 +191,7 @@ def test_guessed_token_has_probability_and_rank(trace, prediction):
         assert words.startswith(f"The likeliest now is {better}.") and f"number {rank} on its list" in words
 
 
+@each_style
 def test_guess_of_most_probable_word_is_right(trace):
     prediction = next_token_distribution(trace, 5, 0.5, 40, seed=0)
     first = int(prediction.sampled.argmax())
@@ -187,13 +201,16 @@ def test_guess_of_most_probable_word_is_right(trace):
     assert words == f"Right: “w{first}” is the likeliest now, with {share}."
 
 
+@each_style
 def test_guess_cut_by_settings_has_rank_only(trace):
     words = describe_guess(next_token_distribution(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
     verdict = words.partition(". ")[2]
     assert "the settings leave it out" in verdict and "number" in verdict and "%" not in verdict
 
 
-def test_longer_word_is_explained_by_its_first_token(trace, prediction):
+@each_style
+def test_longer_word_is_explained_by_its_first_token(trace, style):
+    prediction = make_prediction(style)
     words = describe_guess(prediction, trace.vocabulary, "TheZorblat")
     first = quote_word(trace.vocabulary[int(prediction.sampled.argmax())])
     likelier, told = (
@@ -204,6 +221,8 @@ def test_longer_word_is_explained_by_its_first_token(trace, prediction):
     assert words.startswith(told if first == "“the”" else likelier)
 
 
-@pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
-def test_any_text_is_a_guess(trace, prediction, guess):
+@each_style
+@subtest_each("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
+def test_any_text_is_a_guess(trace, style, guess):
+    prediction = make_prediction(style)
     assert isinstance(describe_guess(prediction, trace.vocabulary, guess), str)

@@ -17,6 +17,7 @@ from explorer.web.widgets.view_tools import (
     neighbour_checkpoint,
 )
 from tests.sample_models import ALL_KINDS_INTERVENTIONS
+from tests.subtest_loops import each_style
 
 OTHERS = "rope.angles*shift*3~rope.angles*base*500~blocks.0.attn.v.1*zero~blocks.1.attn.z.2*patch"
 OTHERS += "~blocks.1.resid_post@3*patch_mean~blocks.*.attn.pattern@9*mask*4"
@@ -72,6 +73,7 @@ def test_dropdowns_are_packed_as_json():
     ]
 
 
+@each_style
 def test_all_dropdowns_of_run_are_json(trace):
     sent = SelectionDropdowns.pack(make_selection_dropdowns(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent

@@ -6,14 +6,13 @@ import inspect
 import pkgutil
 import re
 
-import pytest
-
 from explorer.lessons.example_prompts import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.assets import WEB
 from explorer.web.layout import StateComponent
 from explorer.web.widgets import HtmlWidget, fill_template
 from explorer.web.widgets.figure import PlotlyFigureWidget
+from tests.subtest_loops import subtest_each
 
 for module in pkgutil.iter_modules(widgets.__path__):
     importlib.import_module(f"explorer.web.widgets.{module.name}")
@@ -37,7 +36,7 @@ def make_widget(widget: type[HtmlWidget], **options) -> HtmlWidget:
     return widget(**known, **options)
 
 
-@pytest.mark.parametrize("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
+@subtest_each("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
 def test_texts_are_escaped_in_markup(said):
     title = re.search("<h2>(.*)</h2>", make_widget(PlotlyFigureWidget, title=said).markup)[1]
     for placed in (fill_template("{said}", said=said), title):

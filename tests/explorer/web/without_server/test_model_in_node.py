@@ -27,6 +27,7 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests.explorer.web.without_server.node import Answers, run_node_tasks
 from tests.nasty_prompts import NASTY_PROMPTS
+from tests.subtest_loops import subtest_each
 
 MODELS = ("llama-fables", "llama-fables-gpt")
 TOLERANCE, ROUNDING = 1e-4, 1e-6  # relative to a value's largest number: float32 has steps of 1.5e-5 at 200
@@ -375,7 +376,7 @@ def test_weights_of_every_dtype_are_read(answers, weight_files):
         np.testing.assert_array_equal(answers.array(answer, tuple(answer["shape"])), tensor.float().numpy())
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "key, words",
     [
         ("file empty", "damaged"),

@@ -30,6 +30,7 @@ from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_file
 from model import generate, load_checkpoint
 from tests.browser import chromium
 from tests.exhaustive import exhaustive, first_in_core
+from tests.subtest_loops import subtest_each
 
 TIMEOUT_MS = 60_000
 SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
@@ -331,8 +332,8 @@ def make_trace_points(trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {"x": place("x", item), "y": place("y", item), "item": item}
 
 
-@pytest.mark.parametrize("depth", first_in_core(["code", "numbers"]))
-@pytest.mark.parametrize("name", [name if name in FIRST_OF_VIEWS else exhaustive(name) for name in DERIVED])
+@subtest_each("depth", first_in_core(["code", "numbers"]), per_case=6)
+@subtest_each("name", [name if name in FIRST_OF_VIEWS else exhaustive(name) for name in DERIVED])
 def test_derivations_match_python(first_page, endpoints, name, depth):
     state = make_state(first_page, STATES[name]) | {"depth": depth}
     panels = {element_id(state["view"], panel.name) for panel in drawn_part(VIEW_BY_NAME[state["view"]]).panels}
@@ -349,7 +350,7 @@ def test_derivations_match_python(first_page, endpoints, name, depth):
     assert sum(map(bool, texts)) > len(points) / 2
 
 
-@pytest.mark.parametrize("name", STATES)
+@subtest_each("name", STATES, per_case=7)
 def test_page_contents_match_python(first_page, endpoints, name):
     assert not find_differences_from_python(first_page, endpoints, make_state(first_page, STATES[name]))
 
