@@ -132,7 +132,9 @@ def test_token_becomes_target(person):
 @pytest.mark.exhaustive
 def test_term_opens_glossary_and_checkpoint_opens_model(person):
     choose_result(person, "surprisal")
-    expect(person.page.locator("#glossary dt", has_text="surprisal").first).to_be_focused()
+    entry = person.page.locator("#glossary dt", has_text="surprisal").first
+    expect(entry).to_be_focused()
+    expect(entry).to_have_css("outline-style", "solid")  # after a click, too
     choose_result(person, "checkpoint gpt-twin")
     person.wait_until("page.state.checkpoint === 'gpt-twin'")
 
