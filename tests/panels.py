@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -12,6 +11,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
+from tests.subtest_loops import subtest_groups
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
 JOB_PANELS = {  # panels computed by jobs, on request
@@ -20,8 +20,6 @@ JOB_PANELS = {  # panels computed by jobs, on request
     "prediction-by_token",  # integrated gradients and knock-out
     "directions-examples",
 }
-
-every_panel = pytest.mark.parametrize("name", PANELS)
 
 
 def subject(panel: Panel | View, trace: Trace) -> Trace | Comparison:
@@ -51,28 +49,27 @@ def each_panel_and_style(
     run: Callable[[str, str], Trace] = capture_panel_run,
     condition: Callable[[View, Panel], bool] = lambda view, panel: True,
     every: int = 1,
-) -> pytest.MarkDecorator:
-    """Parametrise over (name, style, length) where the panel applies to the style.
+) -> Callable:
+    """Run a test with each (name, style, length) where the panel applies to the style; each style is one test.
 
     The core suite has each panel once, at the middle length: with the styles of the bundled checkpoints in turn if
     both apply, else with the first that does. Exhaustive are the other styles, every one or every nth, another for
     the next panel, each with one of the lengths in turn.
     """
-    lengths, cases = list(lengths), []
-    middle = lengths[len(lengths) // 2]
+    lengths = list(lengths)
+    core, others = ({style: [] for style in STYLES} for _ in range(2))
     for index, (name, pair) in enumerate(PANELS.items()):
         styles = [style for style in STYLES if condition(*pair) and shows(name, run(name, style))]
         bundled = [style for style in CORE if style in styles]
         candidates = bundled or styles[:1]
-        core = candidates[index % len(candidates)] if candidates else None
+        core_style = candidates[index % len(candidates)] if candidates else None
         for style_index, style in enumerate(styles):
-            if style == core:
-                cases.append(pytest.param(name, style, middle, id=f"{name}-{style}-{middle}"))
+            if style == core_style:
+                core[style].append({"name": name, "style": style, "length": lengths[len(lengths) // 2]})
             elif (style_index + index) % every == 0:
                 length = lengths[(style_index // every + index) % len(lengths)]
-                marks, case = pytest.mark.exhaustive, (name, style, length)
-                cases.append(pytest.param(*case, marks=marks, id=f"{name}-{style}-{length}"))
-    return pytest.mark.parametrize(("name", "style", "length"), cases)
+                others[style].append({"name": name, "style": style, "length": length})
+    return subtest_groups(core, others)
 
 
 class _ReadRecorder(Mapping):

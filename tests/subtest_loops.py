@@ -2,7 +2,7 @@
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -18,15 +18,17 @@ from tests.sample_models import CORE, ROTATING, STYLES, capture_style
 
 @dataclass
 class Subtest:
-    """Arguments of a test, their name, and the names of their marks."""
+    """Arguments of a test, their name, the names of their marks, and the group that makes a case."""
 
     arguments: dict[str, Any]
     name: str = ""
     marks: tuple[str, ...] = ()
+    group: str = ""
 
     def __or__(self, other: "Subtest") -> "Subtest":
         name = ", ".join(filter(None, (self.name, other.name)))
-        return Subtest(self.arguments | other.arguments, name, tuple(dict.fromkeys(self.marks + other.marks)))
+        marks = tuple(dict.fromkeys(self.marks + other.marks))
+        return Subtest(self.arguments | other.arguments, name, marks, self.group or other.group)
 
 
 def subtest_each(
@@ -41,6 +43,17 @@ def subtest_each(
     ids = ids if callable(ids) or ids is None else list(ids)
     axis = [_make_subtest(names, value, ids, i) for i, value in enumerate(values)]
     return lambda test: _loop(test, [one | other for one, other in product(axis, _subtests(test))], per_case)
+
+
+def subtest_groups(core: Mapping[str, list[dict]], others: Mapping[str, list[dict]]) -> Callable[[Callable], Callable]:
+    """Run a test once per set of arguments, as subtests of one case for each group; the other groups are exhaustive."""
+    subtests = [
+        Subtest(arguments, _describe(arguments), marks, group)
+        for groups, marks in ((core, ()), (others, ("exhaustive",)))
+        for group, cases in groups.items()
+        for arguments in cases
+    ]
+    return lambda test: _loop(test, subtests)
 
 
 def each_style(test: Callable) -> Callable:
@@ -80,8 +93,14 @@ def _make_subtest(names: list[str], value: Any, ids: Any, index: int) -> Subtest
     elif ids:
         name = ", ".join(str(ids(value)) for value in values) if callable(ids) else str(ids[index])
     else:
-        name = ", ".join(f"{name}={value!r:.100}" for name, value in arguments.items())
+        name = _describe(arguments)
     return Subtest(arguments, name, tuple(mark.name for mark in value.marks) if is_param else ())
+
+
+def _describe(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as text; views, classes and functions by their names."""
+    names = {name: getattr(value, "name", getattr(value, "__name__", value)) for name, value in arguments.items()}
+    return ", ".join(f"{name}={value!r:.100}" for name, value in names.items())
 
 
 def _subtests(test: Callable) -> list[Subtest]:
@@ -89,14 +108,14 @@ def _subtests(test: Callable) -> list[Subtest]:
 
 
 def _loop(test: Callable, subtests: list[Subtest], per_case: int = sys.maxsize) -> Callable:
-    """Return a test that runs another in a loop, in a case for each set of marks."""
+    """Return a test that runs another in a loop, in a case for each group and set of marks."""
     function = getattr(test, "function", test)
     parameters = signature(function).parameters
     arguments = set(subtests[0].arguments)
     looped = (arguments | {"trace"} if "style" in arguments else arguments) & set(parameters)
     groups = defaultdict(list)
     for subtest in subtests:
-        groups[subtest.marks].append(subtest)
+        groups[subtest.group, subtest.marks].append(subtest)
 
     @wraps(function)
     def run(subtests: pytest.Subtests, group: list[Subtest], **fixtures: Any):
@@ -120,16 +139,18 @@ def _loop(test: Callable, subtests: list[Subtest], per_case: int = sys.maxsize) 
     run.function, run.subtests = function, subtests
     cases = [
         pytest.param(
-            group[i : i + per_case], id=_case_id(names, i), marks=[getattr(pytest.mark, name) for name in names]
+            subtests[i : i + per_case],
+            id=_case_id(group, names, i),
+            marks=[getattr(pytest.mark, name) for name in names],
         )
-        for names, group in groups.items()
-        for i in range(0, len(group), per_case)
+        for (group, names), subtests in groups.items()
+        for i in range(0, len(subtests), per_case)
     ]
     marks = [mark for mark in getattr(test, "pytestmark", []) if mark.args[:1] != ("group",)]
     run.pytestmark = [*marks, pytest.mark.parametrize("group", cases).mark]
     return run
 
 
-def _case_id(marks: tuple[str, ...], start: int) -> Any:
-    """Return the id of a case from its marks and the number of its first subtest; the first core case needs none."""
-    return "-".join([*marks, *([f"from {start}"] if start else [])]) or pytest.HIDDEN_PARAM
+def _case_id(group: str, marks: tuple[str, ...], start: int) -> Any:
+    """Return the id of a case from its group, its marks and the number of its first subtest, if not 0."""
+    return "-".join([*filter(None, [group]), *marks, *([f"from {start}"] if start else [])]) or pytest.HIDDEN_PARAM

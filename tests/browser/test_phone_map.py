@@ -88,7 +88,7 @@ def test_phone_map_runs_down_and_fits_screen(open_page):
 
 @pytest.mark.exhaustive
 def test_running_sum_fits_phone(open_page):
-    person, _figure = open_map(open_page, viewport=TELEPHONE)
+    person = open_page("overview", checkpoint="gpt-twin", unfolded="overview-sum", viewport=TELEPHONE)
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -113,7 +113,7 @@ def describe_selected_weight(trace: Trace, selection: Selection) -> str:
 
 
 def attention_sentence(trace: Trace, selection: Selection) -> str:
-    """Return where the selected head's query looks, and how much of it at the selected key."""
+    """Return where the selected head's query looks, how much of it at the selected key, and whether it is ablated."""
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     weights = trace[PATTERN.format(layer=layer)][head, query, : query + 1]
     largest = int(weights.argmax())
@@ -135,10 +135,13 @@ def attention_sentence(trace: Trace, selection: Selection) -> str:
         percent=format_percent(float(weights[largest])),
         count=num_largest,
     )
+    if f"blocks.{layer}.attn.z.{head}*zero" in map(str, trace.edits):
+        return f"{looks} {translate(IS_SWITCHED_OFF)}"
     return looks if template == LOOKS_MORE_ELSEWHERE else f"{looks} {translate(NEXT_STEP)}"
 
 
 NEXT_STEP = N_("Choose a cell for its numbers.")
+IS_SWITCHED_OFF = N_("It is switched off: it looks, but writes nothing.")
 
 
 def _name_key(trace: Trace, query: int, key: int) -> str:

@@ -5,6 +5,7 @@ import re
 import sys
 from copy import deepcopy
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from explorer.tracing.capture import capture
 from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
 from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
+from tests.subtest_loops import each_style, subtest_each
 
 
 def sample_indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -25,7 +27,8 @@ def sample_indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [tuple(int(index * (size - 1)) for size in shape) for index in (0, 0.3, 0.6, 1)]
 
 
-@pytest.mark.parametrize("length", [1, 2, 12, 32])
+@each_style
+@subtest_each("length", [1, 2, 12, 32])
 def test_captured_values_match_formulas(capture_trace, style, length):
     trace = capture_trace(style, length)
     for name, value in trace.values.items():
@@ -34,6 +37,7 @@ def test_captured_values_match_formulas(capture_trace, style, length):
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
+@each_style
 def test_edited_run_matches_formulas_with_interventions(capture_edited_trace, style):
     trace = capture_edited_trace(style)
     assert trace.edits
@@ -41,10 +45,12 @@ def test_edited_run_matches_formulas_with_interventions(capture_edited_trace, st
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
+@each_style
 def test_stream_edited_run_matches_formulas(style):
     assert_all_within_tolerance(capture_stream_edited_style(style))
 
 
+@each_style
 def test_run_with_all_interventions_matches_formulas(style):
     assert_all_within_tolerance(capture_all_kinds_edited_style(style))
 
@@ -54,6 +60,7 @@ def assert_all_within_tolerance(trace):
         assert check_captured_value(trace, name).is_within_tolerance, (name, check_captured_value(trace, name))
 
 
+@each_style
 def test_edited_run_without_its_interventions_fails_checks(capture_edited_trace, style):
     trace = replace(capture_edited_trace(style), edits=())
     wrong = {name for name in trace.values if not check_captured_value(trace, name).is_within_tolerance}
@@ -61,8 +68,9 @@ def test_edited_run_without_its_interventions_fails_checks(capture_edited_trace,
     assert wrong == {edit.tap for edit in capture_edited_trace(style).edits} | local
 
 
-@pytest.mark.parametrize("changed", [False, True], ids=["unchanged", "changed"])
-@pytest.mark.parametrize("length", [1, 12])
+@each_style
+@subtest_each("changed", [False, True])
+@subtest_each("length", [1, 12])
 def test_element_derivation_matches_whole_value(capture_trace, capture_edited_trace, style, length, changed):
     trace = (capture_edited_trace if changed else capture_trace)(style, length)
     for name, value in trace.values.items():
@@ -76,6 +84,7 @@ def test_element_derivation_matches_whole_value(capture_trace, capture_edited_tr
             assert "=" in working.symbols and "=" in working.numbers()
 
 
+@each_style
 def test_row_recomputation_matches_whole_value(trace):
     row = recompute(trace, "logits", (3, slice(None)))
     whole = recompute(trace, "logits")
@@ -83,6 +92,7 @@ def test_row_recomputation_matches_whole_value(trace):
     np.testing.assert_allclose(row.sizes, whole.sizes[3], atol=1e-9)
 
 
+@each_style
 def test_values_depend_only_on_earlier_values_and_weights(trace):
     order = list(trace.values)
     for name in order:
@@ -90,6 +100,7 @@ def test_values_depend_only_on_earlier_values_and_weights(trace):
             assert used_name in trace.weights or order.index(used_name) < order.index(name), (name, used_name)
 
 
+@each_style
 def test_derivation_inputs_have_stated_shapes(trace):
     for name, value in trace.values.items():
         for index in sample_indices(value.shape):
@@ -99,6 +110,7 @@ def test_derivation_inputs_have_stated_shapes(trace):
                 assert used_input.name in input_names(trace, name)
 
 
+@each_style
 def test_altered_value_is_detected(trace):
     """A changed value no longer follows from its inputs."""
     for name, value in trace.values.items():
@@ -110,6 +122,7 @@ def test_altered_value_is_detected(trace):
         assert not check_captured_value(other, name).is_within_tolerance, name
 
 
+@each_style
 def test_kernel_rounding_passes_and_altered_value_fails(lms, style):
     """The run stores only the outputs of blocks: other values are recomputed."""
     lm = lms[style]
@@ -146,26 +159,30 @@ def test_tolerance_near_mean_follows_its_terms(lms):
     assert not check_captured_value(replace(run), "blocks.0.attn_norm").is_within_tolerance
 
 
+@each_style
 def test_altered_weight_is_detected(trace):
     for weight, tap in (("blocks.1.attn.o_proj.weight", "blocks.1.attn.out"), ("lm_head.weight", "logits")):
         other = replace(trace, weights={**trace.weights, weight: trace.weights[weight] * 1.1})
         assert not check_captured_value(other, tap).is_within_tolerance
 
 
-@pytest.mark.parametrize(
-    "scaling",
-    [
-        None,
-        RopeScaling(kind="linear", factor=3),
-        RopeScaling(kind="ntk", factor=3),
-        RopeScaling(kind="llama3", factor=8, original_context_length=16),
-        RopeScaling(kind="yarn", factor=8, original_context_length=256),
-        RopeScaling(kind="yarn", factor=8, original_context_length=64, high_frequency_factor=3.5, rounds_ramp=False),
-        RopeScaling(kind="longrope", factor=4, original_context_length=16, pair_factors=(1.5,)),
-    ],
-    ids=lambda scaling: scaling.kind if scaling else "plain",
+@subtest_each(
+    "scaling, heads",
+    product(
+        [
+            None,
+            RopeScaling(kind="linear", factor=3),
+            RopeScaling(kind="ntk", factor=3),
+            RopeScaling(kind="llama3", factor=8, original_context_length=16),
+            RopeScaling(kind="yarn", factor=8, original_context_length=256),
+            RopeScaling(
+                kind="yarn", factor=8, original_context_length=64, high_frequency_factor=3.5, rounds_ramp=False
+            ),
+            RopeScaling(kind="longrope", factor=4, original_context_length=16, pair_factors=(1.5,)),
+        ],
+        [3, 12],
+    ),
 )
-@pytest.mark.parametrize("heads", [3, 12], ids=["4 pairs", "1 pair"])
 def test_angles_match_for_each_rope_scaling(tiny_config, scaling, heads):
     if scaling and scaling.pair_factors:
         scaling = replace(scaling, pair_factors=tuple(range(1, 1 + tiny_config.d_model // heads // 2)))
@@ -174,6 +191,7 @@ def test_angles_match_for_each_rope_scaling(tiny_config, scaling, heads):
     assert check_captured_value(trace, "rope.angles").is_within_tolerance
 
 
+@each_style
 def test_unknown_tap_is_named(trace):
     for name in ("blocks.0.attn.nonsense", "nonsense"):
         with pytest.raises(KeyError, match="nonsense"):
@@ -189,6 +207,7 @@ def test_check_is_freed_with_its_run(lms):
     assert len(_CHECKED) == before
 
 
+@each_style
 def test_formula_sources_are_lines_of_model(trace):
     for name in trace.values:
         source = get_formula(trace.config, name).source
@@ -197,6 +216,7 @@ def test_formula_sources_are_lines_of_model(trace):
         assert lines[source.line - 1].strip() == source.text and source.fragment in source.text
 
 
+@each_style
 def test_formula_source_lines_run_in_forward_pass(lms, capture_trace, style):
     """Python's tracer sees the line run in a forward pass or while the model is built."""
     run = set()

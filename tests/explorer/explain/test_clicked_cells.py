@@ -1,8 +1,9 @@
 """Clicked cells of every panel's heatmaps: the derivation's value is the value that is drawn."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, shows, subject
 from tests.sample_models import STYLES, capture_all_kinds_edited_style, capture_stream_edited_style
+from tests.subtest_loops import each_style, subtest_each
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # relative to the drawn value: figures compute some values in float32
@@ -67,7 +69,7 @@ def is_heatmap(name: str) -> bool:
 HEATMAPS = [name for name, (_, panel) in PANELS.items() if panel.inspect and is_heatmap(name)]
 
 
-def each_heatmap_and_style(lengths: Iterable[int] = (12,), every: int = 1) -> pytest.MarkDecorator:
+def each_heatmap_and_style(lengths: Iterable[int] = (12,), every: int = 1) -> Callable:
     return each_panel_and_style(
         lengths, condition=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS, every=every
     )
@@ -160,26 +162,31 @@ def long_trace() -> Iterator[Trace]:
     del lm  # kept alive until here for its weights
 
 
-@pytest.mark.parametrize("name", ["attention-stages", "prediction-lens", "activations-heatmap", "tokens-table"])
-@pytest.mark.parametrize(
-    "place", [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}], ids=["end", "middle"]
+@subtest_each(
+    "name, place",
+    product(
+        ["attention-stages", "prediction-lens", "activations-heatmap", "tokens-table"],
+        [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}],
+    ),
 )
 def test_partial_figure_explains_visible_cells(long_trace, name, place):
     selection = Selection().replace(tap="logits", lens="target", **place).clamp_to_trace(long_trace)
     check_cells(name, long_trace, selection, PANELS[name][1].draw(subject(PANELS[name][1], long_trace), selection))
 
 
+@each_style
 def test_head_scores_of_repeated_tokens_are_recomputed(lms, style):
     trace = capture(lms[style], [5, 6, 5, 5, 7, 6, 5, 9])
     for selection, fig in draw_heatmaps("attention-scores", trace):
         check_cells("attention-scores", trace, selection, fig)
 
 
-@pytest.mark.parametrize("name", [*HEATMAPS, "attention-heads"])
+@subtest_each("name", [*HEATMAPS, "attention-heads"])
 def test_every_heatmap_explains_clicks(name):
     assert PANELS[name][1].inspect
 
 
+@each_style
 def test_small_head_figure_explains_its_head(trace):
     _, panel = PANELS["attention-heads"]
     derivation = panel.inspect(subject(panel, trace), Selection(), ClickedPoint(3, 7, layer=1, head=2))
@@ -187,16 +194,17 @@ def test_small_head_figure_explains_its_head(trace):
     assert derivation.name == "blocks.1.attn.pattern[2, 7, 3]"
 
 
-@pytest.mark.parametrize(
-    ("name", "point", "expected"),
+@each_style
+@subtest_each(
+    "name, point, tap, index",
     [
-        ("attention-row", ClickedPoint(3, 0.1), lambda trace: trace["blocks.1.attn.pattern"][2, 5, 3]),
-        ("feed_forward-tokens", ClickedPoint(3, -0.1), lambda trace: trace["blocks.1.ffn.hidden"][3, 4]),
+        ("attention-row", ClickedPoint(3, 0.1), "blocks.1.attn.pattern", (2, 5, 3)),
+        ("feed_forward-tokens", ClickedPoint(3, -0.1), "blocks.1.ffn.hidden", (3, 4)),
     ],
 )
-def test_bar_of_captured_values_explains_click(trace, name, point, expected):
+def test_bar_of_captured_values_explains_click(trace, name, point, tap, index):
     selection = Selection(layer=1, head=2, query=5, neuron=4)
-    assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == expected(trace)
+    assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == trace[tap][index]
 
 
 @each_panel_and_style(condition=lambda view, panel: bool(panel.inspect), every=3)
@@ -213,6 +221,7 @@ def test_point_outside_figure_is_refused(name, style, length):
             panel.inspect(subject(panel, trace), selection, ClickedPoint(x, y))
 
 
+@each_style
 def test_derivation_text_contains_trace_values(trace):
     layer, head, query, key = 1, 2, 7, 3
     selection = Selection(layer=layer, head=head, query=query, key=key)
@@ -244,13 +253,15 @@ def test_derivation_quotes_its_source_line(name, style, length):
     trace = capture_panel_run(name, style, length)
     for selection, fig in draw_heatmaps(name, trace):
         for _, _, point in iter_cells(fig):
-            if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point):
+            result = PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point)
+            for derivation in result if isinstance(result, tuple) else (result,) if result else ():
                 source = derivation.source
                 lines = (ROOT / source.path).read_text("utf-8").splitlines()
                 assert source.path.startswith("model/" if derivation.kind == "captured" else "explorer/")
                 assert source.text == lines[source.line - 1].strip()
 
 
+@each_style
 def test_derivation_text_is_plain_for_hostile_tokens(trace):
     hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
@@ -260,6 +271,7 @@ def test_derivation_text_is_plain_for_hostile_tokens(trace):
             assert not re.search("[\n\u202e]", "".join(derivation.lines()))
 
 
+@each_style
 def test_derivation_shows_difference_from_captured_value(trace):
     """A captured value that does not follow from its inputs differs from the recomputed one."""
     values = {**trace.values, "logits": trace["logits"] + 1}

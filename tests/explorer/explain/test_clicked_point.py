@@ -3,9 +3,10 @@
 import pytest
 
 from explorer.explain.clicked_point import ClickedPoint
+from tests.subtest_loops import subtest_each
 
 
-@pytest.mark.parametrize(
+@subtest_each(
     "values", [{}, {"x": 1}, {"x": "1", "y": 1}, {"x": True, "y": 1}, {"x": float("nan"), "y": 1}, {"x": 1e300, "y": 1}]
 )
 def test_invalid_point_is_refused(values):

@@ -16,6 +16,7 @@ from tests.panels import PANELS, capture_first_applicable_run, capture_panel_run
 from tests.rendered_figures import Point as Seen
 from tests.rendered_figures import RenderedFigure, RenderedMap, numbers, render_panel
 from tests.sample_models import capture_all_kinds_edited_style, capture_edited_style, capture_stream_edited_style
+from tests.subtest_loops import subtest_each
 
 UNEXPLAINED = {
     *("tokens-merges", "residual-gains", "training-loss", "training-copying", "overview-whole", "choosing-temperature"),
@@ -140,8 +141,8 @@ def test_clicked_point_is_recomputed_to_shown_value(name, style, length):
     assert bool(check_derivations(name, capture_panel_run(name, style, length))) is not has_none
 
 
-@pytest.mark.parametrize("name", EXPLAINED_PANELS)
 @pytest.mark.exhaustive
+@subtest_each("name", EXPLAINED_PANELS)
 def test_clicked_point_of_single_token_is_recomputed(name):
     check_derivations(name, capture_first_applicable_run(name, length=1))
 

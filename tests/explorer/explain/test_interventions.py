@@ -10,6 +10,7 @@ from explorer.explain.captured.interventions import apply_intervention_linear_pa
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions
+from tests.subtest_loops import each_style, subtest_each
 
 PATH_TAPS = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
@@ -20,6 +21,7 @@ def scale_and_zero_texts(config) -> list[str]:
     return [f"{tap}{part}" for tap in taps for part in ("*scale*-1.5", ".3*scale*4", "*zero")]
 
 
+@each_style
 def test_linear_part_matches_hooks(lms, trace, style):
     """A run with the edit is compared with the edit applied to the value before it."""
     for text in scale_and_zero_texts(trace.config):
@@ -31,6 +33,7 @@ def test_linear_part_matches_hooks(lms, trace, style):
             assert np.abs(changed[edit.tap] - trace[edit.tap]).max() > 0.01, text
 
 
+@each_style
 def test_value_without_intervention_is_same_array(trace):
     assert apply_intervention_linear_part(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
 
@@ -54,8 +57,9 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("text", KINDS)
-@pytest.mark.parametrize("ids", [(17, None), (3, 17)])
+@each_style
+@subtest_each("text", KINDS)
+@subtest_each("ids", [(17, None), (3, 17)])
 def test_every_kind_of_intervention_keeps_sums_exact(lms, trace, style, ids, text):
     changed = capture(lms[style], trace.token_ids, applicable_interventions(lms[style], text))
     for position in (8, 9):
@@ -73,6 +77,7 @@ def log_softmax(logits):
 
 
 @pytest.mark.exhaustive
+@each_style
 def test_backward_linear_part_is_transpose_of_forward(lms, trace, style):
     """For any vectors x and y, the edits' linear map A satisfies (A x) · y = x · (Aᵀ y)."""
     edits = parse_interventions(
@@ -90,13 +95,15 @@ def test_backward_linear_part_is_transpose_of_forward(lms, trace, style):
         )
 
 
+@each_style
 def test_position_is_required_if_intervention_is_positional(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("final_norm@9*zero"))
     with pytest.raises(ValueError, match="holds at some positions only: say at which the vectors are"):
         apply_intervention_linear_part(changed, "final_norm", trace["final_norm"])
 
 
-@pytest.mark.parametrize("ids", [(17, None), (3, 17)])
+@each_style
+@subtest_each("ids", [(17, None), (3, 17)])
 def test_attribution_and_last_lens_depth_match_logits(lms, trace, style, ids):
     for text in scale_and_zero_texts(trace.config):
         changed = capture(lms[style], trace.token_ids, parse_interventions(text))
@@ -106,6 +113,7 @@ def test_attribution_and_last_lens_depth_match_logits(lms, trace, style, ids):
         )
 
 
+@each_style
 def test_logit_direction_follows_scaled_logit(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, parse_interventions("logits.17*scale*3"))
     assert_allclose(logit_direction(changed, 17, 9), 3 * logit_direction(trace, 17, 9))

@@ -1,5 +1,7 @@
 """Derivations in a run whose norms are changed at some positions use the norm of each position."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -21,31 +23,35 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views.experiments.compensation import norm_divisors_text
 from explorer.views.residual import VIEW
-from tests.sample_models import CORE
+from tests.sample_models import CORE, capture_style, models
+from tests.subtest_loops import subtest_each
 
 NAMES = ("blocks.1.attn_norm", "blocks.1.ffn_norm", "final_norm")
 OFF, ON = 5, 6  # positions with norms off, and with norms unchanged
 TOKEN, CONTRAST_TOKEN = 17, 3
 
 
-@pytest.fixture(params=CORE)
-def style(request) -> str:
-    return request.param
+core_styles = subtest_each("style", CORE)
 
 
-@pytest.fixture
-def changed_trace(lms, trace, style) -> Trace:
+@cache
+def capture_without_norms(style: str) -> Trace:
+    """Return the run of `capture_style` with norms off at one position."""
     edits = parse_interventions("~".join(f"{name}@{OFF}*norm*none" for name in NAMES))
-    return capture(lms[style], trace.token_ids, edits)
+    return capture(models()[style], capture_style(style).token_ids, edits)
 
 
-def test_overview_divides_by_1_where_norm_is_off(changed_trace):
+@core_styles
+def test_overview_divides_by_1_where_norm_is_off(style):
+    changed_trace = capture_without_norms(style)
     off, on = (forward_pass_overview(changed_trace, position, TOKEN).divisors for position in (OFF, ON))
     assert [off[name] for name in NAMES] == [1, 1, 1] and all(on[name] != 1 for name in NAMES)
     assert off["blocks.0.attn_norm"] != 1
 
 
-def test_neuron_effects_use_norm_at_their_position(changed_trace):
+@core_styles
+def test_neuron_effects_use_norm_at_their_position(style):
+    changed_trace = capture_without_norms(style)
     gains, table = changed_trace.weights["final_norm.weight"], changed_trace.weights["lm_head.weight"]
     column = changed_trace.weights["blocks.1.ffn.down_proj.weight"][:, 7]
     assert_allclose(neuron_logit_effects(changed_trace, 1, 7, OFF), table @ (gains * column), atol=1e-5)
@@ -56,7 +62,9 @@ def test_neuron_effects_use_norm_at_their_position(changed_trace):
     assert_allclose(neuron_logit_effects(changed_trace, 1, 7, ON), table @ (gains * column / size), atol=1e-5)
 
 
-def test_drawn_values_are_recomputed(changed_trace):
+@core_styles
+def test_drawn_values_are_recomputed(style):
+    changed_trace = capture_without_norms(style)
     available = {"shift": has_logit_bias_terms(changed_trace.config), "position": "position_embed" in changed_trace}
     components = [part for part in LOGIT_COMPONENTS if available.get(part, True)]
     for position in (OFF, ON):
@@ -74,7 +82,9 @@ def test_drawn_values_are_recomputed(changed_trace):
         assert [scale.value == 1 for scale in divided] == [position == OFF] * 3
 
 
-def test_formula_text_names_changed_norms(changed_trace, trace):
+@core_styles
+def test_formula_text_names_changed_norms(style):
+    changed_trace, trace = capture_without_norms(style), capture_style(style)
     off, on = (VIEW.formula(changed_trace, Selection(layer=1, query=query)) for query in (OFF, ON))
     assert off.count("its kind was changed") == 2 and "its kind was changed" not in on
     runs = Comparison.from_traces(changed_trace, trace)

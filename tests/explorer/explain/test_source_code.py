@@ -9,6 +9,7 @@ from explorer.explain.source_code import SourceLine, code_text, mark_line
 from explorer.views import FULL
 from tests import sample_models
 from tests.sample_models import STYLES
+from tests.subtest_loops import subtest_each
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,7 +39,7 @@ def test_code_has_no_docstrings():
     assert "model/layers/feed_forward.py" in text and "return (q / divisor) @ k.transpose" in text
 
 
-@pytest.mark.parametrize(("fragment", "hits"), [("no such text", 0), ("import", 9)])
+@subtest_each("fragment, hits", [("no such text", 0), ("import", 9)])
 def test_ambiguous_or_missing_fragment_is_refused(fragment, hits):
     with pytest.raises(ValueError, match=f"but {hits} do"):
         _ = SourceLine("model/layers/attention.py", fragment).line

@@ -7,6 +7,7 @@ import torch
 from explorer.explain.captured import check_captured_value
 from explorer.explain.tolerance import RecomputationCheck, largest_error, rounding_threshold, tolerance
 from explorer.tracing.capture import capture
+from tests.subtest_loops import each_style, subtest_each
 
 
 def test_rounding_error_is_within_tolerance():
@@ -25,7 +26,7 @@ def test_one_percent_error_exceeds_tolerance():
     assert result.times == pytest.approx(0.01 / tolerance("float32"), rel=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@subtest_each("wrong", [np.nan, np.inf, -np.inf])
 def test_non_finite_value_exceeds_tolerance(wrong):
     values, fine = np.array([1.0, wrong, 2.0]), np.array([1.0, 1.0, 2.0])
     for pair in ((values, fine), (fine, values), (values, values)):
@@ -45,8 +46,9 @@ def test_subnormal_rounding_is_absolute():
     ).is_within_tolerance
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("length", [1, 30])
+@each_style
+@subtest_each("dtype", [torch.float16, torch.bfloat16])
+@subtest_each("length", [1, 30])
 def test_half_precision_models_are_within_tolerance(lms, style, dtype, length):
     lm = deepcopy(lms[style]).to(dtype)
     trace = capture(lm, list(range(length)))

@@ -33,7 +33,7 @@ def empty_caches(monkeypatch):
 each_edits = subtest_each("edits", ["", "STREAM_INTERVENTIONS", "ALL_KINDS_INTERVENTIONS", "POSITION_INTERVENTIONS"])
 
 
-def make_edits(lm: TransformerLM, name: str) -> tuple:
+def parse_edits(lm: TransformerLM, name: str) -> tuple:
     """Return the interventions named in `sample_models`, as far as a model allows them."""
     if not name:
         return ()
@@ -46,7 +46,7 @@ def make_edits(lm: TransformerLM, name: str) -> tuple:
 @each_edits
 def test_lazy_values_equal_a_full_capture(lms, style, edits):
     """Values agree up to rounding, because the pass uses fused kernels."""
-    edits = make_edits(lms[style], edits)
+    edits = parse_edits(lms[style], edits)
     whole, lazy = capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, max_bytes=0)
     assert lazy.is_lazy and not whole.is_lazy
     assert list(lazy.values) == list(whole.values)
@@ -58,7 +58,7 @@ def test_lazy_values_equal_a_full_capture(lms, style, edits):
 @each_style
 @each_edits
 def test_recomputed_values_equal_captured_ones_exactly(lms, style, edits):
-    edits = make_edits(lms[style], edits)
+    edits = parse_edits(lms[style], edits)
     lm = lms[style]
     whole = capture(lm, IDS, edits)
     stored = {name: whole[name] for name in taps_outside_blocks(lm) if name != "logits"}
@@ -169,7 +169,7 @@ def test_cached_values_are_freed_with_trace(tiny_lm):
 @each_style
 @each_edits
 def test_large_scores_are_computed_separately(lms, style, edits, monkeypatch):
-    edits = make_edits(lms[style], edits)
+    edits = parse_edits(lms[style], edits)
     lm = lms[style]
     whole, lazy = capture(lm, IDS, edits), capture(lm, IDS, edits, max_bytes=0)
     monkeypatch.setattr(on_demand, "MAX_BLOCK_BYTES", 1)

@@ -11,6 +11,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import activations
 from explorer.views.activations import MAX_COLUMNS
 from explorer.views.style import position_labels
+from tests.subtest_loops import each_style, subtest_each
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def wide_trace(tiny_config) -> Trace:
     return Trace(tiny_config, (0, 1, 2), ("a", "b", "c"), {"logits": values})
 
 
+@each_style
 def test_heatmap_shows_any_captured_value(trace):
     for tap, value in trace.values.items():
         for head in (0, 2) if value.ndim == 3 else (0,):
@@ -28,6 +30,7 @@ def test_heatmap_shows_any_captured_value(trace):
             assert list(heatmap.y) == position_labels(trace.tokens)
 
 
+@each_style
 def test_signed_values_are_centred_at_zero(trace):
     signed = activations.captured_value_heatmap(trace, "embed").data[0]
     assert (signed.zmin, signed.zmax) == (-np.abs(trace["embed"]).max(), np.abs(trace["embed"]).max())
@@ -41,6 +44,7 @@ def test_all_zero_value_has_a_scale(rope_trace):
     assert heatmap.zmin < heatmap.zmax
 
 
+@each_style
 def test_scores_and_patterns_have_tokens_on_both_axes(trace):
     for tap in ("blocks.0.attn.scores", "blocks.1.attn.pattern"):
         figure = activations.captured_value_heatmap(trace, tap)
@@ -48,8 +52,8 @@ def test_scores_and_patterns_have_tokens_on_both_axes(trace):
         assert figure.layout.xaxis.type == "category"
 
 
-@pytest.mark.parametrize(
-    ("dim", "start", "end"), [(0, 0, 1024), (1023, 0, 1024), (1024, 1024, 2048), (2048, 2048, 2500), (2499, 2048, 2500)]
+@subtest_each(
+    "dim, start, end", [(0, 0, 1024), (1023, 0, 1024), (1024, 1024, 2048), (2048, 2048, 2500), (2499, 2048, 2500)]
 )
 def test_wide_value_shows_window_of_chosen_dimension(wide_trace, dim, start, end):
     assert MAX_COLUMNS == 1024
@@ -77,13 +81,15 @@ def test_scale_is_same_in_every_window(wide_trace):
     } == {7499}
 
 
+@each_style
 def test_chosen_element_is_framed(trace):
     shapes = activations.captured_value_heatmap(trace, "embed", query=3, dim=5).layout.shapes
     assert (4.5, 5.5, 2.5, 3.5) in [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes]
 
 
-@pytest.mark.parametrize("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.hidden", "blocks.0.attn.q"])
-@pytest.mark.parametrize("query", [0, 11])
+@each_style
+@subtest_each("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.hidden", "blocks.0.attn.q"])
+@subtest_each("query", [0, 11])
 def test_histogram_shares_sum_to_one(trace, tap, query):
     values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
     everything, chosen = activations.captured_value_histogram(trace, tap, 1, query).data
@@ -99,6 +105,7 @@ def test_equal_values_have_a_histogram(capture_trace):
     assert np.sum(everything.y) == np.sum(chosen.y) == 1
 
 
+@each_style
 def test_formula_has_statistics_of_chosen_value(trace):
     selection = Selection(tap="blocks.1.attn.q", head=2, query=7, dim=3)
     values = trace["blocks.1.attn.q"]
@@ -112,6 +119,7 @@ def test_formula_has_statistics_of_chosen_value(trace):
     assert f"element 3 = {format_number(values[2, 7, 3])}" in formula
 
 
+@each_style
 def test_formula_gives_spread_of_attention_weights(trace):
     """Many weights are 0, and mean and standard deviation are far apart."""
     weights = trace["blocks.1.attn.pattern"].astype(float)
@@ -128,11 +136,13 @@ def test_formula_names_heads_that_share_a_value(capture_trace):
     assert f"element 3 = {format_number(trace['blocks.1.attn.v'][2, 7, 3])}" in formula
 
 
+@each_style
 def test_every_value_has_a_formula(trace):
     for tap in trace.values:
         assert activations.VIEW.formula(trace, Selection(tap=tap, dim=10**6)).startswith(tap)
 
 
+@each_style
 def test_sentence_has_range_at_chosen_token(trace):
     row = trace["blocks.1.resid_post"][5]
     words = activations.VIEW.sentence(trace, Selection(tap="blocks.1.resid_post", query=5))

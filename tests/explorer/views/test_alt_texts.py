@@ -19,6 +19,7 @@ from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.residual.stream_plots import stream_norm_map
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.sample_models import tokenizer
+from tests.subtest_loops import subtest_each
 
 QUERY, TOKEN = 9, 17
 
@@ -43,21 +44,20 @@ def panel_drawer(name: str):
     return lambda runs, query: panel.draw(runs, Selection(query=query).clamp_to_trace(runs.trace))
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
-        lambda runs, query: ablated(runs.trace, query, TOKEN),
-        lambda runs, query: compare.head_attention_difference_map(runs, 0, 0),
-        panel_drawer("heads_denoise"),
-        panel_drawer("positions_noise"),
-    ],
-    ids=["contributions", "ablations", "attention-distances", "patched-heads", "patched-positions"],
-)
-def test_map_alt_text_names_largest_cell(runs, draw):
+MAPS = {
+    "contributions": lambda runs, query: head_contribution_map(runs.trace, query, TOKEN),
+    "ablations": lambda runs, query: ablated(runs.trace, query, TOKEN),
+    "attention distances": lambda runs, query: compare.head_attention_difference_map(runs, 0, 0),
+    "patched heads": panel_drawer("heads_denoise"),
+    "patched positions": panel_drawer("positions_noise"),
+}
+
+
+@subtest_each("name", MAPS)
+def test_map_alt_text_names_largest_cell(runs, name):
     places = set()
     for query in range(5, 12):
-        figure = draw(runs(query - 3), query)
+        figure = MAPS[name](runs(query - 3), query)
         values = np.abs(np.asarray(figure.data[0].z, float))
         layer, column = map(int, re.search(r"layer (\d+),? (?:head|column) (\d+)", alt_text(figure)).groups())
         assert (layer, column) == np.unravel_index(np.nanargmax(values), values.shape)

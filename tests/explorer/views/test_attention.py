@@ -8,11 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_number, format_percent, format_six_digits, quote_token
-from explorer.interventions import parse_interventions
+from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import attention
 from explorer.views.style import position_labels
+from tests.subtest_loops import each_style, subtest_each
 
 
 def first_plot_trace(figure, kind: str):
@@ -25,11 +26,13 @@ def frame_bounds(figure) -> list[tuple[float, ...]]:
     return [(s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.xref in (None, "x")]
 
 
+@each_style
 def test_head_grid_shows_captured_patterns(trace):
     assert_array_equal(attention.all_head_patterns(trace).values, trace.stack("blocks.*.attn.pattern"))
 
 
-@pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
+@each_style
+@subtest_each("layer, head", [(0, 0), (1, 2)])
 def test_heatmap_shows_pattern_with_masked_gaps(trace, layer, head):
     cell_values = np.asarray(first_plot_trace(attention.pattern_heatmap(trace, layer, head), "heatmap").z, dtype=float)
     captured = trace[f"blocks.{layer}.attn.pattern"][head]
@@ -38,6 +41,7 @@ def test_heatmap_shows_pattern_with_masked_gaps(trace, layer, head):
     assert np.isnan(cell_values[~below]).all()
 
 
+@each_style
 def test_rows_are_queries_and_columns_are_keys(trace):
     figure = attention.pattern_heatmap(trace, 0, 0)
     heatmap = first_plot_trace(figure, "heatmap")
@@ -58,17 +62,20 @@ def test_long_prompt_shows_window_around_chosen_cell(rope_trace):
     )  # the rest can be scrolled to
 
 
+@each_style
 def test_patterns_share_one_colour_scale(trace):
     heatmap = first_plot_trace(attention.pattern_heatmap(trace, 1, 1), "heatmap")
     assert (heatmap.zmin, heatmap.zmax) == (0, 1)
 
 
+@each_style
 def test_chosen_cell_is_framed(trace):
     assert (1.5, 2.5, 6.5, 7.5) in frame_bounds(attention.pattern_heatmap(trace, 0, 0, query=7, key=2))
     assert attention.pattern_heatmap(trace, 0, 0).layout.shapes == ()
 
 
-@pytest.mark.parametrize("query", [0, 5, 11])
+@each_style
+@subtest_each("query", [0, 5, 11])
 def test_query_bars_are_its_weights(trace, query):
     bars = first_plot_trace(attention.query_weight_bars(trace, 1, 2, query), "bar")
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
@@ -76,7 +83,7 @@ def test_query_bars_are_its_weights(trace, query):
     assert list(bars.x) == position_labels(trace.tokens)[: query + 1]
 
 
-@pytest.mark.parametrize("factor", [3, -2])
+@subtest_each("factor", [3, -2])
 def test_axis_covers_weights_outside_zero_to_one(tiny_lm, factor):
     weights = capture(tiny_lm, [1, 2, 3, 4], parse_interventions(f"blocks.1.attn.pattern.2*scale*{factor}"))
     figure = attention.query_weight_bars(weights, 1, 2, 3)
@@ -85,12 +92,14 @@ def test_axis_covers_weights_outside_zero_to_one(tiny_lm, factor):
     assert low <= 0 < 1 <= high
 
 
+@each_style
 def test_chosen_key_is_marked_at_its_weight(trace):
     plain, marked = attention.query_weight_bars(trace, 0, 1, 9, key=4).data
     assert list(marked.x) == [plain.x[4]]
     assert_allclose(marked.y, [plain.y[4]])
 
 
+@each_style
 def test_alt_text_names_key_with_largest_weight(trace):
     weights = trace["blocks.0.attn.pattern"][0, 9, :10]
     alt = attention.query_weight_bars(trace, 0, 0, 9).layout.meta["alt"]
@@ -98,6 +107,7 @@ def test_alt_text_names_key_with_largest_weight(trace):
     assert alt.endswith(f"at {weights.argmax()}.")
 
 
+@each_style
 def test_formula_has_numbers_of_chosen_cell(trace, style):
     cell = attention_cell(trace, 1, 2, 9, 4)
     formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
@@ -107,8 +117,8 @@ def test_formula_has_numbers_of_chosen_cell(trace, style):
     assert {"local": "1", "sandwich": "2"}.get(style, f"√{trace.config.d_head}") in formula
 
 
-@pytest.mark.parametrize(
-    ("style", "words"),
+@subtest_each(
+    "style, words",
     [
         ("rope", "recomputed from the rotated q and k,"),
         ("gpt", "recomputed from q and k,"),
@@ -125,6 +135,7 @@ def test_formula_names_heads_that_share_keys(capture_trace):
     assert "shared" not in attention.VIEW.formula(capture_trace("rope"), Selection(query=9, key=4))
 
 
+@each_style
 def test_panels_draw_selection(trace):
     selection = Selection(layer=1, head=2, query=9, key=4)
     heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels[:3])
@@ -133,7 +144,8 @@ def test_panels_draw_selection(trace):
     assert row == attention.query_weight_bars(trace, 1, 2, 9, 4)
 
 
-@pytest.mark.parametrize("kind", PATTERNS)
+@each_style
+@subtest_each("kind", PATTERNS)
 def test_heatmap_shows_chosen_kind_of_pattern(trace, kind):
     heatmap = first_plot_trace(attention.pattern_heatmap(trace, 1, 2, kind=kind), "heatmap")
     below = np.tri(len(trace), dtype=bool)
@@ -141,7 +153,8 @@ def test_heatmap_shows_chosen_kind_of_pattern(trace, kind):
     assert heatmap.zmax == (displayed_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
 
 
-@pytest.mark.parametrize("kind", ["chosen_mean", "chosen_max"])
+@each_style
+@subtest_each("kind", ["chosen_mean", "chosen_max"])
 def test_combined_weight_lists_each_head(trace, kind):
     selection = Selection().replace(pattern=kind, heads="0.1~1.0", query=9, key=2).clamp_to_trace(trace)
     (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
@@ -154,6 +167,7 @@ def test_combined_weight_lists_each_head(trace, kind):
     assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]
 
 
+@each_style
 def test_sentence_names_most_attended_key(trace):
     sentence = attention.attention_sentence
     for layer, head, query in ((0, 1, 11), (1, 0, 5), (1, 2, 9)):
@@ -180,6 +194,10 @@ def test_sentence_handles_ties_repeats_and_first_token(rope_trace):
     assert "looks most at 2 tokens, with 40% each." in with_row([0.4, 0.1, 0.4, 0.1])
     assert "looks most at 4 tokens, with 0% each." in with_row([0, 0, 0, 0])
     assert "most at itself with 70%." in with_row([0.1, 0.1, 0.1, 0.7])
+    ablated = replace(rope_trace, edits=(make_intervention("blocks.1.attn.z", "zero", index=0),))
+    for layer, head in ((1, 0), (1, 1), (0, 0)):
+        is_told = "It is switched off" in attention.attention_sentence(ablated, pick(layer, head, 3, 1))
+        assert is_told == ((layer, head) == (1, 0))
     first, second, *others = rope_trace.token_ids
     names = [quote_token(rope_trace.vocabulary[token_id]) for token_id in (first, second)]
     words = with_row([0.2, 0.1, 0.6, 0.1], (first, second, first, *others[1:]))

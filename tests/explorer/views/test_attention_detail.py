@@ -10,9 +10,11 @@ from explorer.explain.notation import format_number, format_two_digits
 from explorer.views.attention.head_scores import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
 from explorer.views.style import position_labels
+from tests.subtest_loops import each_style, subtest_each
 
 
-@pytest.mark.parametrize("name", HEAD_SCORES)
+@each_style
+@subtest_each("name", HEAD_SCORES)
 def test_map_has_every_head_score_and_frames_chosen_head(capture_trace, style, name):
     trace = capture_trace(style, 32)
     figure = head_score_map(trace, name, False, layer=1, head=2)
@@ -38,7 +40,7 @@ def test_scores_within_chance_are_in_brackets(capture_trace):
     )
 
 
-@pytest.mark.parametrize("name", HEAD_SCORES)
+@subtest_each("name", HEAD_SCORES)
 def test_first_query_is_excluded_from_head_scores(capture_trace, name):
     trace = capture_trace("rope", 32)
     assert (
@@ -62,6 +64,7 @@ def test_map_without_repeated_tokens_has_a_message(capture_trace):
     assert "no token of this prompt occurs twice" in figure.layout.meta["alt"]
 
 
+@each_style
 def test_stages_show_chosen_and_heaviest_keys_in_text_order(capture_trace, style):
     trace = capture_trace(style, 32)
     query, key = 20, 9
@@ -102,12 +105,13 @@ def axis_title(figure):
     return title
 
 
-@pytest.mark.parametrize(("length", "said"), [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
+@subtest_each("length, said", [(14, "key"), (15, "the chosen key and the heaviest (the 3 others have")])
 def test_stages_title_counts_omitted_keys(capture_trace, length, said):
     text = axis_title(attention_stages(capture_trace("rope", length), 0, 0, length - 1, 0))
     assert text.startswith(said) and ("(" in text) is (length > 14)
 
 
+@each_style
 def test_masked_scores_are_minus_infinity(trace):
     heatmap = attention_stages(trace, 0, 1, query=3, key=3).data[0]
     masked = 2 + (trace.config.score_cap is not None)
@@ -116,6 +120,7 @@ def test_masked_scores_are_minus_infinity(trace):
     assert all(float(cell) == 0 for cell, h in zip(heatmap.text[masked + 1], hidden, strict=True) if h)
 
 
+@each_style
 def test_dimension_bars_add_up_to_score(trace):
     bars = score_by_dimension_bars(trace, 1, 1, 8, 3).data[0]
     assert_array_equal(bars.x, np.arange(trace.config.d_head))

@@ -2,8 +2,10 @@ import numpy as np
 
 from explorer.views.attention.patterns import MAX_LINE_TOKENS, MIN_DRAWN_WEIGHT, attention_lines
 from explorer.views.style import SELECTED
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_lines_show_weights_above_threshold(trace):
     weights = trace["blocks.1.attn.pattern"][2]
     strokes = [t for t in attention_lines(trace, 1, 2, query=7).data if t.mode == "lines"]

@@ -29,6 +29,7 @@ from explorer.views.style import label
 from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import Verification, worse_verification
 from tests.sample_models import CORE, models, tokenizer
+from tests.subtest_loops import subtest_each
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
 SELECTION = Selection(query=4, layer=1, head=2)
@@ -42,7 +43,7 @@ def make_comparison(style: str, other: str = "") -> Comparison:
     )
 
 
-@pytest.mark.parametrize("style", CORE)
+@subtest_each("style", CORE)
 def test_figures_show_computed_differences(style):
     comparison = make_comparison(style)
     assert_allclose(
@@ -60,7 +61,7 @@ def test_figures_show_computed_differences(style):
     )
 
 
-@pytest.mark.parametrize("style", CORE)
+@subtest_each("style", CORE)
 def test_component_bars_give_both_contributions(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).data
@@ -72,7 +73,7 @@ def test_component_bars_give_both_contributions(style):
     assert np.abs(bars.y).max() > 0.1
 
 
-@pytest.mark.parametrize("style", CORE)
+@subtest_each("style", CORE)
 def test_bars_are_named_after_their_run(style):
     comparison = make_comparison(style)
     figure = next_token_comparison(comparison, 4)
@@ -88,7 +89,7 @@ def test_bars_are_named_after_their_run(style):
     assert len(indices) >= 4 and not np.allclose(probabilities_a[ids], probabilities_b[ids])
 
 
-@pytest.mark.parametrize("style", CORE)
+@subtest_each("style", CORE)
 def test_contribution_differences_add_up(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).traces_and_layout[0]

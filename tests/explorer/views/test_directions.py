@@ -21,10 +21,12 @@ from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import ATTENTION, SELECTED, label
 from tests import layouts
 from tests.rendered_figures import contains_number, render_panel
+from tests.subtest_loops import each_style, subtest_each
 
 PROJECTION, EXAMPLES = VIEW.panels
 
 
+@each_style
 def test_cells_are_cosines_with_direction(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
@@ -38,6 +40,7 @@ def test_cells_are_cosines_with_direction(trace):
 
 
 @pytest.mark.exhaustive
+@each_style
 def test_examples_are_separate_runs_sorted_by_effect(lms, trace, style, tiny_tokenizer):
     selection = Selection().replace(direction="neuron.1.7", query=9, target=3, rival=2, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
@@ -55,6 +58,7 @@ def test_examples_are_separate_runs_sorted_by_effect(lms, trace, style, tiny_tok
     assert f"{sum(value < 0 for value in expected)} of {len(expected)} go backwards" in title
 
 
+@each_style
 def test_projection_has_stream_rows_frame_and_scale(trace):
     selection = Selection().replace(direction="neuron.1.7", query=9, layer=1)
     figure = render_panel(PROJECTION, PROJECTION.draw(trace, selection))
@@ -74,8 +78,9 @@ def test_projection_has_stream_rows_frame_and_scale(trace):
             )
 
 
-@pytest.mark.parametrize("rival", [0, 2])
 @pytest.mark.exhaustive
+@each_style
+@subtest_each("rival", [0, 2])
 def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
     """Without a contrast token, the bar is that of the most likely other token."""
     selection = Selection().replace(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)
@@ -92,7 +97,8 @@ def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
         ((before, after),) = [
             leads
             for leads, decoded in examples.values()
-            if html.unescape(p.hover_text).partition("\n")[0] == html.unescape(label(decoded, max_chars=80))
+            if html.unescape(p.hover_text).partition("\n")[0]
+            == html.unescape(label(decoded, max_chars=80)).replace("·", " ")
         ]
         first, second, change = p.hover_text.partition("\n")[2].replace(" → ", ": ").split(": ")
         assert contains_number(first, before) and contains_number(second, after) and contains_number(change, p.value)
@@ -106,7 +112,8 @@ def test_bars_belong_to_named_example(lms, trace, style, tiny_tokenizer, rival):
             assert derivation.recomputed_value == pytest.approx(p.value, abs=1e-4)
 
 
-@pytest.mark.parametrize("direction", ["", "neuron.0.3", "means.0.5.6-7"])
+@each_style
+@subtest_each("direction", ["", "neuron.0.3", "means.0.5.6-7"])
 def test_dropdown_contains_chosen_direction(trace, direction):
     (choice,) = make_selection_dropdowns(("direction",), trace, Selection().replace(direction=direction, query=9))
     values = [value for value, _words in choice.options]
@@ -114,6 +121,7 @@ def test_dropdown_contains_chosen_direction(trace, direction):
     assert [text for value, text in choice.options][:3] == ["happy, not sad", "she, not he", "asked, not said"]
 
 
+@each_style
 def test_sliders_use_chosen_direction(trace):
     first, second, _third = prompt_lists_by_direction(trace)
     for direction, recipe in (("", first), (second, second), ("neuron.0.3", "neuron.0.3")):
@@ -128,6 +136,7 @@ def test_sliders_use_chosen_direction(trace):
         assert push.make_intervention(0.5).direction == DirectionSpec.parse(recipe)
 
 
+@each_style
 def test_continuations_with_and_without_interventions_are_shown(lms, trace, style, tiny_tokenizer):
     edits = parse_interventions("blocks.1.resid_post*add*unembed.17*5")
     changed = replace(capture(lms[style], trace.token_ids, edits, tokenizer=tiny_tokenizer), baseline=trace)
@@ -142,6 +151,7 @@ def test_continuations_with_and_without_interventions_are_shown(lms, trace, styl
     assert lines != VIEW.continuation_text(changed, selection, GenerationSettings(seed=4, temperature=1.2)).split("\n")
 
 
+@each_style
 def test_sentence_names_depth_of_largest_cosine(trace):
     selection = Selection().replace(query=7, direction="unembed.17", layer=1)
     u = trace.weights["lm_head.weight"][17].astype(np.float64)

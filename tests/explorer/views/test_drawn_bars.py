@@ -1,6 +1,7 @@
 """Bars and dots as the browser receives them: values, hover texts and clicks."""
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.views.shared_plots import share_axis
 from explorer.views.style import label, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
+from tests.subtest_loops import subtest_each
 
 from .expected_bars import logit_parts, rollout
 
@@ -185,8 +187,7 @@ def test_an_axis_ends_above_its_longest_bar():
         assert share_axis(np.array(shares))["range"] == [0, pytest.approx(1.1 * end)]
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", PANELS, ids="-".join)
+@subtest_each("panel, style", product(PANELS, PRE_NORM))
 def test_bars_equal_recomputed_values(make_case, panel, style):
     case = make_case(style)
     check_points(case.figure(*panel).points(), PANELS[panel](case))

@@ -2,10 +2,10 @@
 
 import html
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from explorer.interventions import Intervention, make_intervention
@@ -13,6 +13,7 @@ from explorer.tracing.capture import capture
 from explorer.views.style import position_labels
 from tests.evaluation_case import PRE_NORM, Case
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import subtest_each
 
 STAGES, LAYER_OF_STAGE = (
     ("embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))),
@@ -200,19 +201,17 @@ def check_cells(case: Case, panel: tuple[str, str], expected: Cells):
         assert p.change == expected.click(i, j)
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", PLAIN_PANELS, ids="-".join)
+@subtest_each("panel, style", product(PLAIN_PANELS, PRE_NORM))
 def test_cells_equal_recomputed_values(make_case, panel, style):
     check_cells(case := make_case(style, tap="blocks.1.attn.q"), panel, PLAIN_PANELS[panel](case))
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", INTERVENTION_PANELS, ids="-".join)
+@subtest_each("panel, style", product(INTERVENTION_PANELS, PRE_NORM))
 def test_cells_equal_recomputed_changes(make_case, panel, style):
     check_cells(case := make_case(style, changed=True), panel, INTERVENTION_PANELS[panel](case))
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_head_changes_show_contributions_before_and_after(make_case, style):
     changed, unchanged = make_case(style, changed=True), make_case(style)
     token, rival = (changed.weight("lm_head.weight")[i] for i in unchanged.target_and_contrast)
@@ -231,6 +230,6 @@ def test_head_changes_show_contributions_before_and_after(make_case, style):
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [1.5, 2.5, 0.5, 1.5]
 
 
-@pytest.mark.parametrize("style", ["gpt", "learned"])
+@subtest_each("style", ["gpt", "learned"])
 def test_position_cells_equal_position_embeddings(make_case, style):
     check_cells(case := make_case(style), ("tokens", "positions"), added_positions(case))

@@ -11,6 +11,7 @@ from explorer.tracing.forward_hooks import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, position_labels
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, get_panel
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import subtest_each
 
 from .expected_bars import rollout
 
@@ -53,7 +54,7 @@ def contribution_bars(case: Case) -> ExpectedPoints:
     ]
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_tokens_have_a_bar_per_method(make_case, style):
     case = make_case(style)
     figure, parts = case.figure("prediction", "by_token"), contribution_bars(case)
@@ -95,8 +96,8 @@ def baseline_lead(case: Case) -> float:
     return float(logits[token] - logits[rival])
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
 @pytest.mark.exhaustive
+@subtest_each("style", PRE_NORM)
 def test_title_gives_rank_correlations_with_knockout(make_case, style):
     case = make_case(style)
     rows = {bars[0].text.partition(": ")[2]: [bar.value for bar in bars[:9]] for bars in contribution_bars(case)}
@@ -108,7 +109,7 @@ def test_title_gives_rank_correlations_with_knockout(make_case, style):
         )
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_clicked_bar_is_explained_one(make_case, style):
     case = make_case(style)
     panel = get_panel("prediction", "by_token")

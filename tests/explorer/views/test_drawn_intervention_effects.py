@@ -1,5 +1,7 @@
 """Effects of interventions, jointly and by component, as the browser receives them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from explorer.tracing.capture import capture
 from explorer.views.style import label
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, check_points
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import subtest_each
 
 from .expected_bars import logit_parts
 
@@ -26,8 +29,7 @@ def combined_effects(case: Case, measure: str) -> list[float]:
     return [*single, sum(single), joint, joint - sum(single)]
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("measure", ["logit", "probability"])
+@subtest_each("style, measure", product(PRE_NORM, ["logit", "probability"]))
 def test_interventions_their_sum_and_joint_effect_have_bars(make_case, style, measure):
     case = make_case(style, changed=True)
     labels = [label(edit.describe(case.trace.config), max_chars=60) for edit in case.trace.edits]
@@ -47,7 +49,7 @@ def test_interventions_their_sum_and_joint_effect_have_bars(make_case, style, me
     check_points(points, [[ExpectedPoint(value, name) for value, name in zip(values, names, strict=True)]])
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_components_have_bars_of_contribution_changes(make_case, style):
     changed, unchanged = make_case(style, changed=True), make_case(style)
     points = changed.figure("experiments", "grown_parts").points()

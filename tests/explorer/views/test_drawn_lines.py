@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from explorer.views.style import label, position_labels
 from model.parameter_and_flop_counts import kv_cache_bytes_per_token
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import subtest_each
 
 SUBLAYERS = [(layer, part) for layer in (0, 1) for part in ("attn", "ffn")]
 STAGES = ["embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))]
@@ -109,8 +111,7 @@ PANELS: dict[tuple[str, str], Callable[[Case], ExpectedPoints]] = {
 }
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
-@pytest.mark.parametrize("panel", PANELS, ids="-".join)
+@subtest_each("panel, style", product(PANELS, PRE_NORM))
 def test_points_equal_recomputed_values(make_case, panel, style):
     case = make_case(style)
     points = case.figure(*panel).points()
@@ -119,7 +120,7 @@ def test_points_equal_recomputed_values(make_case, panel, style):
     check_points(points, PANELS[panel](case))
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_runs_with_and_without_interventions_have_bars(make_case, style):
     case = make_case(style, changed=True)
     before, after = (next_token_distribution(run, 9).plain for run in (case.trace.baseline, case.trace))
@@ -137,7 +138,7 @@ def test_runs_with_and_without_interventions_have_bars(make_case, style):
         assert [plot_trace["name"] for plot_trace in figure.parts] == list(runs)
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_surprisal_changes_show_both_values(make_case, style):
     case = make_case(style, changed=True)
     ids = case.trace.token_ids
@@ -155,7 +156,7 @@ def test_surprisal_changes_show_both_values(make_case, style):
         assert p.change == {"query": i}
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_neurons_are_dots_on_activation_curve(make_case, style):
     case = make_case(style)
     gated = case.trace.config.ffn == "swiglu"
@@ -173,7 +174,7 @@ def test_neurons_are_dots_on_activation_curve(make_case, style):
         )
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_tokens_are_projected_on_principal_components(make_case, style):
     case = make_case(style, residual_depth=1)
     points = case.figure("tokens", "spread").points()
@@ -188,7 +189,7 @@ def test_tokens_are_projected_on_principal_components(make_case, style):
         assert contains_number(p.hover_text, p.x) and contains_number(p.hover_text, p.y) and p.change == {"query": i}
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_line_dots_give_weights_of_chosen_tokens(make_case, style):
     case = make_case(style)
     weights = case.trace["blocks.1.attn.pattern"][2]
@@ -201,7 +202,7 @@ def test_line_dots_give_weights_of_chosen_tokens(make_case, style):
         assert p.change == {"query": max(query, key) if p.x else query, "key": key if p.x else min(query, key)}
 
 
-@pytest.mark.parametrize("style", PRE_NORM)
+@subtest_each("style", PRE_NORM)
 def test_attention_stages_show_numbers_per_key(make_case, style):
     case = make_case(style)
     scores, weights = (case.trace[f"blocks.1.attn.{name}"][2, 9] for name in ("scores", "pattern"))

@@ -6,23 +6,14 @@ import pytest
 from explorer.views import VIEWS
 from tests.evaluation_case import Case, ExpectedPoint, check_points, points_at_tokens
 from tests.rendered_figures import RenderedFigure, contains_number
+from tests.subtest_loops import subtest_each
 
-pytestmark = pytest.mark.parametrize("style", ["rope", "grouped"])
-
-
-@pytest.fixture
-def run_case(make_case, style) -> Case:
-    return make_case(style)
+rotating_styles = subtest_each("style", ["rope", "grouped"])
 
 
-@pytest.fixture
-def draw_figure(run_case):
-    """Return `draw_figure(name)`: the figure of that name, in whichever tab it is."""
-
-    def draw_figure(name: str) -> RenderedFigure:
-        return run_case.figure(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
-
-    return draw_figure
+def draw_figure(case: Case, name: str) -> RenderedFigure:
+    """Return the figure of that name, in whichever tab it is."""
+    return case.figure(next(view.name for view in VIEWS for panel in view.panels if panel.name == name), name)
 
 
 def speeds(case: Case) -> np.ndarray:
@@ -47,29 +38,39 @@ def pair_scores(case: Case, distance: int) -> np.ndarray:
     return (q * k.conj() * np.exp(1j * distance * speeds(case))).real / case.trace.config.divisor
 
 
-def test_pair_bars_equal_their_share_of_score(run_case, draw_figure):
+@rotating_styles
+def test_pair_bars_equal_their_share_of_score(make_case, style):
+    run_case = make_case(style)
     shares = pair_scores(run_case, 5)
     check_points(
-        draw_figure("pairs").points(), [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]]
+        draw_figure(run_case, "pairs").points(),
+        [[ExpectedPoint(value, f"pair {i}\n") for i, value in enumerate(shares)]],
     )
     assert shares.sum() == pytest.approx(run_case.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
 
 
-def test_distance_curve_equals_recomputed_scores(run_case, draw_figure):
+@rotating_styles
+def test_distance_curve_equals_recomputed_scores(make_case, style):
+    run_case = make_case(style)
     scores = [pair_scores(run_case, n).sum() for n in range(run_case.trace.config.context_length)]
     line = [ExpectedPoint(score, f"distance {n}\n") for n, score in enumerate(scores)]
-    check_points(draw_figure("distances").points(), [line, line[5:6]])
+    check_points(draw_figure(run_case, "distances").points(), [line, line[5:6]])
 
 
-def test_wavelength_bars_equal_recomputed_values(run_case, draw_figure):
+@rotating_styles
+def test_wavelength_bars_equal_recomputed_values(make_case, style):
+    run_case = make_case(style)
     turns = 2 * np.pi / speeds(run_case)
     check_points(
-        draw_figure("wavelengths").points(), [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]]
+        draw_figure(run_case, "wavelengths").points(),
+        [[ExpectedPoint(turn, f"pair {i}\n") for i, turn in enumerate(turns)]],
     )
 
 
-def test_angle_map_equals_recomputed_angles(run_case, draw_figure):
-    figure = draw_figure("angles")
+@rotating_styles
+def test_angle_map_equals_recomputed_angles(make_case, style):
+    run_case = make_case(style)
+    figure = draw_figure(run_case, "angles")
     angles = np.outer(np.arange(12), speeds(run_case))
     names = [row.text for row in points_at_tokens(run_case, "position", range(12), None)]
     assert len(points := figure.points()) == angles.size
@@ -80,8 +81,10 @@ def test_angle_map_equals_recomputed_angles(run_case, draw_figure):
         assert p.change["query"] == p.y
 
 
-def test_clock_hands_equal_rotated_pairs(run_case, draw_figure):
-    figure = draw_figure("clocks")
+@rotating_styles
+def test_clock_hands_equal_rotated_pairs(make_case, style):
+    run_case = make_case(style)
+    figure = draw_figure(run_case, "clocks")
     tips = [plot_trace for plot_trace in figure.parts if plot_trace.get("mode") == "markers"]
     centres = np.array([note["x"] + 1j * (note["y"] - 1.2) for note in figure.layout["annotations"]])
     points = iter(figure.points())

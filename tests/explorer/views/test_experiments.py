@@ -28,15 +28,13 @@ from explorer.views.experiments.effects import (
     surprisal_change_bars,
 )
 from explorer.web.browser_api.open_view import OpenView
+from tests.sample_models import capture_edited_style
+from tests.subtest_loops import each_style
 
 with_unchanged = Comparison.with_unchanged
 
 
-@pytest.fixture
-def edited_trace(capture_edited_trace, style):
-    return capture_edited_trace(style)
-
-
+@each_style
 def test_map_shows_every_ablation_effect(trace):
     (choice,) = experiments.VIEW.fields
     for operation, name in {"zero": "to 0", "mean": "to its mean"}.items():
@@ -50,6 +48,7 @@ def test_map_shows_every_ablation_effect(trace):
         assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
 
 
+@each_style
 def test_the_sentence_names_the_head_whose_ablation_changes_most_and_what_its_mean_does(lms, trace, style):
     selection = Selection(query=9).clamp_to_trace(trace)
     token_id = int(ranking_without_interventions(trace, 9)[0])
@@ -101,12 +100,14 @@ def test_map_without_effects_is_pale(lms):
     assert "can tell" in fig.layout.annotations[0].text.replace("<br>", " ")
 
 
+@each_style
 def test_sublayer_bars_have_effects_and_layers(trace):
     (bars,) = sublayer_ablation_bars(trace, 9, 33).data
     assert_allclose(bars.y, ablation_effects(trace, 9, 33).sublayers.ravel())
     assert list(bars.customdata) == [0, 0, 1, 1]
 
 
+@each_style
 def test_click_ablates_clicked_component(lms, style, trace):
     """The ablated run has the log-probability that the figure shows, and other interventions stay."""
     figures = [
@@ -124,14 +125,18 @@ def test_click_ablates_clicked_component(lms, style, trace):
             assert log2_probability(without, 9, 33) - ablations.before == pytest.approx(values[cell], abs=1e-4)
 
 
-def test_change_maps_equal_computed_changes(edited_trace):
+@each_style
+def test_change_maps_equal_computed_changes(style):
+    edited_trace = capture_edited_style(style)
     runs = with_unchanged(edited_trace)
     assert_allclose(residual_change_map(runs, 3).data[0].z, relative_stream_change(runs))
     assert list(residual_change_map(runs).data[0].y) == [stage.name for stage in residual_stages(edited_trace)]
     assert_allclose(attention_shift_map(runs).data[0].z, attention_shift(runs))
 
 
-def test_surprisal_bars_give_values_before_and_after(edited_trace):
+@each_style
+def test_surprisal_bars_give_values_before_and_after(style):
+    edited_trace = capture_edited_style(style)
     (bars,) = surprisal_change_bars(with_unchanged(edited_trace), 3).data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
@@ -139,7 +144,9 @@ def test_surprisal_bars_give_values_before_and_after(edited_trace):
         assert bars.text[i].endswith(f"{format_number(before[i])} → {format_number(after[i])} bits")
 
 
-def test_ablation_figures_use_baseline(trace, edited_trace):
+@each_style
+def test_ablation_figures_use_baseline(trace, style):
+    edited_trace = capture_edited_style(style)
     selection = Selection(layer=1, head=2, query=9)
     panels = {panel.name: panel for panel in experiments.VIEW.panels}
     for name in ("heads", "sublayers"):
@@ -150,6 +157,7 @@ def test_ablation_figures_use_baseline(trace, edited_trace):
     assert panel.heading(edited_trace.baseline, selection).startswith("Each head ablated: log₂ p of “")
 
 
+@each_style
 def test_interventions_keep_target_token(lms, trace, style, tiny_tokenizer):
     selection = Selection(query=9, target=1)
     token_id = experiments.target_token(trace, selection)
@@ -170,13 +178,16 @@ def test_interventions_keep_target_token(lms, trace, style, tiny_tokenizer):
         assert f"rank {token_rank(changed, 9, token_id):,}" in view.VIEW.formula(changed, selection)
 
 
-def test_model_map_lists_top_tokens_by_baseline_rank(edited_trace):
+@each_style
+def test_model_map_lists_top_tokens_by_baseline_rank(style):
+    edited_trace = capture_edited_style(style)
     parts = overview.draw_model_map(edited_trace, Selection(query=9)).parts
     ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
     ids = [int(ranking_without_interventions(edited_trace, 9)[rank - 1]) for rank in ranks]
     assert set(next_token_ranking(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
+@each_style
 def test_formula_gives_change_of_probability(lms, trace, style):
     selection = Selection(layer=1, head=2, query=9, target=3)
     token_id = experiments.target_token(trace, selection)

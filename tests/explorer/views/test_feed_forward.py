@@ -23,14 +23,12 @@ from explorer.views.feed_forward import (
 )
 from explorer.views.style import FEED_FORWARD, SELECTED, label, position_labels
 from tests import layouts
+from tests.subtest_loops import each_style
 
 
-@pytest.fixture
-def gated(trace) -> bool:
-    return trace.config.is_gated
-
-
-def test_strongest_neurons_have_bars_per_step(trace, gated):
+@each_style
+def test_strongest_neurons_have_bars_per_step(trace):
+    gated = trace.config.is_gated
     neuron_values = layer_neurons(trace, 1, 7)
     top = neuron_values.top(MAX_NEURON_BARS)
     figure = strongest_neuron_bars(trace, 1, top[4], 7)
@@ -59,6 +57,7 @@ def test_chosen_neuron_is_always_drawn_and_framed(rope_trace):
         assert figure.layout.xaxis.ticktext[list(bars.x).index(bar_position)] == str(chosen)
 
 
+@each_style
 def test_every_neuron_is_a_dot_on_activation_curve(trace):
     neuron_values = layer_neurons(trace, 0, 5)
     line, others, chosen = activation_function_plot(trace, 0, 11, 5).data
@@ -77,6 +76,7 @@ def test_every_neuron_is_a_dot_on_activation_curve(trace):
     assert_allclose(line.y, activation(np.array(line.x)))
 
 
+@each_style
 def test_many_neurons_draw_largest_dot_per_bin(trace, monkeypatch):
     neuron_values, chosen = layer_neurons(trace, 0, 5), 11
     monkeypatch.setattr("explorer.views.feed_forward.MAX_DOTS", 8)
@@ -110,6 +110,7 @@ def test_layer_of_zeros_can_be_drawn(rope_trace):
     assert sparsity_by_layer_plot(silent, 0).data[0].y[0] == sparsity_by_layer_plot(silent, 0).data[1].y[0] == 1
 
 
+@each_style
 def test_neuron_bars_show_its_values_by_token(trace):
     bars = neuron_values_by_token_plot(trace, 1, 9, 4).data[0]
     assert list(bars.x) == position_labels(trace.tokens)
@@ -117,6 +118,7 @@ def test_neuron_bars_show_its_values_by_token(trace):
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
+@each_style
 def test_never_active_neuron_is_called_dead(trace):
     figure = neuron_values_by_token_plot(trace, 0, 3, 4)
     assert bool(figure.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
@@ -125,6 +127,7 @@ def test_never_active_neuron_is_called_dead(trace):
     assert "dead in this run" in note.text
 
 
+@each_style
 def test_promoted_tokens_come_first_suppressed_last(trace):
     """Holds for both signs of the hidden value; for 0, tokens are ordered as for a positive value."""
     hidden_values = trace["blocks.0.ffn.hidden"][6]
@@ -148,6 +151,7 @@ def test_promoted_tokens_come_first_suppressed_last(trace):
         assert derivation.recomputed_value == pytest.approx(bars.x[0], rel=1e-4, abs=1e-6)
 
 
+@each_style
 def test_sparsity_bars_explain_threshold(trace):
     figure = sparsity_by_layer_plot(trace, 1)
     shares = sparsity(trace)
@@ -160,13 +164,16 @@ def test_sparsity_bars_explain_threshold(trace):
     assert ("dead" in figure.data[1].name) is exact
 
 
-def test_formula_has_numbers_of_chosen_neuron(trace, gated):
+@each_style
+def test_formula_has_numbers_of_chosen_neuron(trace):
+    gated = trace.config.is_gated
     formula = VIEW.formula(trace, Selection(layer=1, neuron=17, query=7))
     worked = recompute_neuron(trace, 1, 17, 7)
     name, _ = ACTIVATIONS[trace.config.ffn]
     assert formula.startswith("layer 1 neuron 17 at ")
     assert f"{name}({format_six_digits(worked.pre)}) = {format_six_digits(worked.active)}" in formula
-    assert f"= {format_six_digits(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
+    assert f"= {format_six_digits(worked.hidden)}   recomputed" in formula
+    assert worked.hidden == pytest.approx(trace["blocks.1.ffn.hidden"][7, 17], abs=1e-5)
     assert f"off by {format_number(worked.error)}" in formula
     assert ("hidden = gate · up" in formula) is gated
     assert ("+ b_up[17]" in formula) is trace.config.bias
@@ -180,6 +187,7 @@ def test_formula_lines_are_aligned(rope_trace):
     assert all(re.match("gate|up|hidden", line) for line in lines)
 
 
+@each_style
 def test_sentence_names_strongest_neuron(trace):
     for layer, query in ((0, 0), (1, 7)):
         columns = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:].astype(np.float64).T
@@ -199,7 +207,9 @@ def test_sentence_handles_a_layer_of_zeros(rope_trace):
     assert "no neuron writes anything" in VIEW.sentence(silent, Selection(layer=1, query=3))
 
 
-def test_dot_derivation_includes_norm_and_hidden_value(trace, gated):
+@each_style
+def test_dot_derivation_includes_norm_and_hidden_value(trace):
+    gated = trace.config.is_gated
     curve = next(panel for panel in VIEW.panels if panel.name == "curve")
     derivations = curve.inspect(trace, Selection(layer=1, neuron=7, query=9), ClickedPoint(0, 0, curve=2, item=0))
     first, *others = derivations[-1].note.splitlines()

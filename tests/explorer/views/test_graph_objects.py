@@ -10,6 +10,7 @@ import pytest
 from plotly.io.json import to_json_plotly
 
 from explorer.views import graph_objects as go
+from tests.subtest_loops import subtest_each
 
 LINE = {"color": "#123456", "width": 2}
 VALUES = {
@@ -52,8 +53,9 @@ def make_both_figures(**trace) -> tuple[dict, dict]:
     return read(plain), read(own)
 
 
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_values_are_encoded_like_plotly(values):
+@subtest_each("name", VALUES)
+def test_values_are_encoded_like_plotly(name):
+    values = VALUES[name]
     plain, own = make_both_figures(
         customdata=values, marker={"size": 3, "color": values[:0] if len(values) == 0 else "red"}, x=None
     )
@@ -61,18 +63,21 @@ def test_values_are_encoded_like_plotly(values):
     assert to_json_plotly(plain)
 
 
-@pytest.mark.parametrize(
-    "mark",
-    [
-        lambda figure: figure.add_hline(3, line=LINE),
-        lambda figure: figure.add_vline(3, line=LINE),
-        lambda figure: figure.add_hrect(1, 2, line=LINE),
-        lambda figure: figure.add_vrect(1, 2, line=LINE),
-        lambda figure: figure.add_shape(type="rect", x0=0, x1=1, y0=2, y1=3, line=LINE),
-        lambda figure: figure.add_annotation(text="here", x=1, y=2, showarrow=False).add_annotation(text="there"),
-    ],
-)
-def test_shapes_and_annotations_equal_plotly(mark):
+MARKS = {
+    "horizontal line": lambda figure: figure.add_hline(3, line=LINE),
+    "vertical line": lambda figure: figure.add_vline(3, line=LINE),
+    "horizontal band": lambda figure: figure.add_hrect(1, 2, line=LINE),
+    "vertical band": lambda figure: figure.add_vrect(1, 2, line=LINE),
+    "rectangle": lambda figure: figure.add_shape(type="rect", x0=0, x1=1, y0=2, y1=3, line=LINE),
+    "annotations": lambda figure: figure.add_annotation(text="here", x=1, y=2, showarrow=False).add_annotation(
+        text="there"
+    ),
+}
+
+
+@subtest_each("name", MARKS)
+def test_shapes_and_annotations_equal_plotly(name):
+    mark = MARKS[name]
     layout = {"meta": {"alt": ""}, "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 0, "y1": 1}]}
     plain = mark(go.Figure([go.Bar(y=[1, 2])], layout, {}))
     own = mark(plotly.graph_objects.Figure([plotly.graph_objects.Bar(y=[1, 2])], layout))

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from explorer.views import graph_objects as go
 from tests.exhaustive import first_in_core
 from tests.panels import PANELS, read_values, shows, subject
 from tests.sample_models import STYLES, capture_edited_style, models, tokenizer
+from tests.subtest_loops import subtest_each, subtest_groups
 
 DTYPES = torch.bfloat16, torch.float16
 LENGTH = 12
@@ -45,17 +47,15 @@ def with_wrong_value(trace: Trace, tap: str) -> Trace:
     return replace(trace, values=trace.values | {tap: trace[tap] * np.float32(1.05)})
 
 
-def figure_cases():
-    for name, (_view, panel) in PANELS.items():
+def figure_cases() -> dict[str, list[dict]]:
+    """Return the cases of each style: of each panel every fourth style, alternating between the two dtypes."""
+    cases = {style: [] for style in STYLES}
+    for name in PANELS:
         styles = [style for style in STYLES if shows(name, replace(capture_edited_style(style, LENGTH), training=None))]
-        if not styles:
-            continue  # a training panel: the runs have no record of training
-        for nth, style in enumerate(styles):  # every fourth style, alternating between the two dtypes
-            dtype, core = DTYPES[(nth + len(name)) % 2], nth == len(name) % len(styles)
-            if (nth - len(name) % len(styles)) % 4:
-                continue
-            case = (name, style, dtype, panel.compared_run)
-            yield pytest.param(*case, marks=() if core else pytest.mark.exhaustive, id=f"{name}-{style}-{dtype}")
+        for index, style in enumerate(styles):
+            if (index - len(name) % len(styles)) % 4 == 0:
+                cases[style].append({"name": name, "style": style, "dtype": DTYPES[(index + len(name)) % 2]})
+    return cases
 
 
 def selections(trace: Trace) -> list[Selection]:
@@ -66,12 +66,11 @@ def selections(trace: Trace) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize(("name", "style", "dtype", "changed"), list(figure_cases()))
-@pytest.mark.exhaustive
-def test_figures_are_drawn_and_verified(name, style, dtype, changed):
-    trace = run(style, dtype, changed)
-    assert trace.dtype == str(dtype).removeprefix("torch.")
+@subtest_groups({}, figure_cases())
+def test_figures_are_drawn_and_verified(name, style, dtype):
     panel = PANELS[name][1]
+    trace = run(style, dtype, changed=panel.compared_run)
+    assert trace.dtype == str(dtype).removeprefix("torch.")
     about = subject(panel, trace)
     for selection in selections(trace):
         assert panel.draw(about, selection) is not None
@@ -101,7 +100,7 @@ def test_figures_receive_float32_values(dtype):
             assert not isinstance(figure, go.Figure) or figure.to_json()
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@subtest_each("dtype", DTYPES)
 def test_interventions_keep_dtype(dtype):
     lm = model("rope", dtype)
     edits = parse_interventions(
@@ -110,8 +109,7 @@ def test_interventions_keep_dtype(dtype):
     assert capture(lm, [5, 6, 7, 8], edits).dtype == str(dtype).removeprefix("torch.")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("style", STYLES)
+@subtest_each("style, dtype", product(STYLES, DTYPES))
 def test_lazy_values_pass_verification(style, dtype):
     """Values are bit-identical to those of a pass that stores all of them: fused kernels would round differently."""
     lm = model(style, dtype)

@@ -15,13 +15,13 @@ from explorer.views.labels import target_and_contrast
 from explorer.views.view import HeadTable, HeadTableColumn
 from explorer.web.widgets.figure import HeadTableWidget
 from tests.panels import PANELS
+from tests.subtest_loops import each_style, subtest_each
 
 PANEL = PANELS["attention-table"][1]
 
 
-@pytest.mark.parametrize(
-    "fields", [{}, {"first_token": "hidden", "query": 5, "target": 3}, {"query": 7, "rival": 2}], ids=str
-)
+@each_style
+@subtest_each("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3}, {"query": 7, "rival": 2}])
 def test_table_equals_score_functions(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     *scores, contributions = all_heads_table(trace, selection).columns
@@ -36,7 +36,8 @@ def test_table_equals_score_functions(trace, fields):
     assert contributions.limit == np.abs(expected).max() and contributions.signed
 
 
-@pytest.mark.parametrize("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3, "rival": 2}], ids=str)
+@each_style
+@subtest_each("fields", [{}, {"first_token": "hidden", "query": 5, "target": 3, "rival": 2}])
 def test_clicked_number_is_recomputed(trace, fields):
     selection = Selection(**fields).clamp_to_trace(trace)
     columns = all_heads_table(trace, selection).columns
@@ -52,6 +53,7 @@ def test_clicked_number_is_recomputed(trace, fields):
             inspect_head_number(trace, selection, point)
 
 
+@each_style
 def test_note_counts_queries(trace):
     """The text of 12 tokens repeats some: fewer queries have an earlier occurrence than have a token before."""
     again = sum(token_id in trace.token_ids[:i] for i, token_id in enumerate(trace.token_ids))
@@ -61,6 +63,7 @@ def test_note_counts_queries(trace):
     assert ("; duplicate" in note, "Too few to be reliable: duplicate" in note) == (again >= 5, again < 5)
 
 
+@each_style
 def test_unloaded_model_has_only_scores(trace):
     unloaded = replace(trace, model=None, weights={})
     assert len(all_heads_table(unloaded, Selection().clamp_to_trace(unloaded)).columns) == len(HEAD_SCORES)

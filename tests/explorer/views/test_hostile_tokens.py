@@ -9,6 +9,7 @@ import pytest
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_first_applicable_run, subject
 from tests.rendered_figures import RenderedFigure
+from tests.subtest_loops import subtest_each
 
 from .figure_checks import FIGURES, extreme_selections, figure_json, texts
 
@@ -44,8 +45,8 @@ def hostile_texts(name: str) -> list[str]:
     return [text for figure in figures for text in texts(json.loads(figure_json(figure)))]
 
 
-@pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.exhaustive
+@subtest_each("name", FIGURES)
 def test_tokens_are_not_part_of_templates(name):
     """Plotly substitutes %{braces} in texts, also inside tokens."""
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]

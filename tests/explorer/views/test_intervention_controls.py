@@ -35,25 +35,27 @@ from explorer.views.intervention_controls import (
 )
 from explorer.views.style import label
 from tests import layouts
-from tests.exhaustive import first_in_core
-from tests.sample_models import STYLES, tokenizer
+from tests.sample_models import tokenizer
+from tests.subtest_loops import each_style
 
 POSITION_CONTROLS = [ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF]
 
 
+@each_style
 def test_controls_match_position_kind(trace):
     taps = {"rope": ["rope.angles"] * 3, "none": []}.get(trace.config.position, ["position_embed"])
     assert [what_if.tap for what_if, _ in available_controls(POSITION_CONTROLS, trace, Selection())] == taps
 
 
+@each_style
 def test_current_amounts_default_without_interventions(trace):
     for what_if, amount in available_controls(POSITION_CONTROLS, trace, Selection()):
         assert amount == what_if.default
         assert what_if.minimum <= amount <= what_if.maximum
 
 
-@pytest.mark.parametrize("style", first_in_core(list(STYLES)))
 @pytest.mark.exhaustive
+@each_style
 def test_offered_amounts_are_valid_interventions(capture_trace, lms, style):
     what_ifs = [what_if for view in VIEWS for what_if in view.intervention_controls]
     assert what_ifs
@@ -98,6 +100,7 @@ def test_logarithmic_slider_spaces_powers_of_ten_evenly():
     assert ROTATION_SHIFT.slider_position(5) == 5
 
 
+@each_style
 def test_component_controls_follow_selection(trace):
     parts = [HEAD, HEADS, FEED_FORWARD, NEURON]
     offers = [offer for offer, _ in available_controls(parts, trace, Selection(layer=1, head=2, neuron=7))]
@@ -114,6 +117,7 @@ def test_component_controls_follow_selection(trace):
     ]
 
 
+@each_style
 def test_each_head_has_own_amount(lms, trace, style):
     run = capture(
         lms[style], trace.token_ids, parse_interventions("blocks.1.attn.z.2*scale*0~blocks.1.attn.z*scale*0.5")
@@ -129,12 +133,14 @@ def texts(what_ifs, trace, selection=SELECTION, here=False) -> list[str]:
     return [offer.texts(here)[0] for offer, _ in available_controls(what_ifs, trace, selection)]
 
 
+@each_style
 def test_edge_controls_use_chosen_query_and_key(trace):
     edge = "blocks.1.attn.pattern.2@7"
     assert texts([MASK, DROP], trace) == [f"{edge}*mask*3", f"{edge}*drop*3"]
     assert texts([MASK, DROP], trace, Selection(layer=1, head=2, query=2, key=2)) == []  # to itself
 
 
+@each_style
 def test_edge_scope_is_a_head_a_layer_or_all_layers(lms, trace, style):
     scopes = ["blocks.1.attn.pattern.2@7", "blocks.1.attn.pattern@7", "blocks.*.attn.pattern@7"]
     for kind, (offer, amount) in zip(("mask", "drop"), available_controls([MASK, DROP], trace, SELECTION), strict=True):
@@ -154,6 +160,7 @@ def test_edge_scope_is_a_head_a_layer_or_all_layers(lms, trace, style):
     assert available_controls([MASK], both, SELECTION)[0][1] == 3  # the widest
 
 
+@each_style
 def test_clamp_control_starts_at_captured_value(trace):
     ((offer, amount),) = available_controls([GATE, HIDDEN], trace, SELECTION)
     name = "blocks.1.ffn." + ("gate" if trace.config.is_gated else "hidden")
@@ -161,6 +168,7 @@ def test_clamp_control_starts_at_captured_value(trace):
     assert amount == offer.default == pytest.approx(trace[name][7, 5], rel=0.01)
 
 
+@each_style
 def test_stream_is_steered_to_target_token(trace):
     token = int(trace["logits"][7].argmax())
     stream = "blocks.1.resid_post"
@@ -174,6 +182,7 @@ def test_stream_is_steered_to_target_token(trace):
     )
 
 
+@each_style
 def test_norm_controls_offer_other_kinds(trace):
     kinds = [kind for kind in ("rmsnorm", "layernorm", "none") if kind != trace.config.norm]
     norms = [f"blocks.1.{name}" for name in layouts.NORMS[trace.config.norm_placement]]
@@ -183,6 +192,7 @@ def test_norm_controls_offer_other_kinds(trace):
         assert offer.texts()[1] == f"{tap}*norm"  # the other kind replaces it
 
 
+@each_style
 def test_controls_can_be_limited_to_chosen_token(lms, trace, style):
     offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, STEER_TO_TOKEN, REMOVE_TOKEN_DIRECTION, *NORMS]
     assert all("@7*" in text for text in texts(offers, trace, here=True))
@@ -197,6 +207,7 @@ def test_controls_can_be_limited_to_chosen_token(lms, trace, style):
 PATCH_CONTROLS = [PATCH_HEAD, PATCH_HEADS, PATCH_PATTERN, PATCH_FEED_FORWARD, PATCH_NEURON, PATCH_STREAM, PATCH_MEAN]
 
 
+@each_style
 def test_patch_controls_need_another_run(lms, capture_trace, style):
     trace = capture_trace(style)
     ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.intervention_effects import (
@@ -18,16 +17,15 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import intervention_effects, positions
 from explorer.views.style import label
+from tests.sample_models import capture_edited_style
+from tests.subtest_loops import each_style, subtest_each
 
 with_unchanged = Comparison.with_unchanged
 
 
-@pytest.fixture
-def edited_trace(capture_edited_trace, style):
-    return capture_edited_trace(style)
-
-
-def test_heatmap_shows_every_weight_change(edited_trace):
+@each_style
+def test_heatmap_shows_every_weight_change(style):
+    edited_trace = capture_edited_style(style)
     heatmap = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).data[0]
     drawn_values = np.tri(12, dtype=bool)
     assert_allclose(heatmap.z[drawn_values], pattern_change(with_unchanged(edited_trace), 1, 2)[drawn_values])
@@ -35,13 +33,17 @@ def test_heatmap_shows_every_weight_change(edited_trace):
     assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
 
 
-def test_chosen_cell_is_framed(edited_trace):
+@each_style
+def test_chosen_cell_is_framed(style):
+    edited_trace = capture_edited_style(style)
     (frame,) = intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
     assert not intervention_effects.pattern_change_map(with_unchanged(edited_trace), 1, 2).layout.shapes
 
 
-def test_each_token_has_one_bar_per_run(edited_trace):
+@each_style
+def test_each_token_has_one_bar_per_run(style):
+    edited_trace = capture_edited_style(style)
     expected = next_token_change(with_unchanged(edited_trace), 7)
     figure = intervention_effects.next_token_change_bars(with_unchanged(edited_trace), 7)
     token_ids = expected.top(intervention_effects.BARS)
@@ -53,7 +55,9 @@ def test_each_token_has_one_bar_per_run(edited_trace):
     assert f"{format_number(100 * expected.total_variation)}% moved between tokens" in figure.layout.xaxis.title.text
 
 
-def test_summary_describes_effect_in_numbers(edited_trace):
+@each_style
+def test_summary_describes_effect_in_numbers(style):
+    edited_trace = capture_edited_style(style)
     summary = intervention_effects.intervention_summary(
         with_unchanged(edited_trace), Selection(layer=1, head=2, query=7)
     )
@@ -65,6 +69,7 @@ def test_summary_describes_effect_in_numbers(edited_trace):
         assert format_number(np.nanmean(surprisal(run))) + words in summary
 
 
+@each_style
 def test_single_token_summary_has_no_surprisal(capture_edited_trace, style):
     assert "surprisal" not in intervention_effects.intervention_summary(
         with_unchanged(capture_edited_trace(style, 1)), Selection()
@@ -75,7 +80,7 @@ def edited_run(lms, trace, text):
     return replace(capture(lms["rope"], trace.token_ids, parse_interventions(text)), baseline=trace)
 
 
-@pytest.mark.parametrize("amount", [1, 100, 4096])
+@subtest_each("amount", [1, 100, 4096])
 def test_differences_from_rounding_are_named(lms, capture_trace, amount):
     """With all positions shifted, RoPE gives the same scores: all differences are rounding."""
     trace = edited_run(lms, capture_trace("rope", 32), f"rope.angles*shift*{amount}")
@@ -116,8 +121,8 @@ def test_changed_angles_have_a_larger_rounding_threshold(lms, rope_trace):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@subtest_each(
+    "text, why",
     [
         ("blocks.1.attn.z.2*zero", "the head looks where it did; what it fetches there is changed"),
         ("blocks.1.attn.z.1*zero", "the change comes after these weights"),
@@ -140,8 +145,8 @@ def test_single_token_figure_gives_reason(lms, capture_trace):
     assert "nothing but itself" in annotation.text.replace("<br>", " ")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@subtest_each(
+    "text, words",
     [
         ("rope.angles*shift*5", "angle(position, pair) = (position + 5) · θ^(−2·pair/d), θ = 10000,"),
         ("rope.angles*base*500", "angle(position, pair) = position · θ^(−2·pair/d), θ = 500,"),

@@ -10,7 +10,8 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, ResultNotReadyError, result_num_bytes
 from explorer.tracing.request_budget import RequestBudget
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
-from tests.sample_models import STYLES, capture_style, tokenizer
+from tests.sample_models import STYLES, capture_style, models, tokenizer
+from tests.subtest_loops import each_style
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
 
@@ -20,11 +21,10 @@ def empty_results(monkeypatch):
     monkeypatch.setattr(jobs, "RESULTS", jobs.LRUCache(64 << 20, result_num_bytes))
 
 
-@pytest.fixture
-def panel_jobs(lms, style) -> dict[str, Job]:
+def make_panel_jobs(style: str) -> dict[str, Job]:
     """Return the jobs of the panels that wait for one, by panel."""
     trace = capture_style(style)
-    other = capture(lms[style], (*trace.token_ids[:5], 70, *trace.token_ids[6:]), tokenizer=tokenizer())
+    other = capture(models()[style], (*trace.token_ids[:5], 70, *trace.token_ids[6:]), tokenizer=tokenizer())
     jobs = {}
     for name, (_view, panel) in PANELS.items():
         of_two = panel.compared_run == "other"
@@ -39,12 +39,15 @@ def panel_jobs(lms, style) -> dict[str, Job]:
     return jobs
 
 
-def test_only_job_panels_need_jobs(panel_jobs):
-    assert set(panel_jobs) == JOB_PANELS
+@each_style
+def test_only_job_panels_need_jobs(style):
+    assert set(make_panel_jobs(style)) == JOB_PANELS
 
 
 @pytest.mark.exhaustive
-def test_jobs_report_progress_and_leave_no_hooks(lms, style, panel_jobs):
+@each_style
+def test_jobs_report_progress_and_leave_no_hooks(lms, style):
+    panel_jobs = make_panel_jobs(style)
     lm, begin = lms[style], list(STYLES).index(style) % 3
     for name, job in list(panel_jobs.items())[begin::3]:  # the styles take turns
         done = []
@@ -54,7 +57,9 @@ def test_jobs_report_progress_and_leave_no_hooks(lms, style, panel_jobs):
         assert len(done) > 1 and done == sorted(done) and done[-1] == job.units, name
 
 
-def test_jobs_can_stop_after_a_piece(lms, style, panel_jobs):
+@each_style
+def test_jobs_can_stop_after_a_piece(lms, style):
+    panel_jobs = make_panel_jobs(style)
     lm = lms[style]
     before = capture(lm, capture_style(style).token_ids)["logits"]
     for name, job in panel_jobs.items():

@@ -7,8 +7,10 @@ from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
 from model.kv_cache import KVCache
 from model.parameter_and_flop_counts import flops_table
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_later_positions_are_empty(trace):
     fig = key_norm_map(trace, 4)
     z = np.array(fig.data[0].z, float)
@@ -19,10 +21,12 @@ def test_later_positions_are_empty(trace):
     assert "4 positions are stored" in fig.layout.meta["alt"]
 
 
+@each_style
 def test_each_kv_head_has_a_row(trace):
     assert np.shape(kv_head_norm_map(trace, 1, "v", 11).data[0].z) == (trace.config.kv_heads, 12)
 
 
+@each_style
 def test_sizes_equal_allocated_cache(lms, capture_trace, style):
     """`KVCache` allocates the whole context at once."""
     fig = cache_size_plot(capture_trace(style), 3)
@@ -42,6 +46,7 @@ def test_only_grouped_heads_show_saved_memory(capture_trace):
     assert "share 3 kv heads" in VIEW.formula(capture_trace("grouped"), Selection(query=3))
 
 
+@each_style
 def test_masked_scores_are_not_counted(trace):
     assert "the scores that the causal mask leaves visible" in VIEW.formula(trace, Selection(query=3))
     _, without = step_flops(trace.config, 3)
@@ -51,6 +56,7 @@ def test_masked_scores_are_not_counted(trace):
     assert without == 4 * sum(rows.values()) + visible * of_one_score
 
 
+@each_style
 def test_later_position_has_no_norm(trace):
     assert cached_vector_norm(trace, "k", 0, 0, 5, query=4) is None
     assert cached_vector_norm(trace, "k", 0, 0, 4, query=4).difference < 1e-5
@@ -58,12 +64,14 @@ def test_later_position_has_no_norm(trace):
         cached_vector_norm(trace, "k", 0, 99, 4, query=4)
 
 
+@each_style
 def test_computation_lines_are_marked_at_step(trace):
     fig = positions_computed_lines(trace, 4)
     assert [line.y[4] for line in fig.data] == [5, 15]
     assert fig.layout.shapes[0].x0 == 5
 
 
+@each_style
 def test_sentence_gives_stored_tokens_and_size(trace):
     config = trace.config
     for query in (0, 1, 9):

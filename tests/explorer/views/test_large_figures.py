@@ -15,6 +15,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import JOB_PANELS, PANELS, shows, subject
 from tests.sample_models import RECORD, SCORES, set_training_history, training_history
+from tests.subtest_loops import subtest_each
 
 from .figure_checks import FIGURES, assert_valid_figure, figure_json
 
@@ -55,7 +56,7 @@ LONG_RUN_FIGURES = [name for name in FIGURES if name not in JOB_PANELS]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", LONG_RUN_FIGURES)
+@subtest_each("name", LONG_RUN_FIGURES)
 def test_large_figures_are_valid_and_small_enough(long_traces, name):
     for figure in draw_long_run_figures(long_traces, name):
         assert_valid_figure(figure, PANELS[name][1])

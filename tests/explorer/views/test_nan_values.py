@@ -14,9 +14,11 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS, intervention_effects
 from explorer.views.experiments.effects import surprisal_change_bars
+from explorer.views.view import View
 from explorer.web.browser_api.page_contents import figure_payload
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
 from tests.sample_models import capture_edited_style, capture_style
+from tests.subtest_loops import each_style, subtest_each
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of NaN and infinity
 
@@ -59,10 +61,20 @@ def test_figures_are_drawn_with_nan(name, style, length):
                     )
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-@pytest.mark.parametrize("changed", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-def test_formulas_are_written_with_nan(view, style, changed):
-    run = (capture_edited_style if changed else capture_style)(style)
+@each_style
+@subtest_each("view", VIEWS)
+def test_formulas_are_written_with_nan(view, style):
+    check_formulas(view, capture_style(style))
+
+
+@pytest.mark.exhaustive
+@each_style
+@subtest_each("view", VIEWS)
+def test_formulas_of_edited_runs_are_written_with_nan(view, style):
+    check_formulas(view, capture_edited_style(style))
+
+
+def check_formulas(view: View, run: Trace):
     for tap in run.values if view.is_applicable(run) else ():
         for spoil in (fill_with_nan, spoil_some):
             trace = with_spoiled(run, tap, spoil)

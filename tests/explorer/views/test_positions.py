@@ -22,21 +22,20 @@ from explorer.views.positions.position_vectors import (
     token_and_position_norm_bars,
 )
 from tests.rendered_figures import RenderedFigure, contains_number
+from tests.subtest_loops import subtest_each
 
 QUERY, KEY = 9, 4
 
 
-@pytest.fixture(params=["gpt", "learned"])
-def added_position_trace(capture_trace, request):
-    return capture_trace(request.param)
+additive_styles = subtest_each("style", ["gpt", "learned"])
 
 
 def test_former_view_name_still_works():
     assert VIEW_BY_NAME[resolve_tab("rope")] is VIEW_BY_NAME["positions"] is VIEW
 
 
-@pytest.mark.parametrize(
-    ("style", "names"),
+@subtest_each(
+    "style, names",
     [
         ("rope", ["clocks", "pairs", "distances", "angles", "wavelengths"]),
         ("gpt", ["vectors", "curves", "alike", "by_distance", "shares"]),
@@ -57,10 +56,12 @@ def test_model_without_positions_has_a_message(capture_trace):
     )
 
 
-def test_curves_show_table_and_run(added_position_trace):
-    figure = position_vector_curves(added_position_trace, QUERY, dim=5)
-    table, run = context_position_embeddings(added_position_trace), added_position_trace["position_embed"]
-    d = added_position_trace.config.d_model
+@additive_styles
+def test_curves_show_table_and_run(capture_trace, style):
+    trace = capture_trace(style)
+    figure = position_vector_curves(trace, QUERY, dim=5)
+    table, run = context_position_embeddings(trace), trace["position_embed"]
+    d = trace.config.d_model
     for dimension, line, dots in zip((5, 0, d // 8, d // 4, d // 2), figure.data[::2], figure.data[1::2], strict=True):
         assert_allclose(line.y, table[:, dimension])
         assert_allclose(dots.y, run[:, dimension])
@@ -74,9 +75,11 @@ def test_shifted_run_shows_dots_at_shifted_positions(capture_edited_trace):
     assert list(dots.x) == list(range(3, 15)) and list(dots.customdata) == list(range(12))
 
 
-def test_cosine_map_equals_computed_cosines(added_position_trace):
-    cosine_matrix = position_cosines(added_position_trace)
-    points = RenderedFigure(position_cosine_map(added_position_trace, QUERY, KEY), {"x": "key", "y": "query"}).points()
+@additive_styles
+def test_cosine_map_equals_computed_cosines(capture_trace, style):
+    trace = capture_trace(style)
+    cosine_matrix = position_cosines(trace)
+    points = RenderedFigure(position_cosine_map(trace, QUERY, KEY), {"x": "key", "y": "query"}).points()
     assert len(points) == cosine_matrix.size
     for p in points:
         assert p.z == pytest.approx(cosine_matrix[p.change["query"], p.change["key"]]) and contains_number(
@@ -84,9 +87,11 @@ def test_cosine_map_equals_computed_cosines(added_position_trace):
         )
 
 
-def test_distance_plot_shows_mean_and_range(added_position_trace):
-    statistics = cosines_by_distance(added_position_trace)
-    for p in RenderedFigure(cosine_by_distance(added_position_trace, QUERY, KEY)).points():
+@additive_styles
+def test_distance_plot_shows_mean_and_range(capture_trace, style):
+    trace = capture_trace(style)
+    statistics = cosines_by_distance(trace)
+    for p in RenderedFigure(cosine_by_distance(trace, QUERY, KEY)).points():
         assert p.y == pytest.approx(statistics.mean[p.x]) and f"distance {p.x}\n" in p.hover_text
         assert (
             f"from {format_number(statistics.minimum[p.x])} to "
@@ -94,9 +99,11 @@ def test_distance_plot_shows_mean_and_range(added_position_trace):
         ) in p.hover_text
 
 
-def test_norm_bars_show_sum_and_summands(added_position_trace):
-    norms = token_and_position_norms(added_position_trace)
-    points = RenderedFigure(token_and_position_norm_bars(added_position_trace, QUERY), {"x": "query"}).points()
+@additive_styles
+def test_norm_bars_show_sum_and_summands(capture_trace, style):
+    trace = capture_trace(style)
+    norms = token_and_position_norms(trace)
+    points = RenderedFigure(token_and_position_norm_bars(trace, QUERY), {"x": "query"}).points()
     assert len(points) == norms.size
     for p in points:
         assert p.width == pytest.approx(norms[p.group, p.change["query"]], rel=1e-5) and contains_number(
@@ -104,16 +111,19 @@ def test_norm_bars_show_sum_and_summands(added_position_trace):
         )
 
 
-def test_formula_has_chosen_positions(added_position_trace):
-    formula = VIEW.formula(added_position_trace, Selection(query=QUERY, key=KEY))
-    cosine = format_number(position_cosines(added_position_trace)[QUERY, KEY])
+@additive_styles
+def test_formula_has_chosen_positions(capture_trace, style):
+    trace = capture_trace(style)
+    formula = VIEW.formula(trace, Selection(query=QUERY, key=KEY))
+    cosine = format_number(position_cosines(trace)[QUERY, KEY])
     assert f"cosine of positions {QUERY} and {KEY} = p·p′ / (‖p‖ ‖p′‖) = {cosine}" in formula
-    assert f"‖token + position‖ = {format_number(np.linalg.norm(added_position_trace['embed'][QUERY]))}," in formula
-    assert ("distance alone" in formula) is (added_position_trace.config.position == "sinusoidal")
+    assert f"‖token + position‖ = {format_number(np.linalg.norm(trace['embed'][QUERY]))}," in formula
+    assert ("distance alone" in formula) is (trace.config.position == "sinusoidal")
 
 
-def test_sentence_has_angles_or_cosine(capture_trace, added_position_trace):
-    rope = capture_trace("rope")
+@additive_styles
+def test_sentence_has_angles_or_cosine(capture_trace, style):
+    rope, trace = capture_trace("rope"), capture_trace(style)
     first, second = (quote_token(rope.tokens[i]) for i in (9, 4))
     words = VIEW.sentence(rope, Selection(query=9, key=4))
     pair = main_pair(rope, Selection.layer, Selection.head, 9, 4)
@@ -123,7 +133,7 @@ def test_sentence_has_angles_or_cosine(capture_trace, added_position_trace):
     assert f"pair {pair} of {first} by {query}, of {second} by {key}. {main}" in words
     assert f"pair {pair} of" in get_walkthrough("rotation", rope, Selection(query=9, key=4)).segments[0].says.lower()
     assert "by 0 rad. Of all pairs, pair " in VIEW.sentence(rope, Selection(query=0, key=0))
-    assert f"{first} has that of position 9." in VIEW.sentence(added_position_trace, Selection(query=9, key=9))
-    first, second = added_position_trace["position_embed"][[9, 4]].astype(np.float64)
+    assert f"{first} has that of position 9." in VIEW.sentence(trace, Selection(query=9, key=9))
+    first, second = trace["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))
-    assert contains_number(VIEW.sentence(added_position_trace, Selection(query=9, key=4)), cosine)
+    assert contains_number(VIEW.sentence(trace, Selection(query=9, key=4)), cosine)

@@ -19,10 +19,12 @@ from explorer.views.prediction.contributions import component_bars, head_contrib
 from explorer.views.prediction.logit_lens import lens_map, lens_sentence, token_trajectory, visible_positions
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, position_labels
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
 
+@each_style
 def test_sentence_names_depth_where_top_token_settles(trace):
     names = layouts.stage_names(trace.config)
     for query in range(len(trace)):
@@ -35,7 +37,8 @@ def test_sentence_names_depth_where_top_token_settles(trace):
         assert (words if start else "at every depth.") in text, names[start]
 
 
-@pytest.mark.parametrize("kind", LENSES)
+@each_style
+@subtest_each("kind", LENSES)
 def test_last_lens_row_is_prediction(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     own = [next_token_distribution(trace, position) for position in range(len(trace))]
@@ -52,7 +55,8 @@ def test_last_lens_row_is_prediction(trace, kind):
     assert list(heatmap.x) == list(range(len(trace)))
 
 
-@pytest.mark.parametrize("kind", ["probability", "rank"])
+@each_style
+@subtest_each("kind", ["probability", "rank"])
 def test_lens_cells_show_top_token_and_details(trace, kind):
     heatmap = lens_map(trace, QUERY, TOKEN, kind).data[0]
     ranks = single_token_ranks(trace, range(len(trace)), TOKEN)
@@ -73,7 +77,7 @@ def test_rank_lens_has_a_colour_bar_of_ranks(rope_trace):
     assert_allclose(bar.tickvals, np.log([300, 30, 3]))
 
 
-@pytest.mark.parametrize("length", [1, 12, 28, 108])
+@subtest_each("length", [1, 12, 28, 108])
 def test_lens_labels_fit_their_columns(rope_trace, length):
     """Holds at every length: the lens has as many columns as fit."""
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
@@ -87,6 +91,7 @@ def test_lens_labels_fit_their_columns(rope_trace, length):
         assert list(texts) == [label(long.vocabulary[i], 110 // len(ids)) for i in ids]
 
 
+@each_style
 def test_trajectory_is_a_column_of_lens(trace):
     token, rival, uniform = token_trajectory(trace, QUERY, TOKEN, RIVAL).data
     assert token.cliponaxis is False and rival.cliponaxis is False  # the last point is whole at the edge
@@ -116,6 +121,7 @@ def test_lens_and_trajectory_are_verified_once(rope_trace, monkeypatch):
     assert len(worked_out) == 2
 
 
+@each_style
 def test_component_bars_add_up_to_logit(trace):
     bars = component_bars(trace, QUERY, TOKEN).data[0]
     assert sum(bars.y) == pytest.approx(trace["logits"][QUERY, TOKEN], abs=1e-4)
@@ -127,6 +133,7 @@ def test_component_bars_add_up_to_logit(trace):
     assert list(bars.marker.color) == [one_color[part] for part in expected]
 
 
+@each_style
 def test_component_bars_add_up_to_logit_difference(trace):
     bars = component_bars(trace, QUERY, TOKEN, RIVAL).data[0]
     logits = trace["logits"][QUERY]
@@ -138,6 +145,7 @@ def test_bar_click_selects_its_layer(rope_trace):
     assert bars.customdata == (1, 0, 0, 1, 1)
 
 
+@each_style
 def test_head_map_shows_contributions(trace):
     figure = head_contribution_map(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
     heatmap, (frame,) = figure.data[0], figure.layout.shapes
@@ -146,11 +154,13 @@ def test_head_map_shows_contributions(trace):
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 
 
+@each_style
 def test_equal_target_and_contrast_give_zeros(trace):
     assert not np.any(head_contribution_map(trace, QUERY, TOKEN, TOKEN).data[0].z)
     assert not np.any(component_bars(trace, QUERY, TOKEN, TOKEN).data[0].y)
 
 
+@each_style
 def test_actual_token_has_probability_and_rank(trace):
     bars, marks = prediction.actual_token_plot(trace, QUERY).data
     for i, actual in enumerate(trace.token_ids[1:]):
@@ -161,6 +171,7 @@ def test_actual_token_has_probability_and_rank(trace):
     assert bars.x == marks.x == tuple(position_labels(trace.tokens)[:-1])
 
 
+@each_style
 def test_last_position_has_no_actual_token(capture_trace, style):
     for trace in (capture_trace(style), capture_trace(style, 1)):
         (annotation,) = prediction.actual_token_plot(trace, len(trace) - 1).layout.annotations
@@ -168,6 +179,7 @@ def test_last_position_has_no_actual_token(capture_trace, style):
     assert "nothing follows" in prediction.actual_token_plot(trace).layout.meta["alt"]
 
 
+@each_style
 def test_rollout_equals_its_stated_assumption(trace):
     title = prediction.rollout_bars(trace, QUERY).layout.xaxis.title.text
     assert "half stays" in title and "half comes from where its heads look on average" in title
@@ -178,6 +190,7 @@ def test_rollout_equals_its_stated_assumption(trace):
     assert_allclose(attention_rollout(trace, QUERY), expected[QUERY], atol=1e-6)
 
 
+@each_style
 def test_rollout_bars_end_at_query(trace):
     (bars,) = prediction.rollout_bars(trace, QUERY, key=4).data
     assert_array_equal(bars.y, attention_rollout(trace, QUERY)[: QUERY + 1])
@@ -185,12 +198,14 @@ def test_rollout_bars_end_at_query(trace):
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
+@each_style
 def test_target_and_contrast_have_chosen_ranks(trace):
     order = ranking_without_interventions(trace, QUERY)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=3)) == (order[2], None)
     assert prediction.target_and_contrast(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
 
 
+@each_style
 def test_largest_component_is_named(trace):
     token_id = int(ranking_without_interventions(trace, QUERY)[0])
     figure = component_bars(trace, QUERY, token_id)
@@ -200,6 +215,7 @@ def test_largest_component_is_named(trace):
     assert note.text.endswith(f", {format_contribution(values[np.abs(values).argmax()])}.")
 
 
+@each_style
 def test_formula_adds_up(trace):
     formula = prediction.VIEW.formula(trace, Selection(query=QUERY, target=2))
     token_id = ranking_without_interventions(trace, QUERY)[1]
@@ -215,6 +231,7 @@ def test_formula_adds_up(trace):
     ) in formula
 
 
+@each_style
 def test_formula_describes_norms_of_model(trace):
     formula, config = prediction.VIEW.formula(trace, Selection(query=QUERY)), trace.config
     assert ("post-norm" in formula) is (config.norm_placement == "post")

@@ -33,18 +33,10 @@ from explorer.views.residual.stream_plots import (
 )
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, position_labels
 from tests import layouts
+from tests.subtest_loops import each_style
 
 
-@pytest.fixture
-def is_post_norm(trace) -> bool:
-    return trace.config.norm_placement == "post"
-
-
-@pytest.fixture
-def has_layernorm(trace) -> bool:
-    return trace.config.norm == "layernorm"
-
-
+@each_style
 def test_norm_map_has_every_stage_and_token(trace):
     figure = stream_norm_map(trace, query=4)
     cells = figure.data[0]
@@ -54,7 +46,9 @@ def test_norm_map_has_every_stage_and_token(trace):
     assert [(shape.x0, shape.x1) for shape in figure.layout.shapes] == [(3.5, 4.5)]
 
 
-def test_stage_click_selects_its_layer(trace, is_post_norm):
+@each_style
+def test_stage_click_selects_its_layer(trace):
+    is_post_norm = trace.config.norm_placement == "post"
     per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + is_post_norm)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
     assert_array_equal(np.array(stream_norm_map(trace).data[0].customdata)[:, 3], chosen)
@@ -73,6 +67,7 @@ def test_outlier_token_does_not_stretch_scale(rope_trace):
     assert "longer ones alike" in heatmap.colorbar.title.text
 
 
+@each_style
 def test_norm_plot_shows_stream_and_updates(trace):
     norm_values = residual_norms(trace)
     median, stream, updates = stream_norm_plot(trace, query=7).data
@@ -90,15 +85,19 @@ def test_norm_plot_shows_stream_and_updates(trace):
         assert (np.diff(x) >= updates.width).all()
 
 
+@each_style
 def test_sublayers_alternate_in_colour(trace):
     for bars in (stream_norm_plot(trace).data[2], update_cosine_plot(trace).data[0]):
         assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
 
 
-def test_post_norm_title_says_before_its_norm(trace, is_post_norm):
+@each_style
+def test_post_norm_title_says_before_its_norm(trace):
+    is_post_norm = trace.config.norm_placement == "post"
     assert ("before its norm" in stream_norm_plot(trace).layout.yaxis.title.text) is is_post_norm
 
 
+@each_style
 def test_update_cosines_are_bars_from_minus_one_to_one(trace):
     figure = update_cosine_plot(trace, 7)
     assert_allclose(figure.data[0].y, sublayer_updates(trace, 7).cosines)
@@ -111,6 +110,7 @@ def test_cosine_bar_text_gives_both_norms(rope_trace):
     assert update_cosine_plot(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
 
 
+@each_style
 def test_stage_map_scale_is_minus_one_to_one(trace):
     cells = stage_cosine_map(trace, 7).data[0]
     assert_allclose(cells.z, stage_similarities(trace, 7))
@@ -118,6 +118,7 @@ def test_stage_map_scale_is_minus_one_to_one(trace):
     assert list(cells.x) == list(cells.y) == [stage.name for stage in residual_stages(trace)]
 
 
+@each_style
 def test_outlier_dimensions_are_drawn_by_stage(trace):
     outlier_values = find_outlier_dimensions(trace)
     cells = outlier_dimension_plot(trace).data[0]
@@ -126,7 +127,9 @@ def test_outlier_dimensions_are_drawn_by_stage(trace):
     assert cells.zmin == 0
 
 
-def test_divisor_plot_shows_scales_and_means(trace, has_layernorm):
+@each_style
+def test_divisor_plot_shows_scales_and_means(trace):
+    has_layernorm = trace.config.norm == "layernorm"
     lines = norm_divisor_plot(trace, 1, 5).data
     expected = []
     for reading in norm_statistics_in_layer(trace, 1):
@@ -158,6 +161,7 @@ def test_replaced_norm_shows_own_divisors(lms, rope_trace):
     assert layernorm_mean(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
 
 
+@each_style
 def test_gains_are_sorted_and_keep_their_dimension(trace):
     for line, name in zip(norm_gain_lines(trace, 1).data, layouts.NORMS[trace.config.norm_placement], strict=True):
         weight = trace.weights[f"blocks.1.{name}.weight"]
@@ -166,6 +170,7 @@ def test_gains_are_sorted_and_keep_their_dimension(trace):
         assert_array_equal(weight[line.customdata], line.y)
 
 
+@each_style
 def test_norm_input_and_output_share_one_scale(trace):
     figure = norm_input_output_plot(trace, 1, 5)
     names = [tap for norm, read in layouts.NORMS[trace.config.norm_placement].items() for tap in (read, norm)]
@@ -178,7 +183,10 @@ def test_norm_input_and_output_share_one_scale(trace):
     assert ends == sorted(ends, reverse=True) and ends[0] == pytest.approx(1)  # the first to be applied on top
 
 
-def test_formula_has_divisor_of_each_norm(trace, is_post_norm, has_layernorm):
+@each_style
+def test_formula_has_divisor_of_each_norm(trace):
+    is_post_norm = trace.config.norm_placement == "post"
+    has_layernorm = trace.config.norm == "layernorm"
     formula = VIEW.formula(trace, Selection(layer=1, query=5))
     readings = norm_statistics_in_layer(trace, 1)
     for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
@@ -190,6 +198,7 @@ def test_formula_has_divisor_of_each_norm(trace, is_post_norm, has_layernorm):
     assert ("before each norm" in formula) is is_post_norm
 
 
+@each_style
 def test_sentence_gives_stream_norms_and_largest_update(trace):
     for query in (0, 7):
         words, updates = VIEW.sentence(trace, Selection(query=query)), sublayer_updates(trace, query)

@@ -5,6 +5,7 @@ from explorer.explain.notation import format_number
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.views.positions.rope import score_by_distance_plot, score_by_pair_bars, wavelength_plot
+from tests.subtest_loops import subtest_each
 
 
 def test_pair_bars_add_up_to_score(rope_trace):
@@ -36,7 +37,7 @@ def test_unrotated_pair_has_no_bar(lms, rope_trace):
     assert np.isnan(bars.y[1]) and np.isfinite(np.delete(bars.y, 1)).all()
 
 
-@pytest.mark.parametrize("text", ["rope.angles*shift*500", "rope.angles*base*500", "rope.angles*zero"])
+@subtest_each("text", ["rope.angles*shift*500", "rope.angles*base*500", "rope.angles*zero"])
 def test_curve_and_bars_follow_changed_angles(lms, rope_trace, text):
     run = capture(lms["rope"], rope_trace.token_ids, parse_interventions(text))
     score = pytest.approx(run["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)

@@ -3,25 +3,30 @@ import numpy as np
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection, registered_fields
 from explorer.views.selection_dropdowns import OPTIONS, SelectionDropdown, make_selection_dropdowns
+from tests.subtest_loops import each_style
 
 
+@each_style
 def test_layers_and_heads_of_model_are_offered(trace):
     layer, head = make_selection_dropdowns(["layer", "head"], trace, Selection())
     assert layer == SelectionDropdown("layer", "layer", [(0, "0"), (1, "1")])
     assert [value for value, _ in head.options] == list(range(trace.config.num_heads))
 
 
+@each_style
 def test_head_score_dropdown_has_a_title(trace):
     (score,) = make_selection_dropdowns(["head_score"], trace, Selection())
     assert score.title == "head score"
 
 
+@each_style
 def test_tokens_are_listed_with_their_positions(trace):
     (query,) = make_selection_dropdowns(["query"], trace, Selection())
     assert [value for value, _ in query.options] == list(range(12))
     assert all(text.startswith(f"{value}  ") for value, text in query.options)
 
 
+@each_style
 def test_keys_end_at_the_query(trace):
     (key,) = make_selection_dropdowns(["key"], trace, Selection(query=3))
     assert [value for value, _ in key.options] == [0, 1, 2, 3]
@@ -34,11 +39,13 @@ def test_window_is_offered_for_long_prompts(capture_trace):
     assert many.options == [(0, "all 20 tokens"), (16, "16 around the chosen")]
 
 
+@each_style
 def test_captured_taps_are_offered(trace):
     (tap,) = make_selection_dropdowns(["tap"], trace, Selection())
     assert [value for value, _ in tap.options] == list(trace.values)
 
 
+@each_style
 def test_every_option_is_a_valid_selection(trace):
     """Choosing any option yields a selection that is already valid."""
     selection = Selection(query=11, key=5).clamp_to_trace(trace)

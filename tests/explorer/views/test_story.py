@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from explorer.views.overview.whole_model import whole_model_sentence
 from explorer.views.shared_plots import short_percent
 from explorer.views.style import label
 from tests.sample_models import STYLES, capture_style
+from tests.subtest_loops import subtest_each
 
-every_style = pytest.mark.parametrize("style", STYLES)
+every_style = subtest_each("style", STYLES)
 
 
 def probabilities(trace) -> np.ndarray:
@@ -26,8 +28,8 @@ def parse_percentages(text: str) -> list[float]:
     return [float(share) / 100 for share in re.findall(r"([\d.]+)%", text)]
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
+@subtest_each(
+    "share, words",
     [
         (1, "100%"),
         (0.9999, "over 99%"),
@@ -75,8 +77,7 @@ def test_bars_have_whole_percent_but_no_false_certainty():
     assert list(map(short_percent, (1, 0.9997, 0.37, 0.002, 0))) == ["100%", ">99%", "37%", "&lt;1%", "0%"]
 
 
-@every_style
-@pytest.mark.parametrize("query", [0, 9])
+@subtest_each("style, query", product(STYLES, [0, 9]))
 def test_most_helpful_head_and_its_keys_are_named(style, query):
     trace = capture_style(style)
     layer, head, key = story.most_helpful_look(trace, query)
@@ -127,7 +128,7 @@ def test_the_lines_of_temperature_begin_where_the_slider_does():
         assert [line["y"][i] for line in lines] == pytest.approx(shares.tolist())
 
 
-@pytest.mark.parametrize("view", STORY_VIEWS, ids=lambda view: view.name)
+@subtest_each("view", STORY_VIEWS)
 def test_every_step_links_to_full_page(view):
     trace = capture_style("rope")
     _words, link, *_switch = view.numbers_view_link(trace, Selection(query=5))

@@ -24,6 +24,7 @@ from explorer.views.style import (
     token_axis,
     window_around,
 )
+from tests.subtest_loops import subtest_each
 
 ROOT = Path(__file__).parents[3]
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -51,8 +52,8 @@ def test_right_is_greenish_and_wrong_is_reddish(theme):
         assert contrast(colour, theme.background) >= 4.5
 
 
-@pytest.mark.parametrize(
-    ("token", "shown"),
+@subtest_each(
+    "token, shown",
     [
         ("fox", "fox"),
         ("", "∅"),
@@ -66,7 +67,6 @@ def test_right_is_greenish_and_wrong_is_reddish(theme):
         ("é🌙שלום", "é🌙שלום"),
         ("\\xc3", "\\xc3"),
     ],
-    ids=ascii,
 )
 def test_invisible_characters_are_escaped(token, shown):
     assert escape_token(token) == shown
@@ -81,8 +81,8 @@ def test_no_character_is_invisible():
         assert not {unicodedata.category(c) for c in escaped} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}, hex(code)
 
 
-@pytest.mark.parametrize(
-    ("token", "written"),
+@subtest_each(
+    "token, written",
     [
         ("fox", "fox"),
         ("<b>x</b>", "&lt;b&gt;x&lt;/b&gt;"),
@@ -110,7 +110,7 @@ def test_position_labels_are_unique():
     assert tick_texts[1] == f"1 {label('the')}"
 
 
-@pytest.mark.parametrize(("tokens", "step"), [(1, 1), (48, 1), (49, 2), (96, 2), (97, 3), (256, 6)])
+@subtest_each("tokens, step", [(1, 1), (48, 1), (49, 2), (96, 2), (97, 3), (256, 6)])
 def test_token_axis_has_at_most_48_labels(tokens, step):
     axis = token_axis([f"t{i}" for i in range(tokens)], "key")
     assert len(axis["categoryarray"]) == tokens
@@ -127,8 +127,8 @@ def test_token_axis_is_valid_for_plotly():
     assert layout.xaxis.title.text == "key"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@subtest_each(
+    "value, text",
     [
         (0, "0"),
         (-0.0, "0"),
@@ -156,8 +156,8 @@ def test_numbers_have_three_digits_and_a_true_minus(value, text):
     assert format_number(value) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@subtest_each(
+    "value, text",
     [(0.5, "+0.50"), (-2.5, "−2.50"), (0.0, "0.00"), (-0.001, "0.00"), (0.004, "0.00"), (-0.006, "−0.01")],
 )
 def test_contributions_have_a_sign_unless_zero(value, text):
@@ -224,8 +224,8 @@ def test_figure_has_alt_text_and_template(plotly_template_enabled):
     assert LIGHT.text in fig.to_html(include_plotlyjs=False)
 
 
-@pytest.mark.parametrize(
-    ("position", "count", "total", "expected"),
+@subtest_each(
+    "position, count, total, expected",
     [
         (5, 0, 10, range(10)),
         (5, 99, 10, range(10)),

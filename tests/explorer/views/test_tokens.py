@@ -3,7 +3,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, residual_at_depth
@@ -15,6 +14,7 @@ from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import byte_pair_merges, embedding, token_table
 from model.tokenizer import MergeRules
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY = 9
 
@@ -28,6 +28,7 @@ def alt_text(figure) -> str:
     return figure.layout.meta["alt"]
 
 
+@each_style
 def test_table_has_numbers_of_every_token(trace):
     heatmap = token_table.draw_token_table(trace, QUERY).data[0]
     bits, expected, places = surprisal(trace), entropy(trace), actual_token_ranks(trace)
@@ -43,6 +44,7 @@ def test_table_has_numbers_of_every_token(trace):
             assert numbers == ["–"] * 3 and not heatmap.z[i].any()
 
 
+@each_style
 def test_table_click_selects_token(trace):
     figure = token_table.draw_token_table(trace, QUERY)
     assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
@@ -50,8 +52,8 @@ def test_table_click_selects_token(trace):
     assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
 
 
-@pytest.mark.parametrize(
-    ("length", "query", "shown"),
+@subtest_each(
+    "length, query, shown",
     [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
 )
 def test_long_table_shows_rows_around_query(capture_trace, length, query, shown):
@@ -60,7 +62,7 @@ def test_long_table_shows_rows_around_query(capture_trace, length, query, shown)
     assert [int(strip_invisible_marks(row[0])) for row in heatmap.text] == list(shown)
 
 
-@pytest.mark.parametrize("position", range(12))
+@subtest_each("position", range(12))
 def test_merge_tree_rows_differ_by_one_merge(rope_trace, position):
     figure = byte_pair_merges.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
@@ -119,6 +121,7 @@ def test_token_without_merges_has_a_message(rope_trace):
     assert not byte_pair_merges.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
+@each_style
 def test_vector_bars_equal_captured_embedding(trace):
     figure = embedding.vector_bars(trace, QUERY, dim=5)
     bars = [bar for bar in figure.data if bar.marker.color != SELECTED]
@@ -132,6 +135,7 @@ def test_vector_bars_equal_captured_embedding(trace):
     assert [(bar.x[0], bar.y[0]) for bar in chosen] == [(5, bar.y[5]) for bar in bars]
 
 
+@each_style
 def test_nearest_tokens_have_their_cosines(trace):
     ids, cosines = nearest_tokens(trace, trace.token_ids[QUERY], 15)
     figure = embedding.nearest_tokens_bars(trace, QUERY)
@@ -140,7 +144,8 @@ def test_nearest_tokens_have_their_cosines(trace):
     assert format_number(cosines[0]) in alt_text(figure)
 
 
-@pytest.mark.parametrize(("depth", "hide_first"), [(0, False), (1, True), (2, False)])
+@each_style
+@subtest_each("depth, hide_first", [(0, False), (1, True), (2, False)])
 def test_pca_plot_shows_principal_components(trace, depth, hide_first):
     figure = embedding.pca_plot(trace, depth, QUERY, hide_first)
     components = principal_components(residual_at_depth(trace, depth)[int(hide_first) :])
@@ -161,7 +166,7 @@ def test_labels_do_not_overlap():
     assert embedding.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
 
 
-@pytest.mark.parametrize("style", ["gpt", "learned"])
+@subtest_each("style", ["gpt", "learned"])
 def test_position_map_shows_added_vectors(capture_trace, style):
     trace = capture_trace(style)
     heatmap = position_vector_map(trace, QUERY, dim=3).data[0]
@@ -169,8 +174,8 @@ def test_position_map_shows_added_vectors(capture_trace, style):
     assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
 
 
-@pytest.mark.parametrize(
-    ("style", "symbols"),
+@subtest_each(
+    "style, symbols",
     [
         ("rope", "embedding[5] = row[5] = "),
         ("gpt", "embedding[5] = row[5] + position[5] = "),
@@ -192,6 +197,7 @@ def test_formula_derives_embedding(capture_trace, style, symbols):
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))
 
 
+@each_style
 def test_panels_draw_selection(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
@@ -202,6 +208,7 @@ def test_panels_draw_selection(trace):
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)
 
 
+@each_style
 def test_sentence_names_expected_tokens(trace):
     logits = trace["logits"].astype(np.float64)
     probabilities = np.exp(logits - logits.max(-1, keepdims=True))

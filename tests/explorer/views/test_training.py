@@ -15,6 +15,7 @@ from explorer.views.two_run_figures import FigurePlaceholder, different_model_wa
 from explorer.web.browser_api.open_view import OpenView
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import RECORD, SCORES, STEPS, TRAINING_HISTORIES, capture_style
+from tests.subtest_loops import each_style, subtest_each
 
 PANELS = {panel.name: panel for panel in VIEW.panels}
 SERIES_STYLES = ("rope", "gpt")  # styles with intermediate checkpoints
@@ -42,7 +43,7 @@ def previous_token_mean(trace, layer: int, head: int) -> float:
     return float(np.mean([weights[query, query - 1] for query in range(1, len(trace))]))
 
 
-@pytest.mark.parametrize("style", SERIES_STYLES)
+@subtest_each("style", SERIES_STYLES)
 def test_loss_curve_shows_record_and_links_steps(style):
     figure = draw_panel("loss", style)
     assert [plot_trace["name"] for plot_trace in figure.parts] == [
@@ -77,7 +78,7 @@ def test_single_checkpoint_has_no_clickable_steps():
     assert not any(panel.is_applicable(capture_style("post")) for panel in VIEW.panels)
 
 
-@pytest.mark.parametrize("style", SERIES_STYLES)
+@subtest_each("style", SERIES_STYLES)
 def test_text_loss_is_computed_at_every_step(style):
     trace, figure = capture_style(style), draw_panel("text", style)
     runs = [run for _lm, run in trace.at_training_steps().values()]
@@ -174,9 +175,7 @@ def test_different_models_give_a_warning():
     assert "two models" in different_model_warning(Comparison.from_traces(rope, capture_style("post")))
 
 
-@pytest.mark.parametrize(
-    ("view", "shown", "said"), [("compare", "a", True), ("residual", "a", False), ("residual", "difference", True)]
-)
+@subtest_each("view, shown, said", [("compare", "a", True), ("residual", "a", False), ("residual", "difference", True)])
 def test_warning_is_shown_with_differences(view, shown, said):
     trace, other = capture_style("rope"), capture_style("gpt")
     selection = replace(Selection(), shown=shown).clamp_to_trace(trace)
@@ -194,6 +193,7 @@ def test_curves_of_one_training_have_no_difference():
     assert figures["text"].message == "A and B lie on the same curve: choose A to see it."
 
 
+@each_style
 def test_sentence_has_loss_of_text(trace):
     logits = trace["logits"][:-1].astype(np.float64)
     targets = logits[np.arange(len(logits)), list(trace.token_ids[1:])]

@@ -1,6 +1,6 @@
 """Figures of two runs in every panel: on one scale, and as differences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -31,6 +31,7 @@ from explorer.views.two_run_figures import (
 from explorer.views.view import HeadHeatmaps, HeadTable, HeadTableColumn
 from tests.panels import PANELS, shows
 from tests.sample_models import CORE, STYLES, models, tokenizer
+from tests.subtest_loops import subtest_each, subtest_groups
 
 TEXTS = {
     "same": "the fox and the owl and the moon",
@@ -66,18 +67,19 @@ def draw_pair(name: str, style: str, kind: str, run_choice: str):
     return draw_two_runs(PANELS[name][1], *draw_args(comparison), comparison, run_choice)
 
 
-def comparison_cases() -> Iterator:
-    """Yield each panel with every kind of pair, each of another style."""
+def each_pair() -> Callable:
+    """Run a test with each panel and pair of runs (name, style, kind); exhaustive: each kind, with another style."""
+    core, others = [], {style: [] for style in STYLES}
     for number, (name, (_view, panel)) in enumerate(PANELS.items()):
         styles = [style for style in STYLES if not panel.compared_run and shows(name, run(style, "same"))]
         if "rope" in styles:
-            yield pytest.param(name, "rope", "edited")
+            core.append({"name": name, "style": "rope", "kind": "edited"})
         for nth, kind in enumerate(TEXTS if styles else ()):
-            yield pytest.param(name, styles[(number + nth) % len(styles)], kind, marks=pytest.mark.exhaustive)
-
-
-COMPARISON_CASES = list({case.values: case for case in reversed(list(comparison_cases()))}.values())
-each_pair = pytest.mark.parametrize(("name", "style", "kind"), COMPARISON_CASES)
+            style = styles[(number + nth) % len(styles)]
+            case = {"name": name, "style": style, "kind": kind}
+            if case not in core:
+                others[style].append(case)
+    return subtest_groups({"rope": core}, others)
 
 
 def value_array(plot_trace: dict) -> tuple[str, np.ndarray]:
@@ -114,7 +116,7 @@ def cells(figure, comparison: Comparison, is_other: bool) -> list[dict[tuple, fl
     return cell_values
 
 
-@each_pair
+@each_pair()
 def test_difference_equals_separate_figures(name, style, kind):
     """Cell by cell, in the order of the first figure; NaN where the second run has no such cell."""
     comparison, panel = make_comparison(style, kind), PANELS[name][1]
@@ -173,7 +175,7 @@ def check_placeholder(panel, first, second, selection):
     assert kinds[0] != kinds[1] or panel.name in ("vector", "outliers", "scales", "shares", "pairs")
 
 
-@each_pair
+@each_pair()
 def test_both_runs_share_one_scale(name, style, kind):
     comparison = make_comparison(style, kind)
     first, second = (draw_pair(name, style, kind, run_choice) for run_choice in "ab")
@@ -222,7 +224,7 @@ def check_shared_logarithms(figures, plot_traces):
     assert lows[0] < heights.min() and heights.max() < highs[0]
 
 
-@pytest.mark.parametrize("style", CORE)
+@subtest_each("style", CORE)
 def test_equal_runs_have_no_difference(style):
     comparison = Comparison.from_traces(run(style, "same"), run(style, "same"))
     selection = draw_args(comparison)[0][1]
@@ -332,7 +334,7 @@ def test_the_likeliest_token_of_each_run_and_the_one_replaced_word_are_told():
     assert not replaced_word_sentence(comparison) and not replaced_word_sentence(make_comparison("rope", "length"))
 
 
-@pytest.mark.parametrize("kind", ["edited", "length"])
+@subtest_each("kind", ["edited", "length"])
 def test_sentence_names_largest_attention_difference(kind):
     of_both, signs = make_comparison("rope", kind), set()
     swapped = Comparison.from_traces(of_both.other, of_both.trace)

@@ -1,6 +1,7 @@
 """Properties of every panel of every view, for every kind of model."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,9 +15,10 @@ from explorer.views.selection_dropdowns import OPTIONS, TITLES
 from explorer.views.view import View
 from explorer.web.browser_api.open_view import OpenView
 from model.config import CHOICES
-from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, every_panel, subject
+from tests.panels import PANELS, capture_first_applicable_run, each_panel_and_style, subject
 from tests.rendered_figures import RenderedFigure
 from tests.sample_models import CORE, STYLES, capture_edited_style, capture_style
+from tests.subtest_loops import each_style, subtest_each, subtest_groups
 
 from .figure_checks import FIGURES, assert_valid_figure, edited_run, extreme_selections, figure_json
 
@@ -29,20 +31,7 @@ CLICK_SOURCES = {
     "whole_model": set(),
 }
 
-every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-# Each view with each style, and one of the lengths in turn.
-each_view_and_style = pytest.mark.parametrize(
-    ("view", "style", "length"),
-    [
-        pytest.param(view, style, length, marks=() if style == shown[number % len(shown)] else pytest.mark.exhaustive)
-        for number, view in enumerate(VIEWS)
-        for styles in [[style for style in STYLES if view.is_applicable(capture_style(style))]]
-        for shown in [[style for style in styles if style in CORE] or styles]
-        for nth, style in enumerate(styles)
-        for length in [[1, 12, 32][(number + nth) % 3]]
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
+every_view = subtest_each("view", VIEWS)
 MULTI_SELECT_PANELS = {
     name: panel for name, (_, panel) in PANELS.items() if isinstance(panel.click_selects.get("customdata"), tuple)
 }
@@ -67,7 +56,7 @@ def test_names_are_unique_and_fit_into_a_url():
 MAX_TITLE_CHARS = 48  # one line on a phone
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@subtest_each("language", LANGUAGES)
 def test_panel_titles_fit_on_one_line(language):
     titles = []
     for view in VIEWS:
@@ -90,9 +79,8 @@ def test_descriptions_are_whole_sentences(view, tiny_config):
     assert all(panel.title.strip() for panel in view.panels)
 
 
-@pytest.mark.parametrize(
-    "view", [view for view in VIEWS if view.sentence and not view.is_comparison], ids=lambda view: view.name
-)
+@each_style
+@subtest_each("view", [view for view in VIEWS if view.sentence and not view.is_comparison])
 def test_view_sentence_is_short_and_follows_selection(trace, view):
     words = set()
     for query in range(len(trace)) if view.is_applicable(trace) else ():
@@ -150,7 +138,7 @@ def test_every_panel_can_be_drawn_with_interventions(name, style, length):
     assert_valid_figure(panel.draw(subject(panel, trace), extreme_selections(trace)[-1]), panel)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@subtest_each("style", STYLES)
 def test_comparing_panels_need_interventions(style):
     runs = capture_style(style), capture_edited_style(style)
     for view in VIEWS:
@@ -164,7 +152,19 @@ def open_view(view: View, run: Trace) -> OpenView:
     return OpenView(view, run, Selection().clamp_to_trace(run), comparison=compared)
 
 
-@each_view_and_style
+def each_view_and_style() -> Callable:
+    """Run a test with each (view, style, length), one of the lengths in turn; the core suite has each view once."""
+    core, others = ({style: [] for style in STYLES} for _ in range(2))
+    for number, view in enumerate(VIEWS):
+        styles = [style for style in STYLES if view.is_applicable(capture_style(style))]
+        bundled = [style for style in styles if style in CORE] or styles
+        for nth, style in enumerate(styles):
+            group = core if style == bundled[number % len(bundled)] else others
+            group[style].append({"view": view, "style": style, "length": [1, 12, 32][(number + nth) % 3]})
+    return subtest_groups(core, others)
+
+
+@each_view_and_style()
 def test_every_formula_has_numbers(view, style, length):
     for trace in (capture_style(style, length), capture_edited_style(style, length)):
         for selection in extreme_selections(trace):
@@ -183,6 +183,7 @@ def without_value(trace, needed):
     return replace(trace, values={name: value for name, value in trace.values.items() if not pattern.fullmatch(name)})
 
 
+@each_style
 def test_view_applies_if_required_taps_exist(capture_trace, style):
     trace = capture_trace(style)
     for view in VIEWS:
@@ -194,6 +195,7 @@ def test_view_applies_if_required_taps_exist(capture_trace, style):
             assert not view.is_applicable(without_value(trace, needed))
 
 
+@each_style
 def test_positions_view_needs_positions(trace):
     knows = trace.config.position != "none"
     names = [view.name for view in VIEWS if view.is_applicable(trace)]
@@ -222,16 +224,16 @@ def test_heatmap_texts_match_their_categories():
                         assert part[letter] == axis["categoryarray"], (name, letter)
 
 
-@every_panel
 @pytest.mark.exhaustive
+@subtest_each("name", PANELS)
 def test_drawing_is_deterministic(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     first, second = (figure_json(panel.draw(subject(panel, trace), extreme_selections(trace)[-1])) for _ in range(2))
     assert first == second
 
 
-@every_panel
 @pytest.mark.exhaustive
+@subtest_each("name", PANELS)
 def test_selection_independent_figures_stay_equal(name):
     trace, (_, panel) = capture_first_applicable_run(name), PANELS[name]
     if name == "positions-wavelengths":

@@ -37,14 +37,15 @@ async function formula(context) {
 
 /** Describe where the selected head's query looks (attention_sentence). @param {ViewContext} context */
 async function sentence(context) {
-  const { tokens, layer, head, position: query, key } = context, weights = Array.from((await headRows(context, "pattern"))[query].subarray(0, query + 1)), strongest = argmax(weights), count = weights.filter((weight) => weight === weights[strongest]).length;
+  const { tokens, layer, head, position: query, key, edits } = context, weights = Array.from((await headRows(context, "pattern"))[query].subarray(0, query + 1)), strongest = argmax(weights), count = weights.filter((weight) => weight === weights[strongest]).length;
   const nameKey = (index) => (index === query ? _("itself") : quoteTokenInText(tokens.slice(0, query + 1), index));
   const values = { layer, head, query: quoteTokenInText(tokens, query), key: nameKey(key), share: formatPercent(weights[key]), most: nameKey(strongest), percent: formatPercent(weights[strongest]), count };
   let looks = _("Layer {layer} head {head}: {query} looks most at {most}, with {percent}.", values);
   if (query === 0) looks = _("Layer {layer} head {head}: {query} comes first and sees only itself.", values);
   else if (count > 1) looks = _("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.", values);
-  else if (key !== strongest) return _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
-  return `${looks} ${_("Choose a cell for its numbers.")}`;
+  else if (key !== strongest) looks = _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
+  if (edits.includes(`blocks.${layer}.attn.z.${head}*zero`)) return `${looks} ${_("It is switched off: it looks, but writes nothing.")}`;
+  return key === strongest || query === 0 || count > 1 ? `${looks} ${_("Choose a cell for its numbers.")}` : looks;
 }
 
 /** Pack the patterns of all heads, a byte per pixel (HeadGridWidget.pack). @param {ViewContext} context */

@@ -12,14 +12,18 @@ from explorer.analysis.next_token import next_token_distribution, ranking_withou
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
+from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LANDSCAPE_STREAM, Box, LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapPart, MapPartBuilder
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
 
 from .map_selection import SELECTION, element_centre
 
 
-def test_every_component_of_every_block_is_drawn(trace, parts):
+@each_style
+def test_every_component_of_every_block_is_drawn(trace):
+    parts = draw_model_map(trace, SELECTION).parts
     config = trace.config
     layers, added = config.num_layers, config.position in ("sinusoidal", "learned")
     assert Counter(part.kind for part in parts) == Counter(
@@ -36,9 +40,12 @@ def test_every_component_of_every_block_is_drawn(trace, parts):
     )
 
 
-@pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_elements_are_in_their_row_and_block(trace, diagram, parts, kind):
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
+def test_elements_are_in_their_row_and_block(trace, kind):
     """Each kind is in its row across the data's direction; elements of a layer are within the edges of its block."""
+    diagram = draw_model_map(trace, SELECTION)
+    parts = diagram.parts
     sheet, plan = [LandscapeLayout, PortraitLayout].index(kind), kind(trace.config, 5)
     rows = {name: getattr(plan, name) for name in ("heads", "o_proj", "feed_forward", "position", "lm_head")}
     rows |= {"head": rows["heads"], "token": plan.beside_stream, "rotation": (plan.rotary - 11, plan.rotary + 11)}
@@ -69,7 +76,9 @@ def along_and_across(box: Box, kind: type) -> Box:
     return box if kind is LandscapeLayout else (upper, left, lower, right)
 
 
-def test_click_selection_is_valid(trace, parts):
+@each_style
+def test_click_selection_is_valid(trace):
+    parts = draw_model_map(trace, SELECTION).parts
     names = {view.name for view in VIEWS}
     numbers = {name for name, default in Selection().as_dict().items() if isinstance(default, int)}
     for part in parts:
@@ -78,7 +87,9 @@ def test_click_selection_is_valid(trace, parts):
         assert set(part.selects) - {"view"} <= numbers
 
 
-def test_click_opens_tab_of_element(trace, parts):
+@each_style
+def test_click_opens_tab_of_element(trace):
+    parts = draw_model_map(trace, SELECTION).parts
     tabs = {
         "token": "tokens",
         "position": "positions",
@@ -116,8 +127,12 @@ BLOCK_ELEMENTS = {  # norm placement -> elements of a block in order
 }
 
 
-def test_norms_are_drawn_where_model_applies_them(plan, parts, is_post_norm):
+@each_style
+def test_norms_are_drawn_where_model_applies_them(trace):
     """Between an addition and the next block's input if post-norm, else before its sublayer or after it."""
+    is_post_norm = trace.config.norm_placement == "post"
+    parts = draw_model_map(trace, SELECTION).parts
+    plan = LandscapeLayout(trace.config, 5)
     norms = [part for part in parts if part.kind == "norm"]
     ends = [part for part in norms if element_centre(part)[1] == LANDSCAPE_STREAM]
     assert len(ends) == (len(norms) if is_post_norm else 1)
@@ -144,6 +159,7 @@ def test_norms_are_drawn_where_model_applies_them(plan, parts, is_post_norm):
     assert plan.change_offsets() == sorted(plan.change_offsets())
 
 
+@each_style
 def test_next_tokens_include_chosen_tokens(trace):
     selection = replace(SELECTION, target=8, rival=20)
     listed = [

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import zip_cycled
 from tests.sample_models import STYLES, capture_style, config
+from tests.subtest_loops import subtest_each
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
 LAYOUTS = [LandscapeLayout, PortraitLayout]
@@ -29,13 +31,12 @@ FINGER = 24  # minimum touch target in pixels
 TELEPHONE = 358 / PORTRAIT_WIDTH  # zoom of the map on a telephone 390 pixels wide
 SIZE = {"title": 13, "sum": 12}  # font sizes; 11 for other kinds
 PLACEMENTS = CHOICES["norm_placement"]
-both_layouts = pytest.mark.parametrize("kind", LAYOUTS)
+MAPS = [*((style, None) for style in STYLES), *zip_cycled(PLACEMENTS, SIZES)]  # every kind, and many layers
 
 
-@pytest.fixture(params=[(style, None) for style in STYLES] + [*zip_cycled(PLACEMENTS, SIZES)])
-def diagram(request) -> ModelMap:
-    """Return the map of every kind of model, and of models with many layers."""
-    style, size = request.param
+@cache
+def draw_map(style: str, size: tuple[int, int] | None) -> ModelMap:
+    """Return the map of a style, or of a model with a norm placement and numbers of layers and heads."""
     if size:
         return map_of_size(style, *size)
     return draw_model_map(capture_style(style), Selection(layer=1, head=2, query=9, target=8, rival=20))
@@ -48,8 +49,7 @@ def map_of_size(placement: str, layers: int, heads: int) -> ModelMap:
     return draw_model_map(capture(lm, [1, 2, 3]), Selection(rival=8))
 
 
-@both_layouts
-@pytest.mark.parametrize("placement", PLACEMENTS)
+@subtest_each("kind, placement", product(LAYOUTS, PLACEMENTS))
 def test_layout_has_a_cell_for_every_head(kind, placement):
     for layers, heads in SIZES:
         check_head_cells(kind, placement, layers, heads)
@@ -87,8 +87,10 @@ def test_portrait_layers_are_stacked_with_equal_height():
 
 
 @pytest.mark.exhaustive
-def test_portrait_elements_are_large_enough_to_tap(diagram):
+@subtest_each("style, size", MAPS)
+def test_portrait_elements_are_large_enough_to_tap(style, size):
     """Rotations, norms and additions are smaller than the others, with nothing next to them."""
+    diagram = draw_map(style, size)
     for part in diagram.parts:
         left, upper, right, lower = part.boxes[1]
         least = 22 if part.kind in ("norm", "addition", "rotation") else FINGER
@@ -97,8 +99,9 @@ def test_portrait_elements_are_large_enough_to_tap(diagram):
             assert (lower - upper) * TELEPHONE >= 44, part
 
 
-@both_layouts
-def test_elements_do_not_overlap_and_lines_end_at_them(diagram, kind):
+@subtest_each("model, kind", product(MAPS, LAYOUTS))
+def test_elements_do_not_overlap_and_lines_end_at_them(model, kind):
+    diagram = draw_map(*model)
     i = LAYOUTS.index(kind)
     sheet, boxes = diagram.sheets[i], [part.boxes[i] for part in diagram.parts]
     assert overlaps(boxes, boxes).max() < 0.01  # of a pixel
@@ -125,8 +128,10 @@ def overlaps(boxes: list[Box], other_boxes: list[Box]) -> np.ndarray:
     return overlap
 
 
-def test_portrait_labels_overlap_nothing(diagram):
+@subtest_each("style, size", MAPS)
+def test_portrait_labels_overlap_nothing(style, size):
     """Word widths are upper bounds for most fonts."""
+    diagram = draw_map(style, size)
     sheet, tokens = diagram.sheets[1], [part for part in diagram.parts if part.kind == "next_token"]
     word_boxes = [label_box(word) for word in sheet.labels]
     assert overlaps(word_boxes, word_boxes).max() < 1.5

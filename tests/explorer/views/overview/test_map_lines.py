@@ -3,17 +3,24 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
+from explorer.views.overview import draw_model_map
 from explorer.views.overview.map_layout import LandscapeLayout, PortraitLayout
 from explorer.views.overview.map_parts import MapLine
 from tests import layouts
+from tests.subtest_loops import each_style, subtest_each
+
+from .map_selection import SELECTION, target_token_id
 
 
-@pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_line_widths_are_proportional_to_norms(trace, pass_overview, diagram, kind):
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
+def test_line_widths_are_proportional_to_norms(trace, kind):
     """Lines are identified by their ends."""
+    pass_overview = forward_pass_overview(trace, SELECTION.query, target_token_id(trace))
+    diagram = draw_model_map(trace, SELECTION)
     plan, sheet = kind(trace.config), diagram.sheets[[LandscapeLayout, PortraitLayout].index(kind)]
     longest = max(
         pass_overview.stream.max(), pass_overview.write_norms.max(), pass_overview.token, pass_overview.positions
@@ -48,9 +55,12 @@ def ends(line: MapLine, kind: type) -> tuple[tuple[float, float], tuple[float, f
     return (first, last) if kind is LandscapeLayout else (first[::-1], last[::-1])
 
 
-@pytest.mark.parametrize("kind", [LandscapeLayout, PortraitLayout])
-def test_arrows_show_inputs(trace, diagram, is_post_norm, kind):
+@each_style
+@subtest_each("kind", [LandscapeLayout, PortraitLayout])
+def test_arrows_show_inputs(trace, kind):
     """Heads and feed-forward read the stream, o_proj reads the heads, and the heads read the angles."""
+    is_post_norm = trace.config.norm_placement == "post"
+    diagram = draw_model_map(trace, SELECTION)
     plan = kind(trace.config)
     read = {
         ends(line, kind) for line in diagram.sheets[[LandscapeLayout, PortraitLayout].index(kind)].lines if line.arrow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, forward_pass_overview
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.residual import sublayer_updates
 from explorer.explain.notation import format_number, format_six_digits
@@ -23,11 +23,16 @@ from explorer.views.overview.map_layout import (
     PortraitLayout,
 )
 from tests import layouts
+from tests.subtest_loops import each_style
 
-from .map_selection import SELECTION
+from .map_selection import SELECTION, target_token_id
 
 
-def test_elements_are_coloured_by_their_contribution(trace, diagram, parts, token_id):
+@each_style
+def test_elements_are_coloured_by_their_contribution(trace):
+    token_id = target_token_id(trace)
+    diagram = draw_model_map(trace, SELECTION)
+    parts = diagram.parts
     contributions = direct_logit_attribution(trace, SELECTION.query, token_id)
     values = {kind: [part.value for part in parts if part.kind == kind] for kind in ("head", "feed_forward")}
     assert_allclose(values["head"], contributions.heads.ravel())
@@ -36,7 +41,9 @@ def test_elements_are_coloured_by_their_contribution(trace, diagram, parts, toke
     assert {part.kind for part in parts if part.value is not None} == {"head", "feed_forward", "next_token"}
 
 
-def test_legend_explains_colours_and_discs(trace, diagram):
+@each_style
+def test_legend_explains_colours_and_discs(trace):
+    diagram = draw_model_map(trace, SELECTION)
     least, most = f"−{format_number(diagram.largest)}", f"+{format_number(diagram.largest)}"
     for sheet in diagram.sheets:
         left, _, right, lower = sheet.scale
@@ -50,7 +57,10 @@ def test_legend_explains_colours_and_discs(trace, diagram):
         assert sum(beside, []) == ["norm", "addition"] + ["rotation"] * (trace.config.position == "rope")
 
 
-def test_map_has_numbers_of_each_sublayer(trace, pass_overview, diagram):
+@each_style
+def test_map_has_numbers_of_each_sublayer(trace):
+    pass_overview = forward_pass_overview(trace, SELECTION.query, target_token_id(trace))
+    diagram = draw_model_map(trace, SELECTION)
     rows = {}
     for word in diagram.sheets[0].labels:
         if word.x > LANDSCAPE_LEFT:
@@ -69,7 +79,10 @@ def test_map_has_numbers_of_each_sublayer(trace, pass_overview, diagram):
     assert rows[LANDSCAPE_STREAM_LENGTHS] == [format_number(length) for length in pass_overview.stream[::per_block]]
 
 
-def test_portrait_map_has_numbers_of_each_sublayer(trace, pass_overview, diagram):
+@each_style
+def test_portrait_map_has_numbers_of_each_sublayer(trace):
+    pass_overview = forward_pass_overview(trace, SELECTION.query, target_token_id(trace))
+    diagram = draw_model_map(trace, SELECTION)
     plan, per_block = PortraitLayout(trace.config), (len(pass_overview.stream) - 1) // trace.config.num_layers
     for layer in range(trace.config.num_layers):
         words = [
@@ -88,7 +101,10 @@ def test_portrait_map_has_numbers_of_each_sublayer(trace, pass_overview, diagram
     assert last == f"‖x‖₂ {format_number(pass_overview.stream[-1])}"
 
 
-def test_hover_texts_have_all_digits(trace, pass_overview, parts):
+@each_style
+def test_hover_texts_have_all_digits(trace):
+    pass_overview = forward_pass_overview(trace, SELECTION.query, target_token_id(trace))
+    parts = draw_model_map(trace, SELECTION).parts
     hover_texts = {
         kind: [part.hover_text for part in parts if part.kind == kind] for kind in ("head", "o_proj", "feed_forward")
     }
@@ -137,7 +153,11 @@ def test_contrast_token_gives_logit_difference(rope_trace):
     assert f"captured {format_six_digits(lead)}, " in VIEW.formula(rope_trace, selection)
 
 
-def test_formula_adds_up(trace, pass_overview, token_id, is_post_norm):
+@each_style
+def test_formula_adds_up(trace):
+    is_post_norm = trace.config.norm_placement == "post"
+    token_id = target_token_id(trace)
+    pass_overview = forward_pass_overview(trace, SELECTION.query, token_id)
     formula = VIEW.formula(trace, SELECTION)
     attention, feed_forward = pass_overview.logit_effects.sum(0)
     assert f"attention {format_six_digits(attention)} + feed-forward {format_six_digits(feed_forward)}" in formula

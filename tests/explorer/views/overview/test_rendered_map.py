@@ -9,18 +9,13 @@ from explorer.views.overview.map_layout import LANDSCAPE_NEXT_TOKENS, LandscapeL
 from explorer.views.style import ATTENTION, FEED_FORWARD, shorten_token
 from tests.evaluation_case import PRE_NORM, Case
 from tests.rendered_figures import Point, RenderedMap, contains_number
+from tests.subtest_loops import subtest_each
 
-pytestmark = pytest.mark.parametrize("style", PRE_NORM)
-
-
-@pytest.fixture
-def run_case(make_case, style) -> Case:
-    return make_case(style)
+pre_norm_styles = subtest_each("style", PRE_NORM)
 
 
-@pytest.fixture
-def rendered_map(run_case) -> RenderedMap:
-    return run_case.figure("overview", "map")
+def draw_map(case: Case) -> RenderedMap:
+    return case.figure("overview", "map")
 
 
 def element_under(model_map: RenderedMap, x: float, y: float) -> Point:
@@ -30,7 +25,10 @@ def element_under(model_map: RenderedMap, x: float, y: float) -> Point:
     return model_map.points()[around[-1]]
 
 
-def test_heads_are_coloured_by_their_contribution(run_case, rendered_map):
+@pre_norm_styles
+def test_heads_are_coloured_by_their_contribution(make_case, style):
+    run_case = make_case(style)
+    rendered_map = draw_map(run_case)
     plan = LandscapeLayout(run_case.trace.config)
     for layer in (0, 1):
         added, norms = (
@@ -47,7 +45,10 @@ def test_heads_are_coloured_by_their_contribution(run_case, rendered_map):
             assert p.change == {"view": "attention", "layer": layer, "head": head}
 
 
-def test_feed_forwards_are_coloured_by_their_contribution(run_case, rendered_map):
+@pre_norm_styles
+def test_feed_forwards_are_coloured_by_their_contribution(make_case, style):
+    run_case = make_case(style)
+    rendered_map = draw_map(run_case)
     plan = LandscapeLayout(run_case.trace.config)
     for layer in (0, 1):
         out = run_case.trace[f"blocks.{layer}.ffn.out"][9].astype(float)
@@ -58,12 +59,17 @@ def test_feed_forwards_are_coloured_by_their_contribution(run_case, rendered_map
         assert p.change == {"view": "feed_forward", "layer": layer}
 
 
-def test_scale_ends_at_largest_contribution(rendered_map):
+@pre_norm_styles
+def test_scale_ends_at_largest_contribution(make_case, style):
+    rendered_map = draw_map(make_case(style))
     coloured = [part["value"] for part in rendered_map.parts if part["kind"] in ("head", "feed_forward")]
     assert rendered_map.content["largest"] == max(map(abs, coloured))
 
 
-def test_line_widths_are_proportional_to_norms(run_case, rendered_map):
+@pre_norm_styles
+def test_line_widths_are_proportional_to_norms(make_case, style):
+    run_case = make_case(style)
+    rendered_map = draw_map(run_case)
     lengths = np.linalg.norm(run_case.stream[:, 9], axis=-1)
     widths = [width for kind, _, width, arrow in rendered_map.content["lines"] if kind == "residual" and not arrow]
     expected_widths = lengths / lengths.max() * max(widths)
@@ -76,7 +82,10 @@ def test_line_widths_are_proportional_to_norms(run_case, rendered_map):
         )
 
 
-def test_next_tokens_are_listed_by_probability(run_case, rendered_map):
+@pre_norm_styles
+def test_next_tokens_are_listed_by_probability(make_case, style):
+    run_case = make_case(style)
+    rendered_map = draw_map(run_case)
     logits = run_case.trace["logits"][9].astype(float)
     chances = np.exp(logits) / np.exp(logits).sum()
     order = np.argsort(-logits, kind="stable")
@@ -94,14 +103,18 @@ def test_next_tokens_are_listed_by_probability(run_case, rendered_map):
         assert name == shorten_token(token, 7) and contains_number(number, chances[token_id])
 
 
-def test_hover_text_names_layer_a_click_opens(rendered_map):
+@pre_norm_styles
+def test_hover_text_names_layer_a_click_opens(make_case, style):
+    rendered_map = draw_map(make_case(style))
     discs = [p for p in rendered_map.points() if re.match(r"layer \d", p.hover_text)]
     assert len(discs) >= 2 * 5
     for p in discs:
         assert p.change["layer"] == int(re.match(r"layer (\d+)", p.hover_text)[1])
 
 
-def test_running_sum_adds_components_in_order(run_case):
+@pre_norm_styles
+def test_running_sum_adds_components_in_order(make_case, style):
+    run_case = make_case(style)
     figure = run_case.figure("overview", "sum")
     bars = figure.parts[0]
     ends = np.add(bars["base"], bars["y"])

@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.views.overview import VIEW, draw_logit_waterfall
+from explorer.analysis.direct_logit_attribution import forward_pass_overview
+from explorer.views.overview import VIEW, draw_logit_waterfall, draw_model_map
 from explorer.views.overview.map_layout import LANDSCAPE_WIDTH, LandscapeLayout
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
+from tests.subtest_loops import each_style
 
-from .map_selection import SELECTION, element_centre
+from .map_selection import SELECTION, element_centre, target_token_id
 
 
-def test_running_sum_goes_from_zero_to_logit(trace, pass_overview, token_id):
+@each_style
+def test_running_sum_goes_from_zero_to_logit(trace):
+    token_id = target_token_id(trace)
+    pass_overview = forward_pass_overview(trace, SELECTION.query, token_id)
     bars = draw_logit_waterfall(trace, SELECTION).data[0]
     starts, values = np.array(bars.base), np.array(bars.y)
     assert starts[0] == 0
@@ -26,8 +31,11 @@ def test_running_sum_goes_from_zero_to_logit(trace, pass_overview, token_id):
     assert list(bars.x) == sorted(bars.x)
 
 
-def test_running_sum_steps_are_below_their_elements(trace, diagram, parts):
+@each_style
+def test_running_sum_steps_are_below_their_elements(trace):
     """Aligned in pixels too: both figures fill their panel's width."""
+    diagram = draw_model_map(trace, SELECTION)
+    parts = diagram.parts
     fig, panels = draw_logit_waterfall(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
     token, *additions = (element_centre(part)[0] for part in parts if part.kind in ("token", "addition"))
     end = [element_centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")

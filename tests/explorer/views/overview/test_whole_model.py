@@ -1,5 +1,7 @@
 """The whole model's figure: terms add up; curves and open cells show captured values."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from tests.sample_models import (
     models,
     tokenizer,
 )
+from tests.subtest_loops import each_style, subtest_each
 
 QUERY, KEY = 9, 4
 
@@ -28,8 +31,9 @@ def select(trace, **fields) -> Selection:
     return Selection().replace(**{"layer": 1, "head": 2, "query": QUERY, "key": KEY} | fields).clamp_to_trace(trace)
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("capture_run", [capture_style, capture_edited_style, capture_all_kinds_edited_style])
+@subtest_each(
+    "style, capture_run", product(STYLES, [capture_style, capture_edited_style, capture_all_kinds_edited_style])
+)
 def test_terms_add_up_to_logit(style, capture_run):
     trace = capture_run(style)
     for fields in ({}, {"target": 5, "rival": 2}, {"query": 0}):
@@ -44,7 +48,7 @@ def test_terms_add_up_to_logit(style, capture_run):
         assert total == pytest.approx(sum(sources), abs=1e-4 * (len(figure.curves) + 1))
 
 
-@pytest.mark.parametrize("style", STYLES)
+@subtest_each("style", STYLES)
 def test_curve_widths_equal_norms_of_head_writes(style):
     trace = capture_style(style)
     curves = draw_whole_model(trace, select(trace)).curves
@@ -60,7 +64,7 @@ def test_curve_widths_equal_norms_of_head_writes(style):
         assert curve.norm == pytest.approx(weight * np.linalg.norm(added), abs=1e-4)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@subtest_each("style", STYLES)
 def test_open_cell_shows_captured_values(style):
     trace = capture_style(style)
     selection = select(trace, open="cell")
@@ -75,7 +79,7 @@ def test_open_cell_shows_captured_values(style):
     assert steps["mask"] == ("hidden" if hidden else "visible")
 
 
-@pytest.mark.parametrize("length", [1, 12, 32])
+@subtest_each("length", [1, 12, 32])
 def test_folded_rows_sum_their_weights(length):
     trace = capture_style("rope", length)
     figure = draw_whole_model(trace, select(trace, open="block", query=length - 1))
@@ -102,6 +106,7 @@ def test_folding_keeps_important_tokens():
     assert [position for row in rows for position in row] == list(range(1000))
 
 
+@each_style
 def test_sentence_names_head_with_largest_effect(trace):
     selection = select(trace)
     figure, sentence = draw_whole_model(trace, selection), whole_model_sentence(trace, selection)
@@ -130,7 +135,8 @@ def check_story_sentences(trace, figure):
     assert f"looks most at {quote_word(trace.tokens[key])} here (" in head and f"This {verb} " in head
 
 
-@pytest.mark.parametrize("key", range(QUERY + 1))
+@each_style
+@subtest_each("key", range(QUERY + 1))
 def test_story_ranks_key_of_open_cell(trace, key):
     selection = select(trace, open="cell", depth="story", key=key)
     scores, weights = (trace[f"blocks.1.attn.{name}"][2, QUERY, : QUERY + 1] for name in ("scores", "pattern"))

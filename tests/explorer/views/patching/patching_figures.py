@@ -1,15 +1,18 @@
 """Figures of patching as the browser receives them, and their expected values."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
 
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import VIEW
 from tests.rendered_figures import RenderedFigure, render_panel
+from tests.sample_models import capture_style, models, tokenizer
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
 BY_POSITION = ("positions_denoise", "positions_noise", "estimate_positions")
@@ -38,6 +41,14 @@ class PatchingCase:
         answer = int(clean["logits"][-1].argmax())
         wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
         return patching(self.lm, clean.token_ids, corrupted.token_ids, answer, wrong, metric=metric, **options)
+
+
+@cache
+def make_patching_case(style: str) -> PatchingCase:
+    """Return two prompts of equal length in a style's model, which differ in one token."""
+    trace, lm = capture_style(style), models()[style]
+    ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
+    return PatchingCase(Comparison.from_traces(trace, capture(lm, ids, tokenizer=tokenizer())), lm)
 
 
 def approx_effect(value: float):

@@ -12,25 +12,29 @@ from explorer.explain.clicked_point import ClickedPoint
 from explorer.explain.notation import format_contribution
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number, render_panel
+from tests.subtest_loops import each_style, subtest_each
 
-from .patching_figures import INTO, PANEL, approx_effect, cell_values, clicked_point
+from .patching_figures import INTO, PANEL, approx_effect, cell_values, clicked_point, make_patching_case
 
 
-@pytest.mark.parametrize("direction", INTO)
-@pytest.mark.parametrize("metric", ["logit_difference", "log_probability"])
-@pytest.mark.parametrize(
-    ("name", "field", "part"),
-    [("estimate", "patch_head", "attn.q"), ("estimate_positions", "patch_position", "ffn.out")],
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each("metric", ["logit_difference", "log_probability"])
+@subtest_each(
+    "name, field, part", [("estimate", "patch_head", "attn.q"), ("estimate_positions", "patch_position", "ffn.out")]
 )
-def test_estimates_use_chosen_direction_and_metric(patching_case, name, field, part, direction, metric):
+def test_estimates_use_chosen_direction_and_metric(style, name, field, part, direction, metric):
+    patching_case = make_patching_case(style)
     chosen = {field: part, "patch_direction": direction, "metric": metric}
     expected = patching_case.expected(attribution_patching, part=part, direction=direction, metric=metric)
     assert_allclose(cell_values(patching_case.figure(name, **chosen)), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "part"), [("agreement", "attn.z"), ("agreement_positions", "resid_pre")])
-@pytest.mark.parametrize("direction", INTO)
-def test_dots_show_exact_and_estimated_effects(patching_case, name, part, direction):
+@each_style
+@subtest_each("name, part", [("agreement", "attn.z"), ("agreement_positions", "resid_pre")])
+@subtest_each("direction", INTO)
+def test_dots_show_exact_and_estimated_effects(style, name, part, direction):
+    patching_case = make_patching_case(style)
     figure = patching_case.figure(name, patch_direction=direction)
     exact, estimate = (
         patching_case.expected(of, part=part, direction=direction) for of in (activation_patching, attribution_patching)
@@ -55,9 +59,10 @@ def test_dots_show_exact_and_estimated_effects(patching_case, name, part, direct
     assert text.split("<br>")[2] == f"{worst} ({format_contribution((estimate - exact)[layer, column])})"
 
 
-@pytest.mark.parametrize("direction", INTO)
-@pytest.mark.parametrize(
-    ("name", "chosen"),
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each(
+    "name, chosen",
     [
         ("estimate", {"patch_head": "attn.z"}),
         ("estimate", {"patch_head": "attn.k"}),
@@ -65,9 +70,9 @@ def test_dots_show_exact_and_estimated_effects(patching_case, name, part, direct
         ("paths", {"receiver": "logits"}),
         ("paths", {"receiver": "q"}),
     ],
-    ids=lambda value: "-".join(value.values()) if isinstance(value, dict) else value,
 )
-def test_clicked_estimate_or_path_is_recomputed(patching_case, name, chosen, direction):
+def test_clicked_estimate_or_path_is_recomputed(style, name, chosen, direction):
+    patching_case = make_patching_case(style)
     selection = patching_case.selection(patch_direction=direction, **chosen)
     figure = render_panel(PANEL[name], PANEL[name].draw(patching_case.runs, selection))
     points = figure.points()
@@ -81,8 +86,10 @@ def test_clicked_estimate_or_path_is_recomputed(patching_case, name, chosen, dir
         PANEL[name].inspect(patching_case.runs, selection, ClickedPoint(x=99, y=0))
 
 
-@pytest.mark.parametrize("name", ["agreement", "agreement_positions"])
-def test_clicked_dot_recomputes_both_effects(patching_case, name):
+@each_style
+@subtest_each("name", ["agreement", "agreement_positions"])
+def test_clicked_dot_recomputes_both_effects(style, name):
+    patching_case = make_patching_case(style)
     for p in patching_case.figure(name).points()[1::9]:
         exact, estimate = PANEL[name].inspect(patching_case.runs, patching_case.selection(), clicked_point(p))
         assert (exact.value, estimate.value) == (pytest.approx(p.x), pytest.approx(p.y))

@@ -14,13 +14,26 @@ from explorer.views.patching import describe_patching
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
+from tests.subtest_loops import each_style, subtest_each
 
-from .patching_figures import BY_HEAD, BY_POSITION, INTO, PANEL, PatchingCase, approx_effect, cell_values, clicked_point
+from .patching_figures import (
+    BY_HEAD,
+    BY_POSITION,
+    INTO,
+    PANEL,
+    PatchingCase,
+    approx_effect,
+    cell_values,
+    clicked_point,
+    make_patching_case,
+)
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-@pytest.mark.parametrize("name", BY_POSITION)
-def test_position_cells_name_and_select_their_place(patching_case, name, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name", BY_POSITION)
+def test_position_cells_name_and_select_their_place(style, name, clean_run):
+    patching_case = make_patching_case(style)
     figure = patching_case.figure(name, clean_run=clean_run)
     tokens = (patching_case.runs.trace if clean_run == "a" else patching_case.runs.other).tokens
     values = cell_values(figure)
@@ -34,8 +47,10 @@ def test_position_cells_name_and_select_their_place(patching_case, name, clean_r
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
 
 
-@pytest.mark.parametrize("name", BY_HEAD)
-def test_head_cells_name_and_select_their_head(patching_case, name):
+@each_style
+@subtest_each("name", BY_HEAD)
+def test_head_cells_name_and_select_their_head(style, name):
+    patching_case = make_patching_case(style)
     figure = patching_case.figure(name)
     values = cell_values(figure)
     assert (
@@ -57,17 +72,21 @@ def test_head_cells_name_and_select_their_head(patching_case, name):
     assert texts == [[format_contribution(value) if np.isfinite(value) else "" for value in row] for row in values]
 
 
-@pytest.mark.parametrize("name", (*BY_POSITION, *BY_HEAD))
-def test_colour_scale_is_symmetric_and_that_of_both_directions(patching_case, name):
+@each_style
+@subtest_each("name", (*BY_POSITION, *BY_HEAD))
+def test_colour_scale_is_symmetric_and_that_of_both_directions(style, name):
+    patching_case = make_patching_case(style)
     (heatmap,) = patching_case.figure(name).parts
     pair = [f"{name.partition('_')[0]}_{way}" for way in INTO] if name.endswith(tuple(INTO)) else [name]
     largest = max(np.nanmax(np.abs(cell_values(patching_case.figure(one)))) for one in pair)
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
 
-@pytest.mark.parametrize("direction", INTO)
-@pytest.mark.parametrize("receiver", ["logits", "q", "v"])
-def test_paths_lead_to_chosen_receiver(patching_case, direction, receiver):
+@each_style
+@subtest_each("direction", INTO)
+@subtest_each("receiver", ["logits", "q", "v"])
+def test_paths_lead_to_chosen_receiver(style, direction, receiver):
+    patching_case = make_patching_case(style)
     config = patching_case.runs.trace.config
     shared = 2 * config.kv_heads // config.num_heads
     receiver_node = receiver if receiver == "logits" else (1, 2 if receiver == "q" else shared, receiver)
@@ -83,7 +102,7 @@ def test_paths_lead_to_chosen_receiver(patching_case, direction, receiver):
     )
 
 
-@pytest.mark.parametrize("receiver", "kv")
+@subtest_each("receiver", "kv")
 def test_key_or_value_receiver_is_shared_head(lms, capture_trace, receiver):
     """With six heads and three key-value heads, pairs of heads share keys and values."""
     trace = capture_trace("grouped")
@@ -102,9 +121,11 @@ def test_key_or_value_receiver_is_shared_head(lms, capture_trace, receiver):
         assert description in describe_patching(case.runs, case.selection(**chosen))
 
 
-@pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])
-@pytest.mark.parametrize("direction", INTO)
-def test_alt_text_names_largest_effect_and_direction(patching_case, name, direction):
+@each_style
+@subtest_each("name", [*BY_POSITION, *BY_HEAD])
+@subtest_each("direction", INTO)
+def test_alt_text_names_largest_effect_and_direction(style, name, direction):
+    patching_case = make_patching_case(style)
     figure = patching_case.figure(name, patch_direction=direction, receiver="logits")
     alt, values = figure.layout["meta"]["alt"], np.nan_to_num(cell_values(figure))
     layer, column = np.unravel_index(np.abs(values).argmax(), values.shape)
@@ -113,8 +134,10 @@ def test_alt_text_names_largest_effect_and_direction(patching_case, name, direct
     assert INTO[shown_direction] in alt
 
 
-def test_cached_effects_are_not_reused_for_other_settings(patching_case):
+@each_style
+def test_cached_effects_are_not_reused_for_other_settings(style):
     """Cached effects are not drawn for another layer, receiver, metric or direction."""
+    patching_case = make_patching_case(style)
     for name, one, other in (
         ("neurons", {"layer": 0}, {"layer": 1}),
         ("paths", {"receiver": "q"}, {"receiver": "logits"}),
@@ -127,8 +150,10 @@ def test_cached_effects_are_not_reused_for_other_settings(patching_case):
         assert before.parts[0][value] == again.parts[0][value] != after.parts[0][value], name
 
 
-@pytest.mark.parametrize("name", ["heads_denoise", "positions_noise"])
-def test_clicked_cell_is_explained_one(patching_case, name):
+@each_style
+@subtest_each("name", ["heads_denoise", "positions_noise"])
+def test_clicked_cell_is_explained_one(style, name):
+    patching_case = make_patching_case(style)
     figure, direction = patching_case.figure(name), name.partition("_")[2]
     for p in figure.points():
         if (p.x, p.y) not in ((0, 1), (2, 0), (2, 1)):
@@ -140,8 +165,10 @@ def test_clicked_cell_is_explained_one(patching_case, name):
         assert derivation.recomputed_value == approx_effect(expected)
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-def test_description_names_runs_and_metric(patching_case, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+def test_description_names_runs_and_metric(style, clean_run):
+    patching_case = make_patching_case(style)
     lines = describe_patching(patching_case.runs, patching_case.selection(clean_run=clean_run)).split("\n")
     assert lines[0].startswith("clean: B, corrupted: A" if clean_run == "b" else "clean: A, corrupted: B")
     clean, corrupted = (

@@ -3,12 +3,15 @@
 import pytest
 
 from tests.rendered_figures import contains_number
+from tests.subtest_loops import each_style
 
-from .patching_figures import INTO, PANEL, approx_effect, clicked_point
+from .patching_figures import INTO, PANEL, approx_effect, clicked_point, make_patching_case
 
 
 @pytest.mark.exhaustive
-def test_bars_show_neurons_and_select_them(patching_case):
+@each_style
+def test_bars_show_neurons_and_select_them(style):
+    patching_case = make_patching_case(style)
     figure = patching_case.figure("neurons")
     patches, order = figure.layout["meta"]["changes"], figure.parts[0]["customdata"]
     assert [plot_trace["name"] for plot_trace in figure.parts] == list(INTO.values())

@@ -21,15 +21,11 @@ from explorer.views.selection_dropdowns import make_selection_dropdowns
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
+from tests.subtest_loops import each_style, subtest_each
+
+from .patching_figures import make_patching_case
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
-
-
-@pytest.fixture
-def runs(lms, style, capture_trace) -> Comparison:
-    trace = capture_trace(style)
-    ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
-    return Comparison.from_traces(trace, capture(lms[style], ids, tokenizer=tokenizer()))
 
 
 def draw_panel(name: str, runs: Comparison, **selection):
@@ -62,9 +58,11 @@ ESTIMATES = [
 ]
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-@pytest.mark.parametrize(("name", "chosen", "part", "direction"), CASES)
-def test_maps_show_effects_of_chosen_component(lms, style, runs, name, chosen, part, direction, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", CASES)
+def test_maps_show_effects_of_chosen_component(lms, style, name, chosen, part, direction, clean_run):
+    runs = make_patching_case(style).runs
     chosen = chosen | {"clean_run": clean_run}
     clean, corrupted = (runs.trace, runs.other) if clean_run == "a" else (runs.other, runs.trace)
     answer = int(clean["logits"][-1].argmax())
@@ -75,10 +73,12 @@ def test_maps_show_effects_of_chosen_component(lms, style, runs, name, chosen, p
     assert_allclose(cells(draw_panel(name, runs, **chosen)), expected, atol=effect_tolerance(runs, **chosen))
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-@pytest.mark.parametrize(("name", "chosen", "part", "direction"), CASES)
-def test_click_applies_patch_of_its_cell(lms, style, runs, name, chosen, part, direction, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", CASES)
+def test_click_applies_patch_of_its_cell(lms, style, name, chosen, part, direction, clean_run):
     """Applied to the run that the page would edit, the patch has the cell's effect."""
+    runs = make_patching_case(style).runs
     chosen = chosen | {"clean_run": clean_run}
     figure, prompt_pair = draw_panel(name, runs, **chosen), make_prompt_pair(runs, Selection().replace(**chosen))
     values, patches = cells(figure), figure.traces_and_layout[1]["meta"]["changes"]
@@ -97,12 +97,12 @@ def test_click_applies_patch_of_its_cell(lms, style, runs, name, chosen, part, d
         assert effect == pytest.approx(values[cell], abs=effect_tolerance(runs, **chosen))
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-@pytest.mark.parametrize(("name", "chosen", "part", "direction"), [*CASES, *ESTIMATES])
-def test_click_patches_and_keeps_query_at_answer(lms, style, capture_trace, name, chosen, part, direction, clean_run):
+@each_style
+@subtest_each("clean_run", "ab")
+@subtest_each("name, chosen, part, direction", [*CASES, *ESTIMATES])
+def test_click_patches_and_keeps_query_at_answer(lms, style, name, chosen, part, direction, clean_run):
     """Holds for estimates too, and for runs with a continuation after the prompts."""
-    trace = capture_trace(style)
-    other = capture(lms[style], (*trace.token_ids[:5], 70, *trace.token_ids[6:]), tokenizer=tokenizer())
+    trace, other = make_patching_case(style).runs.runs
     longer = capture(lms[style], (*trace.token_ids, 5, 6), tokenizer=tokenizer())
     comparison, panel = replace(Comparison.from_traces(longer, other), prompts=(len(trace), len(trace))), PANEL[name]
     figure = draw_panel(name, comparison, clean_run=clean_run, query=11, key=4, layer=1, **chosen)
@@ -116,7 +116,9 @@ def test_click_patches_and_keeps_query_at_answer(lms, style, capture_trace, name
         assert (frame["x0"], frame["y0"]) == (3.5, 0.5)
 
 
-def test_clicked_estimate_names_its_location(runs):
+@each_style
+def test_clicked_estimate_names_its_location(style):
+    runs = make_patching_case(style).runs
     for name, chosen, label in (
         ("estimate", {}, "head 1 of layer 1, m ="),
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
@@ -134,7 +136,9 @@ def metric(run, question, chosen) -> float:
     return float(logits[question.answer] - logits[question.wrong])
 
 
-def test_every_figure_is_verified(style, runs):
+@each_style
+def test_every_figure_is_verified(style):
+    runs = make_patching_case(style).runs
     for selection in (
         Selection(),
         Selection().replace(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="b"),
@@ -143,7 +147,9 @@ def test_every_figure_is_verified(style, runs):
             assert panel.verify(runs, selection.clamp_to_trace(runs.trace)).state == "recomputed", panel.name
 
 
-def test_wrong_logits_fail_verification(style, runs):
+@each_style
+def test_wrong_logits_fail_verification(style):
+    runs = make_patching_case(style).runs
     values = dict(runs.other.values)
     values["logits"] = values["logits"] * 1.01
     wrong = Comparison.from_traces(runs.trace, replace(runs.other, values=values))
@@ -152,7 +158,9 @@ def test_wrong_logits_fail_verification(style, runs):
         assert panel.verify(wrong, Selection().replace(**chosen).clamp_to_trace(runs.trace)).state == "off", panel.name
 
 
-def test_clicked_effect_names_its_three_metrics(style, runs):
+@each_style
+def test_clicked_effect_names_its_three_metrics(style):
+    runs = make_patching_case(style).runs
     for name, direction in (("heads_denoise", "corrupted"), ("heads_noise", "clean")):
         derivation = PANEL[name].inspect(runs, Selection(), ClickedPoint(x=1, y=1))
         text = "\n".join(derivation.lines())
@@ -165,7 +173,9 @@ def test_clicked_effect_names_its_three_metrics(style, runs):
     assert derivation.value == pytest.approx(bars[1]["y"][2]) and f"neuron {bars[1]['x'][2]} " in derivation.location
 
 
-def test_note_names_strongest_cell_and_metric(runs):
+@each_style
+def test_note_names_strongest_cell_and_metric(style):
+    runs = make_patching_case(style).runs
     figure = draw_panel("positions_denoise", runs, metric="log_probability")
     values = cells(figure)
     layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
@@ -177,8 +187,10 @@ def test_note_names_strongest_cell_and_metric(runs):
     assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
 
 
-def test_small_metric_difference_gives_a_warning(style, runs, monkeypatch):
+@each_style
+def test_small_metric_difference_gives_a_warning(style, monkeypatch):
     """The warning with the number is in the sentence, the formula and each derivation."""
+    runs = make_patching_case(style).runs
     clean, corrupted = runs.trace["logits"][-1], runs.other["logits"][-1]
     experiment = make_prompt_pair(runs, Selection()).experiment
     difference = np.subtract(*(logits[experiment.answer] - logits[experiment.wrong] for logits in (clean, corrupted)))
@@ -199,7 +211,9 @@ def test_small_metric_difference_gives_a_warning(style, runs, monkeypatch):
     )
 
 
-def test_clicked_effect_gives_answer_probability(lms, style, runs):
+@each_style
+def test_clicked_effect_gives_answer_probability(lms, style):
+    runs = make_patching_case(style).runs
     edit = make_intervention("blocks.1.attn.z", "patch", index=1, source=runs.trace)
     patched = capture(lms[style], runs.other.token_ids, [edit], tokenizer=tokenizer())
     answer = make_prompt_pair(runs, Selection()).experiment.answer
@@ -209,7 +223,9 @@ def test_clicked_effect_gives_answer_probability(lms, style, runs):
     assert f"from {format_number(before)}% to {format_number(after)}%." in derivation.note
 
 
-def test_strongest_neurons_come_first(runs):
+@each_style
+def test_strongest_neurons_come_first(style):
+    runs = make_patching_case(style).runs
     denoised, noised = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
     largest = np.maximum(np.abs(denoised["y"]), np.abs(noised["y"]))
     assert len(largest) == 20 and (np.diff(largest) <= 1e-12).all()
@@ -235,7 +251,9 @@ def test_runs_of_two_models_have_a_message(lms, capture_trace):
     assert "different models" in describe_patching(comparison, Selection())
 
 
-def test_answers_are_proposed_and_can_be_changed(runs):
+@each_style
+def test_answers_are_proposed_and_can_be_changed(style):
+    runs = make_patching_case(style).runs
     vocabulary = runs.trace.vocabulary
     token = next(text for text in vocabulary[256:] if text.startswith(" ") and text[1:] not in vocabulary)
     proposed = make_prompt_pair(runs, Selection()).experiment
@@ -248,7 +266,9 @@ def test_answers_are_proposed_and_can_be_changed(runs):
         make_prompt_pair(runs, Selection().replace(answer=token, wrong=token))
 
 
-def test_dropdowns_name_proposed_tokens(runs):
+@each_style
+def test_dropdowns_name_proposed_tokens(style):
+    runs = make_patching_case(style).runs
     fields = {
         field.field: field for field in make_selection_dropdowns(("answer", "wrong"), runs.trace, Selection(), runs)
     }
@@ -261,13 +281,17 @@ def test_dropdowns_name_proposed_tokens(runs):
     assert proposed != experiment.wrong and wrong.options[0][1] == shorten_token(vocabulary[proposed])
 
 
-def test_continuation_does_not_change_effects(lms, runs, style):
+@each_style
+def test_continuation_does_not_change_effects(lms, style):
+    runs = make_patching_case(style).runs
     longer = capture(lms[style], (*runs.trace.token_ids, 5, 6), tokenizer=tokenizer())
     comparison = replace(Comparison.from_traces(longer, runs.other), prompts=(12, 12))
     assert_allclose(cells(draw_panel("heads_denoise", comparison)), cells(draw_panel("heads_denoise", runs)), atol=1e-9)
 
 
-def test_patched_run_is_mapped_by_its_baseline(lms, runs, style):
+@each_style
+def test_patched_run_is_mapped_by_its_baseline(lms, style):
+    runs = make_patching_case(style).runs
     edit = make_intervention("blocks.0.attn.z", "patch", index=1, source=runs.other)
     changed = capture(lms[style], runs.trace.token_ids, [edit], tokenizer=tokenizer())
     comparison = Comparison.from_traces(replace(changed, baseline=runs.trace), runs.other)

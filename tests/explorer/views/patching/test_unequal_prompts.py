@@ -1,5 +1,7 @@
 """Patching between prompts of unequal length: A (12 tokens) has one token more than B."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.views.patching import describe_patching
 from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
+from tests.subtest_loops import subtest_each
 
 from .patching_figures import BY_POSITION, INTO, PANEL, PatchingCase, cell_values, clicked_point
 
@@ -19,8 +22,7 @@ def unequal_case(lms, capture_trace) -> PatchingCase:
     return PatchingCase(Comparison.from_traces(trace, capture(lms["rope"], ids, tokenizer=tokenizer())), lms["rope"])
 
 
-@pytest.mark.parametrize("clean_run", "ab")
-@pytest.mark.parametrize("name", BY_POSITION)
+@subtest_each("name, clean_run", product(BY_POSITION, "ab"))
 def test_unaligned_positions_are_marked_as_not_patched(unequal_case, name, clean_run):
     partners = unequal_case.runs.alignment.partners
     unaligned = [partners.index(None)] if clean_run == "a" else []
@@ -49,7 +51,7 @@ def test_unaligned_positions_are_marked_as_not_patched(unequal_case, name, clean
     assert (frame["x0"] + frame["x1"]) / 2 == chosen
 
 
-@pytest.mark.parametrize("clean_run", "ab")
+@subtest_each("clean_run", "ab")
 def test_pinned_tokens_patch_each_other(unequal_case, clean_run):
     a, b = 6, 4
     runs = Comparison.from_traces(unequal_case.runs.trace, unequal_case.runs.other, pins=((a, b),))
