@@ -6,8 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm
-from explorer.analysis.residual import residual_stages
+from explorer.analysis.residual import apply_norm, residual_stages
 from explorer.analysis.unembedding import iter_logit_blocks, unembed_token, unembed_vectors
 from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, lens_taps

@@ -9,7 +9,7 @@ from explorer.analysis.direct_logit_attribution import (
     has_intervention_additions,
     head_contribution_change,
 )
-from explorer.analysis.norms import compute_norm_divisor
+from explorer.analysis.residual import compute_norm_divisor
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation

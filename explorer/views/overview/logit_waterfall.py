@@ -14,8 +14,7 @@ from explorer.analysis.direct_logit_attribution import (
     head_contribution,
 )
 from explorer.analysis.next_token import next_token_probability, ranking_without_interventions
-from explorer.analysis.norms import norm_divisor
-from explorer.analysis.residual import residual_norm, residual_stages
+from explorer.analysis.residual import norm_divisor, residual_norm, residual_stages
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import all_norms, residual_sum_taps
 from explorer.explain.clicked_point import ClickedPoint, get_item

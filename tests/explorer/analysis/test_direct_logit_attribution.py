@@ -16,8 +16,7 @@ from explorer.analysis.direct_logit_attribution import (
     direct_logit_attribution,
     forward_pass_overview,
 )
-from explorer.analysis.norms import apply_norm, compute_norm_divisor
-from explorer.analysis.residual import sublayer_updates
+from explorer.analysis.residual import apply_norm, compute_norm_divisor, sublayer_updates
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

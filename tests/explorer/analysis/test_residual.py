@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.logit_lens import LogitSummaries, token_ranks_in_blocks
-from explorer.analysis.norms import apply_norm, compute_norm_divisor
 from explorer.analysis.residual import (
+    apply_norm,
+    compute_norm_divisor,
     find_outlier_dimensions,
     norm_statistics,
     norm_statistics_in_layer,

@@ -14,7 +14,7 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.feed_forward import neuron_logit_effects
 from explorer.analysis.logit_lens import LENSES, depth_names, lens_cell
-from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import norm_divisor
 from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
