@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.attention import output_projection_columns
+from explorer.analysis.logit_lens import effective_logit_bias, logit_direction
 from explorer.analysis.residual import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
@@ -15,7 +16,6 @@ from explorer.analysis.residual import (
     residual_stages,
     subtract_layernorm_mean,
 )
-from explorer.analysis.unembedding import effective_logit_bias, logit_direction
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import (
     SUBLAYERS,

@@ -14,8 +14,8 @@ from explorer.analysis.direct_logit_attribution import (
     propagate_along_path,
     unembedding_direction,
 )
+from explorer.analysis.logit_lens import unembed_component
 from explorer.analysis.residual import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
-from explorer.analysis.unembedding import unembed_component
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import derive
