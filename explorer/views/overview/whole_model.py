@@ -6,11 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
-from explorer.analysis.attribution_by_source import (
-    AttributionBySource,
-    attribution_by_source,
-    largest_earlier_source,
-)
 from explorer.analysis.direct_logit_attribution import (
     check_component_sum,
     direct_logit_attribution,
@@ -18,6 +13,11 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
+from explorer.analysis.token_contributions import (
+    AttributionBySource,
+    attribution_by_source,
+    largest_earlier_source,
+)
 from explorer.architecture.formulas import (
     has_logit_bias_terms,
     logit_bias_terms_short_label,
