@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import (
+    SHADES,
     NextTokenDistribution,
     align_to_vocabulary,
     next_token_distribution,
     ranking_without_interventions,
+    shade_by_surprisal_difference,
+    shade_tokens,
 )
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
-from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary, summarise_files
 from explorer.explain.notation import quote_token, quote_word
 from explorer.interventions import Intervention

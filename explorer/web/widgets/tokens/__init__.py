@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution
-from explorer.analysis.token_shading import SHADES
+from explorer.analysis.next_token import SHADES, NextTokenDistribution
 from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
 from explorer.lessons.example_prompts import GUESS_EXAMPLES
 from explorer.state.continuation_tree import Branches as SavedBranches
