@@ -9,8 +9,7 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.continuation_tree import common_prefix_length
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, common_prefix_length
 from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison

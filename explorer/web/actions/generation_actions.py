@@ -11,9 +11,8 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import UserError
-from explorer.state.continuation_tree import add_or_extend_branch
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
-from explorer.state.page_state import PageState, replace_continuation
+from explorer.state.page_state import PageState, add_or_extend_branch, replace_continuation
 from explorer.state.run_request import MAX_TOKENS
 from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget

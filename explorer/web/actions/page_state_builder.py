@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.state.chat_messages import chat_messages
-from explorer.state.page_state import OTHER_PREFIX, PageState
+from explorer.state.page_state import OTHER_PREFIX, PageState, chat_messages
 from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService

@@ -31,10 +31,8 @@ from explorer.lessons.prediction_explanation import (
     explain_written_token,
     is_unlikely_token,
 )
-from explorer.state.chat_messages import chat_messages
-from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, Path, build_tree, chat_messages
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.lru_cache import LRUCache
