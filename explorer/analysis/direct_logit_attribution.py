@@ -48,10 +48,17 @@ from explorer.explain.captured.interventions import (
     apply_intervention_linear_part,
 )
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.derivation import (
+    ALL,
+    Calculation,
+    Derivation,
+    Input,
+    RecomputationCheck,
+    read_input,
+    unique_inputs,
+)
 from explorer.explain.notation import format_factor, format_six_digits, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, translate

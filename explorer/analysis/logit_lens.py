@@ -14,7 +14,7 @@ from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
 from explorer.explain.captured.formulas import has_bias, normalise_before_gain
 from explorer.explain.captured.interventions import active_effects, apply_intervention_linear_part
-from explorer.explain.derivation import ALL, Derivation, Input, read_input
+from explorer.explain.derivation import ALL, Derivation, Input, RecomputationCheck, read_input
 from explorer.explain.notation import (
     format_dot_product,
     format_factor,
@@ -23,7 +23,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.tracing.weight_matrices import iter_chunks, linear, linear_by_chunks

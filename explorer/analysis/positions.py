@@ -14,7 +14,7 @@ from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, read_input
 from explorer.explain.notation import (
     format_attention_cell,
     format_factor,
@@ -24,7 +24,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig

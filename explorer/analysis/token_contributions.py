@@ -22,7 +22,15 @@ from explorer.architecture.residual_stream import path_to_unembedding
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.derivation import (
+    ALL,
+    Calculation,
+    Derivation,
+    Input,
+    RecomputationCheck,
+    read_input,
+    unique_inputs,
+)
 from explorer.explain.notation import (
     format_dot_product,
     format_factor,
@@ -31,7 +39,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import _, translate
 

@@ -23,10 +23,9 @@ from explorer.errors import UserError
 from explorer.explain.captured import element_names, embedding, formulas
 from explorer.explain.captured.attention import ROTATION_FORMULAS
 from explorer.explain.captured.tap_formulas import get_formula
-from explorer.explain.derivation import COMPARISON_TEXTS
+from explorer.explain.derivation import COMPARISON_TEXTS, tolerance
 from explorer.explain.notation import ELEMENTS
 from explorer.explain.source_code import mark_line, model_code
-from explorer.explain.tolerance import tolerance
 from explorer.interventions import Scale, ZeroAblation, parse_interventions
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep

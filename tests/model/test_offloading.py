@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import tolerance
+from explorer.explain.derivation import tolerance
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.ablation_sweep import ablate

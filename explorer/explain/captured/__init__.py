@@ -12,9 +12,8 @@ from explorer.explain.captured.interventions import (
 )
 from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.clicked_point import check_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, Index, format_index
+from explorer.explain.derivation import ALL, Calculation, Derivation, Index, RecomputationCheck, format_index
 from explorer.explain.notation import describe_element
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace
 
 

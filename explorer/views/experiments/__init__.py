@@ -18,9 +18,8 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.residual import residual_stages
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import Derivation, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
-from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison

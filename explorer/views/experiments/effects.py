@@ -22,9 +22,8 @@ from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import residual_stages, sublayer_labels
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import Derivation, rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
-from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import Intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

@@ -25,6 +25,7 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
+from explorer.explain.derivation import RecomputationCheck
 from explorer.explain.notation import (
     format_contribution,
     format_number,
@@ -34,7 +35,6 @@ from explorer.explain.notation import (
     quote_word,
     quote_word_in_text,
 )
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -16,9 +16,8 @@ from explorer.analysis.patching_effects import (
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import Derivation, largest_error
 from explorer.explain.notation import format_number
-from explorer.explain.tolerance import largest_error
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

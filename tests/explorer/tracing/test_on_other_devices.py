@@ -8,7 +8,7 @@ import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
+from explorer.explain.derivation import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
 from explorer.tracing.ablation_sweep import ablate
 from explorer.tracing.capture import capture
