@@ -20,7 +20,7 @@ import gradio as gr
 import torch
 
 from explorer.errors import UserError
-from explorer.explain.captured import element_names, embedding, formulas
+from explorer.explain.captured import ELEMENT_NAMES, embedding, formulas
 from explorer.explain.captured.attention import ROTATION_FORMULAS
 from explorer.explain.captured.tap_formulas import get_formula
 from explorer.explain.derivation import COMPARISON_TEXTS, tolerance
@@ -89,7 +89,7 @@ def page_files() -> dict[str, str]:
         "COLOURS": {name: getattr(style, name) for name in COLOURS},
         "FORMULAS": {name: pack_formulas(config) for name, config in configs.items()},
         "CODE": {name: view_codes(config) for name, config in configs.items()},
-        "ELEMENT_NAMES": element_names.ELEMENT_NAMES,
+        "ELEMENT_NAMES": ELEMENT_NAMES,
         "FORMULA_TEXTS": FORMULA_TEXTS,
         "TOLERANCE": tolerance("float32"),
     }
