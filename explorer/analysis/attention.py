@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.head_scores import without_first_key
-from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap, softcap_formula
-from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
+from explorer.architecture.formulas import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    softcap,
+    softcap_formula,
+    visibility_mask,
+)
 from explorer.explain.arithmetic import largest, mean
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, surprisal, token_probability
 from explorer.analysis.residual import residual_stages, residual_stream
-from explorer.architecture.mask_and_rotation import ANGLES, LOCAL_ANGLES
+from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES
 from explorer.explain import arithmetic
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import get_element, get_item

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import mask_and_rotation as architecture
-from explorer.architecture.formulas import embedding_scale_formula, score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.mask_and_rotation import angles_tap, rotary_attention_factors
+from explorer.architecture.formulas import (
+    angles_tap,
+    embedding_scale_formula,
+    rotary_attention_factors,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+)
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
@@ -60,13 +64,13 @@ class RotatedPairs:
 
 def rotation_angles(trace: Trace, layer: int) -> np.ndarray:
     """Return the rotation angles of a layer in radians, (T, F); 0 if the layer has no RoPE."""
-    angles = trace[architecture.angles_tap(trace.config, layer)]
+    angles = trace[angles_tap(trace.config, layer)]
     return angles if trace.config.has_rope(layer) else np.zeros_like(angles)
 
 
 def pair_scales(trace: Trace, layer: int) -> np.ndarray | float:
     """Return the factor on each rotated pair, (F,), or 1 without scaling."""
-    factors = architecture.rotary_attention_factors(trace.config, layer)
+    factors = rotary_attention_factors(trace.config, layer)
     return 1.0 if factors is None else factors
 
 

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 import torch
 
-from explorer.architecture.mask_and_rotation import token_axes
+from explorer.architecture.formulas import token_axes
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
 from explorer.interventions.location import HEADS, KV_HEADS, index_axis

@@ -8,7 +8,7 @@ from explorer.analysis.logit_lens import lens_inputs
 from explorer.analysis.next_token import next_token_ranking
 from explorer.analysis.residual import residual_stream
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.architecture.mask_and_rotation import first_visible_key, layers_without_rope
+from explorer.architecture.formulas import first_visible_key, layers_without_rope
 from explorer.explain.notation import format_number, format_percent, join_names, quote_token
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.tracing.trace import Trace
