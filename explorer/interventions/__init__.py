@@ -14,8 +14,7 @@ from explorer.interventions.direction import (
     Prompts,
     RemoveDirection,
 )
-from explorer.interventions.intervention import Intervention, Text
-from explorer.interventions.location import PositionSet, index_axis
+from explorer.interventions.intervention import Intervention, PositionSet, Text, index_axis
 from explorer.interventions.mean_ablation import MeanAblation
 from explorer.interventions.norm_replacement import NormReplacement, active_norm_replacements
 from explorer.interventions.parsing import (

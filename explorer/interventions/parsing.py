@@ -12,8 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from explorer.errors import UserError
-from explorer.interventions.intervention import Intervention
-from explorer.interventions.location import PositionSet
+from explorer.interventions.intervention import Intervention, PositionSet
 from explorer.interventions.patch import CrossRunIntervention
 from explorer.translations import _
 from model.config import ModelConfig

@@ -12,7 +12,7 @@ import torch
 from explorer.architecture.formulas import token_axes
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
-from explorer.interventions.location import HEADS, KV_HEADS, index_axis
+from explorer.interventions.intervention import HEADS, KV_HEADS, index_axis
 from explorer.tracing.ablation_sweep import ablate, estimate_macs, num_ablation_runs
 from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.forward_hooks import (

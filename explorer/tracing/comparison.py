@@ -8,7 +8,7 @@ import numpy as np
 from explorer.architecture.formulas import token_axes
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis
-from explorer.interventions.location import HEADS, KV_HEADS
+from explorer.interventions.intervention import HEADS, KV_HEADS
 from explorer.state.token_alignment import Alignment, Partners, Pins, align_tokens
 from explorer.tracing.trace import Trace
 from explorer.translations import _
