@@ -68,7 +68,7 @@ class TokenContributions:
         by_method: for each of METHODS (N,), for the N tokens up to the position. Gradients and knock-out in units
             of f, above 0 if the token raises f; rollout weights sum to 1. The knock-out of the last token is NaN.
         f, f_baseline: f of the run, and of the baseline of integrated gradients.
-        arrays: the underlying values, see `explorer.tracing.token_attribution.token_contributions`.
+        arrays: the underlying values, see `explorer.tracing.attribution.token_contributions`.
     """
 
     by_method: Mapping[str, np.ndarray]
