@@ -36,7 +36,7 @@ from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
 from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_locale
 from explorer.views import VIEWS, Panel, View, style
-from explorer.views.selection_dropdowns import TITLES
+from explorer.views.selection import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants

@@ -51,7 +51,7 @@ from explorer.views.intervention_controls import (
     PATCH_PATTERN,
 )
 from explorer.views.labels import score_inputs_text, shared_kv_head_text
-from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
+from explorer.views.selection import HEAD_SCORE_FIELD
 from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
 from explorer.views.view import LINES, ROWS, Panel, View, make_no_difference_reason
 

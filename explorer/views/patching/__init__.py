@@ -28,7 +28,7 @@ from explorer.views.patching.effect_maps import (
     selected_receiver,
     strongest_patch_sentence,
 )
-from explorer.views.selection_dropdowns import NUM_LISTED
+from explorer.views.selection import NUM_LISTED
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
 from explorer.views.view import Panel, View

@@ -12,7 +12,7 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
-from explorer.views.default_selection import select_strongest
+from explorer.views.selection import select_strongest
 from model.chat_messages import Message
 
 

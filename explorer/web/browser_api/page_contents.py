@@ -46,7 +46,7 @@ from explorer.translations import _, current_locale, ngettext, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
-from explorer.views.selection_dropdowns import TOKEN_FIELDS, make_selection_dropdowns
+from explorer.views.selection import TOKEN_FIELDS, make_selection_dropdowns
 from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel
 from explorer.web.browser_api.open_view import OpenView

@@ -13,7 +13,7 @@ from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, strip_bos
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.default_selection import complete_selection
+from explorer.views.selection import complete_selection
 from explorer.views.two_run_figures import FigurePlaceholder, value_key
 from explorer.views.view import PAGE_KINDS, Panel
 from explorer.web.browser_api.open_view import OpenView, make_open_view
