@@ -27,19 +27,17 @@ from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
-from explorer.views.experiments.compensation import (
-    component_compensation_bars,
-    head_compensation_map,
-    inspect_component_compensation,
-    inspect_head_compensation,
-)
 from explorer.views.experiments.effects import (
     ABLATIONS,
     MARK_OF_TOGETHER,
     attention_shift_map,
     combined_effects_bars,
+    component_compensation_bars,
     head_ablation_map,
+    head_compensation_map,
     inspect_combined_effect,
+    inspect_component_compensation,
+    inspect_head_compensation,
     residual_change_map,
     sublayer_ablation_bars,
     surprisal_change_bars,

@@ -21,7 +21,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.compensation import norm_divisors_text
+from explorer.views.experiments.effects import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE, capture_style, models
 from tests.subtest_loops import subtest_each
