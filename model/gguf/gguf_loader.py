@@ -24,11 +24,11 @@ from model.gguf.gguf_file import GGUFHeader, GGUFTensor, check_types, read_heade
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.gguf.gguf_types import BlockType
 from model.gguf.memory_mapping import use_mapped_weights
+from model.layers.positions import convert_to_half_split
 from model.pretrained import gpt2, llama, phi3
 from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
 from model.pretrained.tokenizer import PretrainedTokenizer
-from model.rotary_layout import convert_to_half_split
 from model.transformer_lm import TransformerLM
 from model.weight_placement import WeightPlacement, build_without_weights, set_weights
 
