@@ -46,8 +46,7 @@ from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
 from model.config import ModelConfig
-from model.kv_cache import KVCache
-from model.layers.attention import softcap
+from model.layers.attention import KVCache, softcap
 from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM, check_finite

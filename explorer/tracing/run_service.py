@@ -23,7 +23,7 @@ from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
 from explorer.tracing.trace import LazyActivations, Trace
 from explorer.translations import _
 from model.checkpoint import CheckpointError
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

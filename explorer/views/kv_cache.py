@@ -333,7 +333,7 @@ VIEW = View(
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
-    code=("model.kv_cache:KVCache.extend",),
+    code=("model.layers.attention:KVCache.extend",),
     code_lines=("keys, values = single.narrow(",),
     panels=(
         Panel(

@@ -10,7 +10,7 @@ import torch
 from model.config import window_start
 from model.generation.incremental_decoder import IncrementalDecoder
 from model.generation.sampling import sampling_stages, uniform_draw
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.tokenizer import Tokenizer, replace_surrogates
 from model.transformer_lm import TransformerLM, check_finite
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.transformer_lm import TransformerLM, check_finite
 
 

@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.kv_cache import KVCache
-from model.layers.attention import softcap
+from model.layers.attention import KVCache, softcap
 from model.layers.basic_layers import Linear
 from model.layers.feed_forward import KERNELS
 from model.layers.norms import LayerNorm, LayerNormOverHeads, RMSNorm, RMSNormOverHeads
