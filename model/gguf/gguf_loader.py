@@ -20,9 +20,8 @@ from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.file_formats import split_file_error
-from model.gguf.gguf_file import GGUFHeader, GGUFTensor, check_types, read_header
+from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
-from model.gguf.gguf_types import BlockType
 from model.gguf.memory_mapping import use_mapped_weights
 from model.layers.positions import convert_to_half_split
 from model.pretrained import gpt2, llama, phi3
