@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError, NonFiniteLogitsError
 from model.layers.attention import KVCache, softcap
-from model.layers.basic_layers import Dropout, Embedding, Linear, Tap
-from model.layers.norms import NORMS
+from model.layers.basic_layers import NORMS, Dropout, Embedding, Linear, Tap
 from model.layers.positions import RotaryPositionalEmbedding, SinusoidalPositionalEmbedding
 from model.layers.transformer_block import BLOCKS
 
