@@ -26,7 +26,7 @@ from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types,
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.layers.basic_layers import Embedding
 from model.layers.positions import convert_to_half_split
-from model.pretrained import gpt2, llama, phi3
+from model.pretrained import gpt2, llama, phi
 from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
 from model.pretrained.tokenizer import PretrainedTokenizer
@@ -140,7 +140,7 @@ ARCHITECTURES = {  # `general.architecture`
     "smollm3": Architecture("smollm3", convert_llama),
     "qwen2": Architecture("qwen2"),
     "qwen3": Architecture("qwen3"),
-    "phi3": Architecture("phi3", phi3.convert_weight, NAMES | {"blk.*.ffn_up": "blocks.*.ffn.gate_up"}),
+    "phi3": Architecture("phi3", phi.Phi3.convert_weight, NAMES | {"blk.*.ffn_up": "blocks.*.ffn.gate_up"}),
     "gemma": Architecture("gemma", convert_gemma),
     "gemma2": Architecture("gemma2", convert_gemma, NAMES | SANDWICH),
     "gemma3": Architecture("gemma3_text", convert_gemma, NAMES | SANDWICH),
