@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 
-from explorer.analysis.kv_cache import (
+from explorer.analysis.attention import (
     cache_megabytes,
     cached_norms,
     cached_norms_all_heads,

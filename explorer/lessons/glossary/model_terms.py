@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from explorer.analysis.attention import megabytes_stored
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
-from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.logit_lens import lens_inputs
 from explorer.analysis.next_token import next_token_ranking
 from explorer.analysis.residual import residual_stream

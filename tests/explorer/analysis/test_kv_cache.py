@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.kv_cache import (
+from explorer.analysis.attention import (
     cached_norms,
     cached_norms_all_heads,
     cached_tap,
