@@ -23,8 +23,7 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.tracing.logits import CHUNK_BYTES
-from explorer.tracing.trace import Trace, cache_per_trace
+from explorer.tracing.trace import CHUNK_BYTES, Trace, cache_per_trace
 from explorer.tracing.weight_matrices import iter_chunks, linear, linear_by_chunks
 from explorer.translations import N_, _, translate
 

@@ -330,7 +330,7 @@ def find_tokens(vocabulary: Sequence[str], search_text: str, ranking: Sequence[i
     return [*by_id, *containing][:max_count]
 
 
-FILE, LOGITS = "explorer/analysis/next_token.py", "explorer/tracing/logits.py"
+FILE, LOGITS = "explorer/analysis/next_token.py", "explorer/tracing/trace.py"
 SURPRISAL = SourceLine(FILE, "return np.concatenate([[np.nan], (trace.logits.log_sum_exp")
 # measure -> its name, the analysis, how it is worked out again, and the line of the analysis
 PREDICTION_MEASURES = {
