@@ -32,8 +32,7 @@ from explorer.explain.notation import (
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
-from model.config import ModelConfig
-from model.parameter_and_flop_counts import flops_table, kv_cache_bytes_per_token
+from model.config import ModelConfig, flops_table, kv_cache_bytes_per_token
 
 
 @dataclass(frozen=True)

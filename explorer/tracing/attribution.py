@@ -17,8 +17,8 @@ from explorer.tracing.forward_hooks import (
 )
 from explorer.tracing.jobs import JobSteps
 from explorer.tracing.request_budget import check_budget, chunk_tokens
+from model.config import num_parameters
 from model.layers.attention import softcap
-from model.parameter_and_flop_counts import num_parameters
 from model.transformer_lm import TransformerLM
 from model.weight_placement import read_weight
 

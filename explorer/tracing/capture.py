@@ -45,9 +45,8 @@ from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS, make_
 from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
-from model.config import ModelConfig
+from model.config import ModelConfig, num_parameters
 from model.layers.attention import KVCache, softcap
-from model.parameter_and_flop_counts import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM, check_finite
 

@@ -26,8 +26,7 @@ from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
 from explorer.views.verification import Verification, make_unverified, verify_derived
 from explorer.views.view import Panel, View
-from model.config import ModelConfig
-from model.parameter_and_flop_counts import kv_cache_bytes_per_token
+from model.config import ModelConfig, kv_cache_bytes_per_token
 
 
 def describe_cache_size(trace: Trace, selection: Selection) -> str:

@@ -13,7 +13,7 @@ from explorer.explain.notation import format_number, format_percent, join_names,
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from model.parameter_and_flop_counts import num_parameters
+from model.config import num_parameters
 
 
 def layers_example(context: GlossaryExampleContext) -> str:

@@ -5,8 +5,8 @@ from explorer.analysis.attention import cached_norms_all_heads, cached_vector_no
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
+from model.config import flops_table
 from model.layers.attention import KVCache
-from model.parameter_and_flop_counts import flops_table
 from tests.subtest_loops import each_style
 
 
