@@ -23,8 +23,7 @@ from explorer.web.rate_limits import log_budget
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from explorer.web.user_messages import collect_notices, locale_from_state, warn
-from model.generation.autoregressive import generate
-from model.generation.beam_search import beam_search
+from model.generation.autoregressive import beam_search, generate
 from model.pretrained.chat_template import end_of_turn_ids
 from model.tokenizer import Tokenizer
 
