@@ -16,7 +16,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go
-from explorer.views.default_selection import complete_selection
+from explorer.views.selection import complete_selection
 from explorer.views.style import figure, shorten_token
 from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.view import PAGE_KINDS, HeadHeatmaps, Panel, View

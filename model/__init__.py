@@ -3,7 +3,7 @@
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
 from model.generation import GenerationStep, generate
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from model.checkpoint import CheckpointError, check_links, find_base_model, find_checkpoint, is_gguf, is_llama2c
 from model.checkpoint_reader import TOKENIZER, is_missing, open_weights, read_config, read_json
-from model.config import ModelConfig
+from model.config import ModelConfig, num_parameters
 from model.errors import LoadingNote, ModelError
 from model.gguf import gguf_loader
 from model.gguf.gguf_file import GGUFHeader, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
-from model.parameter_and_flop_counts import num_parameters
 from model.pretrained import llama2c, lora
 from model.pretrained.chat_template import read_chat_template
 from model.pretrained.hugging_face_loader import (

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from model.checkpoint import CHECKPOINTS, list_checkpoints, load_checkpoint
-from model.parameter_and_flop_counts import num_parameters
+from model.config import num_parameters
 
 MAX_BYTES = 60_000_000
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.attention import output_projection_columns
-from explorer.analysis.norms import (
+from explorer.analysis.logit_lens import effective_logit_bias, logit_direction
+from explorer.analysis.residual import (
     apply_linearised_output_norm,
     apply_norm_without_interventions,
     compute_norm_divisor,
     norm_bias,
+    residual_stages,
     subtract_layernorm_mean,
 )
-from explorer.analysis.residual import residual_stages
-from explorer.analysis.unembedding import effective_logit_bias, logit_direction
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import (
     SUBLAYERS,
@@ -48,10 +48,17 @@ from explorer.explain.captured.interventions import (
     apply_intervention_linear_part,
 )
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.derivation import (
+    ALL,
+    Calculation,
+    Derivation,
+    Input,
+    RecomputationCheck,
+    read_input,
+    unique_inputs,
+)
 from explorer.explain.notation import format_factor, format_six_digits, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, translate

@@ -14,18 +14,17 @@ from explorer.analysis.direct_logit_attribution import (
     propagate_along_path,
     unembedding_direction,
 )
-from explorer.analysis.norms import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
-from explorer.analysis.unembedding import unembed_component
+from explorer.analysis.logit_lens import unembed_component
+from explorer.analysis.residual import apply_linearised_output_norm, compute_norm_divisor, subtract_layernorm_mean
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import added_constant, apply_intervention_linear_part
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, read_input
+from explorer.explain.derivation import ALL, Calculation, Derivation, RecomputationCheck, read_input
 from explorer.explain.notation import format_six_digits, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import _, ngettext, translate
 

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
+from explorer.architecture.formulas import first_visible_key, visibility_mask
 from explorer.explain.arithmetic import mean
 from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import Derivation, read_input

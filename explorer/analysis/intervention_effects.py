@@ -7,15 +7,14 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token_distribution, surprisal, token_probability
 from explorer.analysis.residual import residual_stages, residual_stream
-from explorer.architecture.mask_and_rotation import ANGLES, LOCAL_ANGLES
+from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES
 from explorer.explain import arithmetic
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Calculation, Derivation, Input, read_input, unique_inputs
+from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, read_input, unique_inputs
+from explorer.explain.derivation import rounding_threshold as rounding_resolution
 from explorer.explain.notation import format_factor, format_six_digits, format_sum, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
-from explorer.explain.tolerance import rounding_threshold as rounding_resolution
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import MAX_CLICK_MACS

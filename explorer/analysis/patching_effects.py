@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.derivation import Calculation, Derivation, Input
+from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck
 from explorer.explain.notation import (
     bracket_negative,
     format_factor,
@@ -15,7 +15,6 @@ from explorer.explain.notation import (
     token_formatter,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.interventions import Intervention, parse_intervention
 from explorer.tracing.patching.experiment import (
     BY_POSITION,

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture import mask_and_rotation as architecture
-from explorer.architecture.formulas import embedding_scale_formula, score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.mask_and_rotation import angles_tap, rotary_attention_factors
+from explorer.architecture.formulas import (
+    angles_tap,
+    embedding_scale_formula,
+    rotary_attention_factors,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+)
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.captured.embedding import TABLE
 from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, read_input
 from explorer.explain.notation import (
     format_attention_cell,
     format_factor,
@@ -24,7 +28,6 @@ from explorer.explain.notation import (
     format_token_position,
 )
 from explorer.explain.source_code import SourceLine
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.tracing.trace import Trace, cache_per_trace
 from explorer.translations import N_, _, ngettext, translate
 from model.config import ModelConfig
@@ -61,13 +64,13 @@ class RotatedPairs:
 
 def rotation_angles(trace: Trace, layer: int) -> np.ndarray:
     """Return the rotation angles of a layer in radians, (T, F); 0 if the layer has no RoPE."""
-    angles = trace[architecture.angles_tap(trace.config, layer)]
+    angles = trace[angles_tap(trace.config, layer)]
     return angles if trace.config.has_rope(layer) else np.zeros_like(angles)
 
 
 def pair_scales(trace: Trace, layer: int) -> np.ndarray | float:
     """Return the factor on each rotated pair, (F,), or 1 without scaling."""
-    factors = architecture.rotary_attention_factors(trace.config, layer)
+    factors = rotary_attention_factors(trace.config, layer)
     return 1.0 if factors is None else factors
 
 

@@ -6,13 +6,13 @@ from itertools import combinations
 
 import numpy as np
 
-from explorer.analysis.attribution_by_source import attribution_by_source, largest_earlier_source
 from explorer.analysis.direct_logit_attribution import (
     LogitAttribution,
     direct_logit_attribution,
 )
 from explorer.analysis.intervention_effects import ablation_effects, captured_logit_and_log_probability
 from explorer.analysis.next_token import ranking_without_interventions
+from explorer.analysis.token_contributions import attribution_by_source, largest_earlier_source
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig

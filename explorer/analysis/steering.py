@@ -17,7 +17,7 @@ from explorer.tracing.jobs import Job, JobSteps, get_or_run
 from explorer.tracing.model_registry import find_tokenizer
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
-from model.parameter_and_flop_counts import num_parameters
+from model.config import num_parameters
 from model.tokenizer import Tokenizer
 
 

@@ -10,8 +10,7 @@ from explorer.analysis.attention import query_attention_stages, select_keys
 from explorer.analysis.logit_lens import TOP, lens_summaries
 from explorer.analysis.positions import main_pair, pair_scales, rotated_pairs, rotation_angles
 from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_norms
-from explorer.architecture import mask_and_rotation as architecture
-from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
+from explorer.architecture.formulas import angles_tap, score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
 from explorer.explain.captured.interventions import first_token_position
@@ -319,7 +318,7 @@ def rotation_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
 
 def _rotation_changes(trace: Trace, layer: int) -> str:
     """Name the interventions that change a rotation beyond its position and base; "" if there are none."""
-    taps = (architecture.angles_tap(trace.config, layer), *(f"blocks.{layer}.attn.{name}_rot" for name in "qk"))
+    taps = (angles_tap(trace.config, layer), *(f"blocks.{layer}.attn.{name}_rot" for name in "qk"))
     interventions = [
         intervention
         for intervention in trace.edits

@@ -2,8 +2,7 @@
 
 import re
 
-from explorer.architecture.formulas import layers_and_heads
-from explorer.architecture.mask_and_rotation import layers_without_rope
+from explorer.architecture.formulas import layers_and_heads, layers_without_rope
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
 from model.describe import NOT_NAMED, Description

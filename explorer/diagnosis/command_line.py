@@ -24,7 +24,7 @@ from explorer.diagnosis.custom_tokenizer import bytes_tokenizer
 from explorer.diagnosis.diagnose import add_missing_gains, diagnose, infer_config
 from explorer.diagnosis.load_module import load_user_module
 from explorer.diagnosis.match_weights import Table, match_weights
-from explorer.diagnosis.module_constructor import SIZE_BY_ALIAS
+from explorer.diagnosis.module_settings import SIZE_BY_ALIAS
 from explorer.diagnosis.report_text import format_report, report_lines
 from explorer.diagnosis.run_module import build_with_weights, copy_module
 from explorer.diagnosis.vocabulary import read_vocabulary

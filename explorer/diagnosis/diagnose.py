@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugSearch, as_singletons
 from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.norms_and_feed_forward import find_reduced_precision
-from explorer.diagnosis.infer_configs import candidate_configs, with_context
 from explorer.diagnosis.match_weights import MatchedModule, Table, WeightMatch, match_weights
 from explorer.diagnosis.model_segments import (
     PROBE,
@@ -25,6 +24,7 @@ from explorer.diagnosis.model_segments import (
     ModelSegment,
     UnembeddingSegment,
 )
+from explorer.diagnosis.module_settings import candidate_configs, with_context
 from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import (
     DATAFLOWS,

@@ -21,7 +21,7 @@ from typing import Any
 
 import tomllib
 
-from explorer.diagnosis.infer_configs import HEADS
+from explorer.diagnosis.module_settings import HEADS
 from explorer.diagnosis.run_module import errors_as_user_errors
 from explorer.diagnosis.weights_file import SETTINGS_SUFFIXES, read_settings
 from explorer.errors import UserError

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from explorer.diagnosis.import_source import find_definition, import_definition, repository_settings, split_target
 from explorer.diagnosis.match_weights import infer_sizes, unwrapped_name
-from explorer.diagnosis.module_constructor import (
+from explorer.diagnosis.module_settings import (
     ConstructorSettings,
     UnknownArgumentError,
     construct,

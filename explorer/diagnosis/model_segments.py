@@ -20,7 +20,7 @@ from explorer.diagnosis.reference_formulas import (
     position_embedding_rows,
     rotation_tables,
 )
-from explorer.explain.tolerance import tolerance
+from explorer.explain.derivation import tolerance
 from model.config import ModelConfig
 from model.layers.attention import softcap
 

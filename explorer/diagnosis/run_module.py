@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from explorer.architecture.mask_and_rotation import token_axes
-from explorer.diagnosis.infer_configs import CONTEXT, HEADS, candidate_configs, find_attribute, with_context
+from explorer.architecture.formulas import token_axes
 from explorer.diagnosis.match_weights import Table, WeightMatch, match_weights
+from explorer.diagnosis.module_settings import CONTEXT, HEADS, candidate_configs, find_attribute, with_context
 from explorer.errors import UserError
 from explorer.tracing.capture import id_labels
 from explorer.tracing.trace import Trace

@@ -29,7 +29,7 @@ from explorer.state.page_state import OTHER_PREFIX, PageState
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from model.parameter_and_flop_counts import parameter_table
+from model.config import parameter_table
 
 SETTINGS_FIELDS = tuple(name.name for name in fields(GenerationSettings))
 RUN_FIELDS = ("text", "checkpoint", "edits", *(OTHER_PREFIX + name for name in ("text", "checkpoint", "edits")))

@@ -9,11 +9,18 @@ from functools import cache, lru_cache
 import numpy as np
 import torch
 
-from explorer.architecture.mask_and_rotation import token_axes
+from explorer.architecture.formulas import token_axes
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.interventions import Intervention
-from explorer.interventions.location import HEADS, KV_HEADS, index_axis
-from explorer.tracing.ablation_sweep import ablate, estimate_macs, num_ablation_runs
+from explorer.interventions.intervention import HEADS, KV_HEADS, index_axis
+from explorer.tracing.attribution import (
+    STEPS,
+    ablate,
+    estimate_macs,
+    num_ablation_runs,
+    num_job_units,
+    token_contributions,
+)
 from explorer.tracing.comparison import align_values, resolve_patches
 from explorer.tracing.forward_hooks import (
     InterventionSession,
@@ -36,13 +43,10 @@ from explorer.tracing.numpy_arrays import StoredWeights, as_array, as_unbatched_
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS, make_setup
 from explorer.tracing.request_budget import check_budget
-from explorer.tracing.token_attribution import STEPS, num_job_units, token_contributions
 from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
-from model.config import ModelConfig
-from model.kv_cache import KVCache
-from model.layers.attention import softcap
-from model.parameter_and_flop_counts import num_parameters
+from model.config import ModelConfig, num_parameters
+from model.layers.attention import KVCache, softcap
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM, check_finite
 
@@ -335,7 +339,7 @@ def ablation_job(
     token_id: int,
     operation: str,
 ) -> Job:
-    """Return the job that runs `explorer.tracing.ablation_sweep.ablate`."""
+    """Return the job that runs `explorer.tracing.attribution.ablate`."""
     args = tuple(token_ids), tuple(interventions), position, token_id, operation
     key = "ablation", register_model_functions(lm, make_model_functions), *args
     return Job(
@@ -354,7 +358,7 @@ def token_contributions_job(
     token_id: int,
     contrast_id: int | None,
 ) -> Job:
-    """Return the job that runs `explorer.tracing.token_attribution.token_contributions`."""
+    """Return the job that runs `explorer.tracing.attribution.token_contributions`."""
     args = tuple(token_ids), tuple(interventions), position, token_id, contrast_id
     num_passes = num_job_units(position) + 2 * STEPS  # a gradient costs twice as much again
     macs = num_passes * (position + 1) * num_parameters(lm.config)

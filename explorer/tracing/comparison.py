@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.architecture.mask_and_rotation import token_axes
+from explorer.architecture.formulas import token_axes
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention, PatchMean, index_axis
-from explorer.interventions.location import HEADS, KV_HEADS
+from explorer.interventions.intervention import HEADS, KV_HEADS
 from explorer.state.token_alignment import Alignment, Partners, Pins, align_tokens
 from explorer.tracing.trace import Trace
 from explorer.translations import _

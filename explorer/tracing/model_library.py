@@ -44,10 +44,9 @@ from model.checkpoint import (
     is_remote_checkpoint,
     load_checkpoint,
 )
-from model.config import ModelConfig
+from model.config import ModelConfig, num_parameters
 from model.describe import Description, describe_model
 from model.errors import ModelError
-from model.parameter_and_flop_counts import num_parameters
 from model.pretrained.hub import HubFiles, cached_model, download_files, list_hub_files
 from model.pretrained.reference_logits import LogitAgreement, compare_with_reference, has_reference_logits
 from model.tokenizer import Tokenizer

@@ -29,11 +29,11 @@ class ModelFunctions:
     Attributes:
         weights: name -> weight, read-only (see `explorer.tracing.weight_matrices`).
         ablate: (model, token ids, edits, position, token id, "zero" or "mean") -> the job that computes the token's
-            probability with each component ablated (see `explorer.tracing.ablation_sweep`).
+            probability with each component ablated (see `explorer.tracing.attribution`).
         logit_and_log_probability: (model, token ids, edits, position, token id) -> its logit and ln p (see
             `explorer.tracing.forward_hooks`).
         token_contributions: (model, token ids, edits, position, token id, contrast id or None) -> the job that
-            computes the contribution of each token (see `explorer.tracing.token_attribution`).
+            computes the contribution of each token (see `explorer.tracing.attribution`).
         mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.forward_hooks`.
         continue_tokens: (model, token ids, edits, count, settings) -> ids of generated tokens (see
             `explorer.tracing.forward_hooks`).
@@ -201,7 +201,7 @@ class ModelComputations:
     ) -> np.ndarray:
         """Compute a token's log-probability after a position with each component ablated.
 
-        See `explorer.tracing.ablation_sweep`.
+        See `explorer.tracing.attribution`.
 
         Args:
             interventions: of all these runs besides the trace's own.
@@ -246,7 +246,7 @@ class ModelComputations:
         )
 
     def token_contributions(self, position: int, token_id: int, contrast_id: int | None) -> Mapping[str, np.ndarray]:
-        """Compute the contribution of each token (see `explorer.tracing.token_attribution.token_contributions`).
+        """Compute the contribution of each token (see `explorer.tracing.attribution.token_contributions`).
 
         Raises:
             ValueError: no model ran.

@@ -11,8 +11,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.translations import _
-from model.config import ModelConfig
-from model.parameter_and_flop_counts import num_parameters
+from model.config import ModelConfig, num_parameters
 
 
 class BudgetExceededError(UserError):

@@ -9,22 +9,20 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.continuation_tree import common_prefix_length
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, common_prefix_length
 from explorer.state.run_request import RunRequest
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.logits import LogitSummary
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import ModelWeights, get_identity
 from explorer.tracing.request_budget import check_budget, compute_once
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
-from explorer.tracing.trace import LazyActivations, Trace
+from explorer.tracing.trace import LazyActivations, LogitSummary, Trace
 from explorer.translations import _
 from model.checkpoint import CheckpointError
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

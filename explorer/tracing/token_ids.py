@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from explorer.errors import UserError
-from explorer.state.continuation_tree import common_prefix_length
+from explorer.state.page_state import common_prefix_length
 from explorer.state.run_request import MAX_TOKENS
 from explorer.translations import _
 from model.chat_messages import Message

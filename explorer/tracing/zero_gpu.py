@@ -13,7 +13,7 @@ from explorer.interventions import Intervention
 from explorer.tracing.capture import capture
 from explorer.tracing.model_registry import find_model, get_identity, register_tokenizer
 from explorer.tracing.trace import Trace
-from model.parameter_and_flop_counts import num_parameters
+from model.config import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

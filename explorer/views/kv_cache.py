@@ -4,7 +4,7 @@ from functools import reduce
 
 import numpy as np
 
-from explorer.analysis.kv_cache import (
+from explorer.analysis.attention import (
     cache_megabytes,
     cached_norms,
     cached_norms_all_heads,
@@ -26,8 +26,7 @@ from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
 from explorer.views.verification import Verification, make_unverified, verify_derived
 from explorer.views.view import Panel, View
-from model.config import ModelConfig
-from model.parameter_and_flop_counts import kv_cache_bytes_per_token
+from model.config import ModelConfig, kv_cache_bytes_per_token
 
 
 def describe_cache_size(trace: Trace, selection: Selection) -> str:
@@ -333,7 +332,7 @@ VIEW = View(
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
     unavailable_message=unavailable_reason,
     controls=("layer", "query"),
-    code=("model.kv_cache:KVCache.extend",),
+    code=("model.layers.attention:KVCache.extend",),
     code_lines=("keys, values = single.narrow(",),
     panels=(
         Panel(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.attribution_by_source import attribution_by_source, largest_earlier_source
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_cell, lens_summaries
 from explorer.analysis.next_token import (
@@ -13,6 +12,7 @@ from explorer.analysis.next_token import (
     next_token_ranking,
     surprisal,
 )
+from explorer.analysis.token_contributions import attribution_by_source, largest_earlier_source
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive

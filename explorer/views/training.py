@@ -18,7 +18,7 @@ from explorer.tracing.training_history import TrainingHistory, log2_step
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
-from explorer.views.selection_dropdowns import HEAD_SCORE_FIELD
+from explorer.views.selection import HEAD_SCORE_FIELD
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure
 from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import (

@@ -31,7 +31,7 @@ from explorer.tracing.request_budget import BudgetExceededError, RequestCancelle
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.selection_dropdowns import OPTIONS
+from explorer.views.selection import OPTIONS
 from explorer.views.style import LIGHT, TOKEN_AXIS_KEY, plotly_template
 from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import Verification

@@ -20,13 +20,12 @@ import gradio as gr
 import torch
 
 from explorer.errors import UserError
-from explorer.explain.captured import element_names, embedding, formulas
+from explorer.explain.captured import ELEMENT_NAMES, embedding, formulas
 from explorer.explain.captured.attention import ROTATION_FORMULAS
 from explorer.explain.captured.tap_formulas import get_formula
-from explorer.explain.derivation import COMPARISON_TEXTS
+from explorer.explain.derivation import COMPARISON_TEXTS, tolerance
 from explorer.explain.notation import ELEMENTS
 from explorer.explain.source_code import mark_line, model_code
-from explorer.explain.tolerance import tolerance
 from explorer.interventions import Scale, ZeroAblation, parse_interventions
 from explorer.lessons.example_prompts import EXAMPLES
 from explorer.lessons.lesson import Lesson, LessonLibrary, LessonStep
@@ -37,7 +36,7 @@ from explorer.tracing.model_catalog import ModelCatalog
 from explorer.tracing.training_history import checkpoints_of_training
 from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_locale
 from explorer.views import VIEWS, Panel, View, style
-from explorer.views.selection_dropdowns import TITLES
+from explorer.views.selection import TITLES
 from explorer.views.style import DARK, LIGHT, Theme, css_colours
 from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants
@@ -90,7 +89,7 @@ def page_files() -> dict[str, str]:
         "COLOURS": {name: getattr(style, name) for name in COLOURS},
         "FORMULAS": {name: pack_formulas(config) for name, config in configs.items()},
         "CODE": {name: view_codes(config) for name, config in configs.items()},
-        "ELEMENT_NAMES": element_names.ELEMENT_NAMES,
+        "ELEMENT_NAMES": ELEMENT_NAMES,
         "FORMULA_TEXTS": FORMULA_TEXTS,
         "TOLERANCE": tolerance("float32"),
     }

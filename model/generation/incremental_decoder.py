@@ -13,11 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.kv_cache import KVCache
-from model.layers.attention import softcap
-from model.layers.basic_layers import Linear
+from model.layers.attention import KVCache, softcap
+from model.layers.basic_layers import LayerNorm, LayerNormOverHeads, Linear, RMSNorm, RMSNormOverHeads
 from model.layers.feed_forward import KERNELS
-from model.layers.norms import LayerNorm, LayerNormOverHeads, RMSNorm, RMSNormOverHeads
 from model.layers.transformer_block import (
     OutputNormBlock,
     ParallelBlock,

@@ -14,14 +14,13 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.gguf.gguf_file import ALIGNMENT, ARRAY, MAGIC, STRING, read_header
+from model.gguf.gguf_file import ALIGNMENT, ARRAY, MAGIC, STRING, TYPES, read_header
 from model.gguf.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, make_family, parse_fields
 from model.gguf.gguf_tokenizer import CONTROL, NORMAL, UNUSED, find_word_split
-from model.gguf.gguf_types import TYPES
+from model.layers.positions import convert_to_adjacent
 from model.pretrained.config_reader import HFConfigFields
 from model.pretrained.export_hugging_face import choose_format
 from model.pretrained.tokenizer import PretrainedTokenizer, encode_byte_level_piece
-from model.rotary_layout import convert_to_adjacent
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

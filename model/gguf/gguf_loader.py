@@ -2,35 +2,36 @@
 
 The families are those of Hugging Face's transformers, whose files llama.cpp converts. It changes three things: rows of
 queries and keys are reordered where it rotates neighbouring dimensions (Llama), gains of Gemma's norms are stored
-whole, and matrices of GPT-2 are transposed.
+whole, and matrices of GPT-2 are transposed. Matrices may stay in the file, as stored, and are dequantised each time
+that they are used.
 """
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.file_formats import split_file_error
-from model.gguf.gguf_file import GGUFHeader, GGUFTensor, check_types, read_header
+from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
-from model.gguf.gguf_types import BlockType
-from model.gguf.memory_mapping import use_mapped_weights
-from model.pretrained import gpt2, llama, phi3
+from model.layers.basic_layers import Embedding
+from model.layers.positions import convert_to_half_split
+from model.pretrained import gpt2, llama, phi
 from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
 from model.pretrained.tokenizer import PretrainedTokenizer
-from model.rotary_layout import convert_to_half_split
 from model.transformer_lm import TransformerLM
-from model.weight_placement import WeightPlacement, build_without_weights, set_weights
+from model.weight_placement import OffloadedWeights, WeightPlacement, build_without_weights, set_weights
 
 NAMES = {
     "token_embd": "token_embedding",
@@ -139,7 +140,7 @@ ARCHITECTURES = {  # `general.architecture`
     "smollm3": Architecture("smollm3", convert_llama),
     "qwen2": Architecture("qwen2"),
     "qwen3": Architecture("qwen3"),
-    "phi3": Architecture("phi3", phi3.convert_weight, NAMES | {"blk.*.ffn_up": "blocks.*.ffn.gate_up"}),
+    "phi3": Architecture("phi3", phi.Phi3.convert_weight, NAMES | {"blk.*.ffn_up": "blocks.*.ffn.gate_up"}),
     "gemma": Architecture("gemma", convert_gemma),
     "gemma2": Architecture("gemma2", convert_gemma, NAMES | SANDWICH),
     "gemma3": Architecture("gemma3_text", convert_gemma, NAMES | SANDWICH),
@@ -387,3 +388,46 @@ def _parse_scaling(header: GGUFHeader, values: Mapping[str, Any], fields: Mappin
     if factors and scaling["rope_type"] != "longrope":
         raise ModelError("its rotations are scaled twice, by {kind} and by factors of the pairs", kind=kind)
     return {"rope_scaling": scaling, "original_max_position_embeddings": length}
+
+
+Reader = Callable[[], Tensor]
+RowReader = Callable[[Sequence[int]], Tensor]
+
+
+def use_mapped_weights(lm: TransformerLM, readers: Mapping[str, Reader], embedding_rows: RowReader) -> None:
+    """Let a model, whose matrices are on the meta device, read each from its file whenever a module runs.
+
+    Args:
+        readers: name of each matrix -> function that returns it.
+        embedding_rows: ids -> rows of the embedding table, which is not read as a whole for a few tokens.
+    """
+    for name, module in lm.named_modules():
+        weights = {kind: readers[f"{name}.{kind}"] for kind in ("weight",) if f"{name}.{kind}" in readers}
+        if isinstance(module, Embedding) and name == "token_embedding":
+            module.forward = partial(_embed, embedding_rows)
+        elif weights:
+            _read_when_called(module, weights)
+    lm.offloaded = OffloadedWeights(torch.device("cpu"), readers, {}, None)
+
+
+def _embed(read_rows: RowReader, token_ids: Tensor) -> Tensor:
+    """Return the rows of token ids (B, T) as (B, T, D)."""
+    return read_rows(token_ids.flatten().tolist()).unflatten(0, token_ids.shape)
+
+
+def _read_when_called(module: nn.Module, readers: Mapping[str, Reader]) -> None:
+    """Make a module read weights before its `forward`, and drop them after; concurrent calls wait for each other."""
+    forward, lock = module.forward, threading.Lock()
+    placeholders = {name: getattr(module, name) for name in readers}
+
+    @wraps(forward)
+    def forward_with_weights(*args: Tensor) -> Tensor:
+        with lock:
+            try:
+                for name, read in readers.items():
+                    module._parameters[name] = nn.Parameter(read(), requires_grad=False)
+                return forward(*args)
+            finally:
+                module._parameters.update(placeholders)
+
+    module.forward = forward_with_weights

@@ -6,9 +6,8 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.layers.attention import MultiHeadSelfAttention
-from model.layers.basic_layers import Tap
+from model.layers.basic_layers import NORMS, QK_NORMS, Tap
 from model.layers.feed_forward import GEGLU, KERNELS, FeedForward, SwiGLU
-from model.layers.norms import NORMS, QK_NORMS
 
 FEED_FORWARDS = {"swiglu": SwiGLU, "geglu": GEGLU} | {
     name: partial(FeedForward, KERNELS[name]) for name in ("relu", "relu2", "gelu", "gelu_tanh")

@@ -16,12 +16,12 @@ from torch import Tensor
 from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.layers.positions import convert_to_half_split
 from model.pretrained import gpt2, llama
 from model.pretrained.config_reader import HFConfigFields
 from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
-from model.rotary_layout import convert_to_half_split
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.layers.positions import reorder_rotary_rows
 from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
-from model.rotary_layout import reorder_rotary_rows
 
 NAMES = {
     "embed_in": "token_embedding",

@@ -20,8 +20,6 @@ from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.pretrained import (
     gemma,
-    gemma2,
-    gemma3,
     gpt2,
     gpt_neo,
     gpt_neox,
@@ -31,7 +29,6 @@ from model.pretrained import (
     olmo2,
     opt,
     phi,
-    phi3,
     smollm3,
 )
 from model.pretrained.chat_template import read_chat_template
@@ -61,15 +58,15 @@ FAMILIES: dict[str, Family] = {  # model_type -> how its config and weights are 
     "mistral": llama,
     "qwen2": llama,
     "qwen3": llama,
-    "gemma": gemma,
-    "gemma2": gemma2,
-    "gemma3_text": gemma3,
+    "gemma": gemma.Gemma,
+    "gemma2": gemma.Gemma2,
+    "gemma3_text": gemma.Gemma3,
     "gpt2": gpt2,
     "nanochat": nanochat,
     "olmo2": olmo2,
     "opt": opt,
-    "phi": phi,
-    "phi3": phi3,
+    "phi": phi.Phi,
+    "phi3": phi.Phi3,
     "granite": granite,
     "smollm3": smollm3,
     "gpt_neo": gpt_neo,

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.layers.positions import reorder_rotary_rows
 from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
-from model.rotary_layout import reorder_rotary_rows
 
 NAMES = {
     "model.embed_tokens": "token_embedding",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from model.config import ModelConfig
-from model.initialisation import INITIALISATIONS
 from model.layers.positions import RopeScaling
+from model.transformer_lm import INITIALISATIONS
 
 STYLES = {"llama": ModelConfig.llama_style, "gpt": ModelConfig.gpt_style}
 CHOICES = {

@@ -26,11 +26,10 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 from model.checkpoint import TOKENIZER, checkpoint_folder, save_checkpoint, weights_to_save, write_atomically
-from model.initialisation import initialise
 from model.training.data import TrainingBatches, TrainingText, prepare_training_text
 from model.training.evaluation import copying_head_scores, evaluate
 from model.training.options import TrainingOptions
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import TransformerLM, initialise
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.state.continuation_tree import parse_branches
+from explorer.state.page_state import parse_branches
 
 from .test_generation import LONG, VIEWS_FOLLOW, continuation
 

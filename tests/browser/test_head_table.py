@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, expect
 
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.state.selection import Selection
-from explorer.views.attention.head_scores import all_heads_table
+from explorer.views.attention import all_heads_table
 
 from .person import Person
 from .pixels import capture_visible_run

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.transformer_lm import TransformerLM
 
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from model.config import ModelConfig
-from model.initialisation import INITIALISATIONS, initialise
-from model.transformer_lm import TransformerLM
+from model.transformer_lm import INITIALISATIONS, TransformerLM, initialise
 from tests.subtest_loops import subtest_each
 
 SIZES = {"vocab_size": 1000, "context_length": 64, "d_model": 64, "num_layers": 2, "num_heads": 4}

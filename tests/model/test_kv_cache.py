@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from model.config import CHOICES, ROPE_SCALINGS, SWITCHES, RopeScaling
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from tests.subtest_loops import subtest_each
 
 EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]

@@ -11,15 +11,14 @@ import torch
 from torch.testing import assert_close
 
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import tolerance
+from explorer.explain.derivation import tolerance
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
-from explorer.tracing.ablation_sweep import ablate
+from explorer.tracing.attribution import ablate, token_contributions
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
 from explorer.tracing.model_library import ModelLibrary, model_num_bytes
 from explorer.tracing.patching.patching_methods import activation_patching, path_patching
-from explorer.tracing.token_attribution import token_contributions
 from model import weight_placement
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.generation.autoregressive import NextLogitsWithCache, generate

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from model.checkpoint import load_checkpoint, save_checkpoint
-from model.generation.autoregressive import generate
-from model.generation.beam_search import beam_search
+from model.generation.autoregressive import beam_search, generate
 from model.pretrained.export_hugging_face import save_hugging_face
 from model.pretrained.reference_logits import compare_with_reference
 from tests.devices import on_each_device

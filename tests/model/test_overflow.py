@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from model.errors import NonFiniteLogitsError
-from model.generation.autoregressive import generate
-from model.generation.beam_search import beam_search
+from model.generation.autoregressive import beam_search, generate
 
 OVERFLOW_MESSAGE = (
     r"overflow in float16, which ends at 65,504: open it in float32 \(python app.py --dtype float32, or load_check"

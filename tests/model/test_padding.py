@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from model.config import CHOICES
-from model.kv_cache import KVCache
-from model.layers.attention import padding_mask
+from model.layers.attention import KVCache, padding_mask
 from tests.subtest_loops import subtest_each
 
 POSITIONS = [{"position": position} for position in CHOICES["position"]]

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.config import ModelConfig
-from model.kv_cache import KVCache
-from model.parameter_and_flop_counts import flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
+from model.config import ModelConfig, flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
+from model.layers.attention import KVCache
 from model.transformer_lm import TransformerLM
 from tests.subtest_loops import subtest_each
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from model.config import CHOICES
-from model.kv_cache import KVCache
-from model.layers.attention import softmax
+from model.layers.attention import KVCache, softmax
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import pairwise_params
 from tests.subtest_loops import subtest_each

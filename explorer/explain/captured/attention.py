@@ -4,8 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap, softcap_formula
-from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
+from explorer.architecture.formulas import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    softcap,
+    softcap_formula,
+    visibility_mask,
+)
 from explorer.explain.captured.formulas import dot_products, vector_norms
 from explorer.explain.captured.interventions import masked_attention_edges
 from explorer.explain.derivation import ALL, Calculation, Index, read_input

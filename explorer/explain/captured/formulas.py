@@ -269,8 +269,8 @@ ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
 
 
 NORM_LINES = {
-    "rmsnorm": SourceLine("model/layers/norms.py", "return ((x32 * inverse_rms)"),
-    "layernorm": SourceLine("model/layers/norms.py", "return F.layer_norm("),
+    "rmsnorm": SourceLine("model/layers/basic_layers.py", "return ((x32 * inverse_rms)"),
+    "layernorm": SourceLine("model/layers/basic_layers.py", "return F.layer_norm("),
 }
 
 

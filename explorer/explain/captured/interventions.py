@@ -7,10 +7,9 @@ import numpy as np
 from explorer.explain.captured.formulas import Formula
 from explorer.explain.derivation import ALL, Calculation, Index
 from explorer.explain.notation import format_six_digits, token_formatter
-from explorer.interventions import PositionShift, RopeBaseReplacement
+from explorer.interventions import PositionShift, RopeBaseReplacement, sort_interventions
 from explorer.interventions.attention_mask import MaskEdge
 from explorer.interventions.intervention import InterventionEffect
-from explorer.interventions.parsing import sort_interventions
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from explorer.architecture.mask_and_rotation import angles_tap, rotary_attention_factors
+from explorer.architecture.formulas import angles_tap, rotary_attention_factors
 from explorer.architecture.residual_stream import (
     added_taps,
     block_output_tap,

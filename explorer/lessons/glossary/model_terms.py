@@ -2,18 +2,18 @@
 
 import numpy as np
 
+from explorer.analysis.attention import megabytes_stored
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
-from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.logit_lens import lens_inputs
 from explorer.analysis.next_token import next_token_ranking
 from explorer.analysis.residual import residual_stream
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.architecture.mask_and_rotation import first_visible_key, layers_without_rope
+from explorer.architecture.formulas import first_visible_key, layers_without_rope
 from explorer.explain.notation import format_number, format_percent, join_names, quote_token
 from explorer.lessons.glossary.glossary_entry import GlossaryEntry, GlossaryExampleContext
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from model.parameter_and_flop_counts import num_parameters
+from model.config import num_parameters
 
 
 def layers_example(context: GlossaryExampleContext) -> str:

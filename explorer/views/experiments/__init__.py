@@ -18,9 +18,8 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.residual import residual_stages
 from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import Derivation, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
-from explorer.explain.tolerance import rounding_threshold
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
@@ -28,19 +27,17 @@ from explorer.tracing.jobs import ResultNotReadyError
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import intervention_effects
-from explorer.views.experiments.compensation import (
-    component_compensation_bars,
-    head_compensation_map,
-    inspect_component_compensation,
-    inspect_head_compensation,
-)
 from explorer.views.experiments.effects import (
     ABLATIONS,
     MARK_OF_TOGETHER,
     attention_shift_map,
     combined_effects_bars,
+    component_compensation_bars,
     head_ablation_map,
+    head_compensation_map,
     inspect_combined_effect,
+    inspect_component_compensation,
+    inspect_head_compensation,
     residual_change_map,
     sublayer_ablation_bars,
     surprisal_change_bars,

@@ -1,17 +1,31 @@
 """Overview: the whole model as a map, with each component's contribution at one token."""
 
+import html
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
     ForwardPassOverview,
+    component_contribution,
     forward_pass_overview,
+    has_intervention_additions,
+    head_contribution,
 )
-from explorer.analysis.next_token import next_token_distribution, token_rank
-from explorer.analysis.residual import SUBLAYERS
-from explorer.architecture.residual_stream import norms_on_residual_stream
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.analysis.next_token import (
+    next_token_distribution,
+    next_token_probability,
+    ranking_without_interventions,
+    token_rank,
+)
+from explorer.analysis.residual import SUBLAYERS, norm_divisor, residual_norm, residual_stages
+from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
+from explorer.architecture.residual_stream import all_norms, norms_on_residual_stream, residual_sum_taps
+from explorer.explain.clicked_point import ClickedPoint, get_item
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import format_number, format_six_digits, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -25,14 +39,8 @@ from explorer.views.labels import (
     target_and_contrast,
     target_token,
 )
-from explorer.views.overview.logit_waterfall import (
-    CLICK_FIELDS,
-    inspect_map_number,
-    inspect_waterfall_bar,
-    logit_waterfall_chart,
-)
-from explorer.views.overview.map_layout import LANDSCAPE_HEIGHT, LANDSCAPE_WIDTH
-from explorer.views.overview.map_parts import MapPartBuilder, ModelMap
+from explorer.views.overview.map_layout import LANDSCAPE_HEIGHT, LANDSCAPE_WIDTH, LandscapeLayout
+from explorer.views.overview.map_parts import MapPart, MapPartBuilder, ModelMap
 from explorer.views.overview.model_map import MAPS, make_diagram
 from explorer.views.overview.whole_model import (
     OPEN_FIELD,
@@ -42,9 +50,193 @@ from explorer.views.overview.whole_model import (
     verify_whole_model,
     whole_model_sentence,
 )
-from explorer.views.style import shorten_token
+from explorer.views.shared_plots import colour_legend
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, note_above, shorten_token
 from explorer.views.verification import verify_derived
 from explorer.views.view import COURSE, CURVES, Panel, TwoRunRenderer, View, make_no_difference_reason
+
+ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
+
+
+def inspect_map_number(
+    trace: Trace, selection: Selection, map_parts: Iterable[MapPart], point: ClickedPoint
+) -> Derivation | None:
+    """Derive the number of a map part, the one with the point's `item` as its index.
+
+    It is a contribution to the explained logit, or a norm's divisor, a vector's norm or a probability; None for
+    the rotation of q and k, which has an angle for each pair of dimensions.
+    """
+    map_parts, item = list(map_parts), point.coordinate("item")
+    map_part = get_item(map_parts, item)
+    kind, selects = map_part.kind, map_part.selects
+    index_in_kind = sum(other.kind == kind for other in map_parts[:item])
+    token_id, contrast_id = target_and_contrast(trace, selection)
+    query = selection.query
+    if kind == "head":
+        return head_contribution(trace, query, token_id, contrast_id, selects["layer"], selects["head"])
+    if kind in ADDS:
+        return component_contribution(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
+    if kind == "norm":
+        return norm_divisor(trace, norm_name_by_index(trace, index_in_kind), query)
+    if kind == "addition":
+        return residual_norm(trace, stage_index_after_addition(trace, index_in_kind), query)
+    if kind == "lm_head":
+        return component_contribution(trace, query, token_id, contrast_id, "logit")
+    if kind == "next_token":
+        return next_token_probability(
+            trace, query, int(ranking_without_interventions(trace, query)[selects["target"] - 1])
+        )
+    return None
+
+
+def norm_name_by_index(trace: Trace, index: int) -> str:
+    """Return the name of a norm by its index in the order of the data flow."""
+    return all_norms(trace.config)[index]
+
+
+def stage_index_after_addition(trace: Trace, index: int) -> int:
+    """Return the index of the stage that an addition results in; additions are counted in data-flow order."""
+    if "position_embed" in trace:
+        if not index:
+            return 0
+        index -= 1
+    taps = [stage.tap for stage in residual_stages(trace)]
+    return taps.index(residual_sum_taps(trace.config)[index])
+
+
+def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
+    """Derive a bar of the running sum; the last one is the total."""
+    layers = range(trace.config.num_layers)
+    sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
+    first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
+    last = [
+        *[("shift", 0)] * (has_logit_bias_terms(trace.config)),
+        *[("changes", 0)] * has_intervention_additions(trace),
+        ("sum", 0),
+    ]
+    steps = [*first, *sublayers, *last]
+    component, layer = get_item(steps, point.coordinate("item"))
+    return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
+
+
+CLICK_FIELDS = ("view", "layer")  # what a click on a bar selects
+
+
+class LogitSummand(NamedTuple):
+    """A summand of the running sum; `selects` is what a click on it selects."""
+
+    x: float
+    value: float
+    color: str
+    name: str
+    selects: dict
+
+
+def logit_waterfall_chart(
+    trace: Trace, selection: Selection, overview: ForwardPassOverview, score: str, alt: str
+) -> go.Figure:
+    """Draw a bar from the sum before each component to the sum after it, and a last bar of the total.
+
+    Args:
+        score: name of the explained logit.
+        alt: alternative text, in a sentence.
+    """
+    plan, layers = LandscapeLayout(trace.config), range(trace.config.num_layers)
+    end = (plan.offset_after_blocks("lm_head") + plan.offset_after_blocks("lm_head_end")) / 2
+    x, values, colors, names, selections = zip(*logit_summands(trace, plan, overview), strict=True)
+    after = np.cumsum(values)
+    before = after - values
+    hover_texts = [
+        _(
+            "{part} adds {value}<br>{first} → {last}",
+            part=name,
+            value=format_six_digits(value),
+            first=format_six_digits(first),
+            last=format_six_digits(last),
+        )
+        for name, value, first, last in zip(names, values, before, after, strict=True)
+    ]
+    total_text = _(
+        "sum {total}<br>{score} was {logit}",
+        total=format_six_digits(after[-1]),
+        score=html.escape(score, quote=False),
+        logit=format_six_digits(overview.attribution.logit),
+    )
+    clicks = [selection.as_dict() | change for change in (*selections, {"view": "prediction"})]
+    width = min(18, 0.2 * plan.block_length)
+    bars = go.Bar(
+        x=[*x, end],
+        y=[*values, after[-1]],
+        base=[*before, 0.0],
+        width=width,
+        marker={"color": [*colors, RESIDUAL]},
+        text=[*hover_texts, total_text],
+        textposition="none",
+        customdata=[tuple(click[field] for field in CLICK_FIELDS) for click in clicks],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    steps = range(len(x)) if plan.has_room_for_labels else ()
+    words = go.Scatter(
+        x=[position + (width / 2 if i else -width / 2) for i, position in enumerate((*(x[i] for i in steps), end))],
+        y=[*(max(before[i], after[i]) for i in steps), after[-1]],
+        text=[*(format_contribution(values[i]) for i in steps), format_contribution(after[-1]).removeprefix("+")],
+        mode="text",
+        textposition=["top left" if i else "top right" for i in (*steps, len(x))],
+        textfont={"size": 11},
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+    joints = [
+        {"type": "line", "x0": left, "x1": right, "y0": y, "y1": y, "line": {"color": RESIDUAL, "width": 1}}
+        for (left, right), y in zip(pairwise([*x, end]), after, strict=True)
+    ]
+    return figure(
+        [bars, words],
+        alt=alt,
+        shapes=[{**joint, "layer": "below"} for joint in joints],
+        annotations=note_above(colour_legend(trace)),
+        showlegend=False,
+        margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
+        xaxis={
+            "automargin": "height",
+            "range": [0, LANDSCAPE_WIDTH],
+            "fixedrange": True,
+            "showgrid": False,
+            "tickvals": [float(np.mean(plan.token)), *(plan.layer_offset(layer, 0.5) for layer in layers), end],
+            "ticktext": [_("embedding"), *(plan.title(layer) for layer in layers), _("logit")],
+        },
+        yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
+    ).set_meta(has_numbers=True)
+
+
+def logit_summands(trace: Trace, plan: LandscapeLayout, overview: ForwardPassOverview) -> Iterator[LogitSummand]:
+    """Yield the components of the logit in the order of the data flow."""
+    contributions = overview.attribution
+    yield LogitSummand(
+        float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
+    )
+    if "position_embed" in trace:
+        yield LogitSummand(
+            plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"}
+        )
+    for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
+        x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
+        yield LogitSummand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
+        x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
+        yield LogitSummand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
+    if has_logit_bias_terms(trace.config):
+        yield LogitSummand(
+            plan.offset_after_blocks("final_norm"),
+            contributions.shift,
+            NORM,
+            logit_bias_terms_label(trace.config),
+            {"view": "residual"},
+        )
+    if has_intervention_additions(trace):
+        text = _("what the changes of the run put in")
+        yield LogitSummand(
+            plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
+        )
 
 
 def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[ForwardPassOverview, str, str]:

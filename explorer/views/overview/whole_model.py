@@ -6,11 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
-from explorer.analysis.attribution_by_source import (
-    AttributionBySource,
-    attribution_by_source,
-    largest_earlier_source,
-)
 from explorer.analysis.direct_logit_attribution import (
     check_component_sum,
     direct_logit_attribution,
@@ -18,6 +13,11 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.logit_lens import depth_names, lens_summaries
 from explorer.analysis.next_token import next_token_distribution, token_rank
+from explorer.analysis.token_contributions import (
+    AttributionBySource,
+    attribution_by_source,
+    largest_earlier_source,
+)
 from explorer.architecture.formulas import (
     has_logit_bias_terms,
     logit_bias_terms_short_label,
@@ -25,6 +25,7 @@ from explorer.architecture.formulas import (
     score_divisor_in_numbers,
 )
 from explorer.architecture.residual_stream import block_output_tap
+from explorer.explain.derivation import RecomputationCheck
 from explorer.explain.notation import (
     format_contribution,
     format_number,
@@ -34,7 +35,6 @@ from explorer.explain.notation import (
     quote_word,
     quote_word_in_text,
 )
-from explorer.explain.tolerance import RecomputationCheck
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

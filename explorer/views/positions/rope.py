@@ -17,8 +17,7 @@ from explorer.analysis.positions import (
     wavelength,
     wrap_angles,
 )
-from explorer.architecture.formulas import score_divisor_formula
-from explorer.architecture.mask_and_rotation import ANGLES, LOCAL_ANGLES, angles_tap
+from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.clicked_point import ClickedPoint

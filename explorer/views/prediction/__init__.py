@@ -12,7 +12,7 @@ from explorer.analysis.next_token import (
     prediction_measure,
     token_rank,
 )
-from explorer.analysis.norms import compute_norm_divisor
+from explorer.analysis.residual import compute_norm_divisor
 from explorer.analysis.token_contributions import rollout_weight
 from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap

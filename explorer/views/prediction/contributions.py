@@ -5,17 +5,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.analysis.attribution_by_source import (
-    contribution_without_source,
-    derive_contribution_without_source,
-    source_contribution,
-    source_totals,
-)
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.token_contributions import (
     METHODS,
     TokenContributions,
     check_gradient_run,
+    contribution_without_source,
+    derive_contribution_without_source,
+    source_contribution,
+    source_totals,
     token_contribution,
     token_contributions,
 )

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from explorer.analysis.norms import norm_divisor
 from explorer.analysis.residual import (
     has_residual_stages,
     layernorm_mean,
     median_residual_norm,
+    norm_divisor,
     norm_statistics_in_layer,
     outlier_ratio,
     residual_norm,

@@ -26,7 +26,6 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
-from explorer.views.tokens.byte_pair_merges import format_hex, merge_tree
 from explorer.views.tokens.embedding import (
     MAX_NEIGHBOURS,
     NEAREST_FIGURE,
@@ -35,7 +34,15 @@ from explorer.views.tokens.embedding import (
     pca_plot,
     vector_bars,
 )
-from explorer.views.tokens.token_table import NUM_LESSON_COLUMNS, TABLE_FIGURE, WIDTHS, column_by_x, draw_token_table
+from explorer.views.tokens.token_table import (
+    NUM_LESSON_COLUMNS,
+    TABLE_FIGURE,
+    WIDTHS,
+    column_by_x,
+    draw_token_table,
+    format_hex,
+    merge_tree,
+)
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
 from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
 

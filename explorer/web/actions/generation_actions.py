@@ -11,9 +11,8 @@ from typing import Any
 import gradio as gr
 
 from explorer.errors import UserError
-from explorer.state.continuation_tree import add_or_extend_branch
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
-from explorer.state.page_state import PageState, replace_continuation
+from explorer.state.page_state import PageState, add_or_extend_branch, replace_continuation
 from explorer.state.run_request import MAX_TOKENS
 from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from explorer.tracing.request_budget import unlimited_budget
@@ -24,8 +23,7 @@ from explorer.web.rate_limits import log_budget
 from explorer.web.request_validation import State
 from explorer.web.shared_constants import run_state_change
 from explorer.web.user_messages import collect_notices, locale_from_state, warn
-from model.generation.autoregressive import generate
-from model.generation.beam_search import beam_search
+from model.generation.autoregressive import beam_search, generate
 from model.pretrained.chat_template import end_of_turn_ids
 from model.tokenizer import Tokenizer
 

@@ -8,9 +8,17 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.lessons.example_prompts import EXAMPLES
-from explorer.state.chat_messages import MAX_CHAT_CHARACTERS, chat_messages, format_chat, parse_chat
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.page_state import OTHER_PREFIX, PageState, apply_command, parse_revision
+from explorer.state.page_state import (
+    MAX_CHAT_CHARACTERS,
+    OTHER_PREFIX,
+    PageState,
+    apply_command,
+    chat_messages,
+    format_chat,
+    parse_chat,
+    parse_revision,
+)
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos

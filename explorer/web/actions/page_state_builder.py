@@ -5,15 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.state.chat_messages import chat_messages
-from explorer.state.page_state import OTHER_PREFIX, PageState
+from explorer.state.page_state import OTHER_PREFIX, PageState, chat_messages
 from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, has_bos, retokenize, strip_bos
 from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
-from explorer.views.default_selection import select_strongest
+from explorer.views.selection import select_strongest
 from model.chat_messages import Message
 
 

@@ -20,7 +20,7 @@ from explorer.tracing.model_library import ModelLibrary, ModelOpener, TrainingSt
 from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
-from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.selection import make_selection_dropdowns
 from explorer.views.story import ATTENTION_STEP, most_helpful_look
 from explorer.views.view import Panel, View
 from explorer.web.browser_api.answer_cache import AnswerCache

@@ -23,7 +23,7 @@ from explorer.translations import _, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.intervention_controls import InterventionControl, available_controls
 from explorer.views.labels import difference_title, format_heading
-from explorer.views.selection_dropdowns import SelectionDropdown, make_selection_dropdowns
+from explorer.views.selection import SelectionDropdown, make_selection_dropdowns
 from explorer.views.two_run_figures import (
     FigurePlaceholder,
     NoDifferenceError,

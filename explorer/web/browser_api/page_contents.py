@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import (
+    SHADES,
     NextTokenDistribution,
     align_to_vocabulary,
     next_token_distribution,
     ranking_without_interventions,
+    shade_by_surprisal_difference,
+    shade_tokens,
 )
 from explorer.analysis.prediction_reasons import find_redundancy, prediction_reasons
-from explorer.analysis.token_shading import SHADES, shade_by_surprisal_difference, shade_tokens
 from explorer.architecture.summary import model_summary, summarise_files
 from explorer.explain.notation import quote_token, quote_word
 from explorer.interventions import Intervention
@@ -29,10 +31,8 @@ from explorer.lessons.prediction_explanation import (
     explain_written_token,
     is_unlikely_token,
 )
-from explorer.state.chat_messages import chat_messages
-from explorer.state.continuation_tree import Path, build_tree
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, Path, build_tree, chat_messages
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.lru_cache import LRUCache
@@ -46,7 +46,7 @@ from explorer.translations import _, current_locale, ngettext, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
-from explorer.views.selection_dropdowns import TOKEN_FIELDS, make_selection_dropdowns
+from explorer.views.selection import TOKEN_FIELDS, make_selection_dropdowns
 from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel
 from explorer.web.browser_api.open_view import OpenView

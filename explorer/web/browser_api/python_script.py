@@ -7,14 +7,13 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
-from explorer.state.chat_messages import chat_messages
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, chat_messages
 from explorer.state.run_request import RunRequest
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, strip_bos
 from explorer.translations import _
 from explorer.views import graph_objects as go
-from explorer.views.default_selection import complete_selection
+from explorer.views.selection import complete_selection
 from explorer.views.two_run_figures import FigurePlaceholder, value_key
 from explorer.views.view import PAGE_KINDS, Panel
 from explorer.web.browser_api.open_view import OpenView, make_open_view

@@ -63,7 +63,7 @@ export function formatHeading({ title, heading }, context) {
   return formatMessage(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, context) });
 }
 
-/** Return the dropdowns of a view (selection_dropdowns.py). @param {string} view @param {ViewContext} context @param {string[]} [names] only these */
+/** Return the dropdowns of a view (selection.py). @param {string} view @param {ViewContext} context @param {string[]} [names] only these */
 export function packDropdowns(view, context, names) {
   const fields = VIEWS[view].controls.filter((name) => !names || names.includes(name));
   const choices = fields.map((field) => {

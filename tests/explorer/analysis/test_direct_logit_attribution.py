@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attribution_by_source import (
+from explorer.analysis.direct_logit_attribution import (
+    attribution_by_kind,
+    direct_logit_attribution,
+    forward_pass_overview,
+)
+from explorer.analysis.residual import apply_norm, compute_norm_divisor, sublayer_updates
+from explorer.analysis.token_contributions import (
     attribution_by_source,
     contribution_without_source,
     derive_contribution_without_source,
     source_contribution,
     source_totals,
 )
-from explorer.analysis.direct_logit_attribution import (
-    attribution_by_kind,
-    direct_logit_attribution,
-    forward_pass_overview,
-)
-from explorer.analysis.norms import apply_norm, compute_norm_divisor
-from explorer.analysis.residual import sublayer_updates
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.feed_forward import NORMAL_SHARE, layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
-from explorer.analysis.norms import apply_linearised_output_norm
+from explorer.analysis.residual import apply_linearised_output_norm
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding
 from explorer.explain.captured.formulas import ACTIVATIONS
 from model.layers.feed_forward import KERNELS

@@ -17,7 +17,7 @@ from explorer.analysis.head_scores import (
     target_mask,
     without_first_key,
 )
-from explorer.architecture.mask_and_rotation import visibility_mask
+from explorer.architecture.formulas import visibility_mask
 from explorer.tracing.capture import capture
 from model.training.evaluation import copying_head_scores
 from tests.subtest_loops import each_style, subtest_each

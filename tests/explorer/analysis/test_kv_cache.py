@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.kv_cache import (
+from explorer.analysis.attention import (
     cached_norms,
     cached_norms_all_heads,
     cached_tap,
@@ -12,7 +12,7 @@ from explorer.analysis.kv_cache import (
     positions_computed,
     step_flops,
 )
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from tests.exhaustive import first_in_core
 from tests.subtest_loops import each_style
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis import logit_lens, unembedding
+from explorer.analysis import logit_lens
 from explorer.analysis.logit_lens import (
     SUMMARIES,
     depth_names,
@@ -117,7 +117,7 @@ def test_chunked_vocabulary_gives_same_summaries(lms, monkeypatch, style, text):
     positions, ids = range(2, 9), (0, 7, 150, 299)
     expected, its_ranks = lens_summaries(whole, positions), token_ranks(whole, positions, ids)
     monkeypatch.setattr(weight_matrices, "MAX_CHUNK_BYTES", 8 * 64 * whole.config.d_model)  # 64 tokens
-    monkeypatch.setattr(unembedding, "CHUNK_BYTES", 4 * 64 * 5)  # of 5 vectors
+    monkeypatch.setattr(logit_lens, "CHUNK_BYTES", 4 * 64 * 5)  # of 5 vectors
     assert len(list(logit_lens.iter_lens_logits(chunked, positions))) > 20
     np.testing.assert_array_equal(lens_summaries(chunked, positions).top, expected.top)
     np.testing.assert_array_equal(token_ranks(chunked, positions, ids), its_ranks)

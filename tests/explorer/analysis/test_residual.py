@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.logit_lens import LogitSummaries, token_ranks_in_blocks
-from explorer.analysis.norms import apply_norm, compute_norm_divisor
+from explorer.analysis.logit_lens import LogitSummaries, token_ranks_in_blocks, unembed_vectors
 from explorer.analysis.residual import (
+    apply_norm,
+    compute_norm_divisor,
     find_outlier_dimensions,
     norm_statistics,
     norm_statistics_in_layer,
@@ -20,7 +21,6 @@ from explorer.analysis.residual import (
     stage_similarities,
     sublayer_updates,
 )
-from explorer.analysis.unembedding import unembed_vectors
 from tests import layouts
 from tests.subtest_loops import each_style, subtest_each
 

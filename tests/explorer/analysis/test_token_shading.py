@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.token_shading import SHADES, shade_tokens
+from explorer.analysis.next_token import SHADES, shade_tokens
 from explorer.translations import use_locale
 from tests.subtest_loops import each_style, subtest_each
 

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers
-from explorer.architecture.mask_and_rotation import first_visible_key, visibility_mask
+from explorer.architecture.formulas import (
+    first_visible_key,
+    score_divisor_formula,
+    score_divisor_in_numbers,
+    visibility_mask,
+)
 from tests.subtest_loops import each_style
 
 

@@ -14,14 +14,14 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.feed_forward import neuron_logit_effects
 from explorer.analysis.logit_lens import LENSES, depth_names, lens_cell
-from explorer.analysis.norms import norm_divisor
+from explorer.analysis.residual import norm_divisor
 from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
-from explorer.views.experiments.compensation import norm_divisors_text
+from explorer.views.experiments.effects import norm_divisors_text
 from explorer.views.residual import VIEW
 from tests.sample_models import CORE, capture_style, models
 from tests.subtest_loops import subtest_each

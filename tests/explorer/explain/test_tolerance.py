@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import RecomputationCheck, largest_error, rounding_threshold, tolerance
+from explorer.explain.derivation import RecomputationCheck, largest_error, rounding_threshold, tolerance
 from explorer.tracing.capture import capture
 from tests.subtest_loops import each_style, subtest_each
 

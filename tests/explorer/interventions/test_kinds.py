@@ -4,7 +4,7 @@ import numpy as np
 
 import explorer.interventions
 from explorer.explain.captured.interventions import recompute_with_interventions
-from explorer.interventions import KINDS, parse_interventions, parsing
+from explorer.interventions import KINDS, parse_interventions
 from explorer.interventions.intervention import InterventionEffect, InterventionHooks
 from explorer.tracing.capture import capture
 
@@ -49,7 +49,7 @@ def test_every_kind_has_hooks_and_exact_effect():
 def test_new_kind_is_one_file(tmp_path, monkeypatch, tiny_lm):
     (tmp_path / "negation.py").write_text(NEGATION, encoding="utf-8")
     monkeypatch.setattr(explorer.interventions, "__path__", [*explorer.interventions.__path__, str(tmp_path)])
-    monkeypatch.setattr(parsing, "KINDS", kinds := parsing.discover_kinds())
+    monkeypatch.setattr(explorer.interventions, "KINDS", kinds := explorer.interventions.discover_kinds())
     assert list(kinds)[-4:] == ["negate", "clamp", "remove", "add"]
 
     tap = "blocks.1.attn.z"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from explorer.state.continuation_tree import (
+from explorer.state.page_state import (
     MAX_BRANCH_TOKENS,
     MAX_BRANCHES,
     Branch,

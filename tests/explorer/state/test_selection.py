@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from explorer.analysis.token_shading import SHADES
+from explorer.analysis.next_token import SHADES
 from explorer.state.selection import OWN_CHOICES, Selection, field_choices, parse_index
 from explorer.views import VIEWS
 from tests.subtest_loops import each_style, subtest_each

@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.state.continuation_tree import Branch
 from explorer.state.page_state import (
+    Branch,
     PageState,
     apply_command,
     go_to_branch,

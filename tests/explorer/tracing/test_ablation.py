@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.interventions import Intervention, make_intervention, parse_interventions
-from explorer.tracing.ablation_sweep import ablate, num_ablation_runs
+from explorer.tracing.attribution import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import ResultNotReadyError, run_to_completion
 from explorer.tracing.request_budget import RequestBudget
@@ -75,7 +75,7 @@ def yield_one_piece():
 @each_style
 def test_pieces_give_same_result(lms, style, monkeypatch):
     whole = run_to_completion(ablate(lms[style], IDS, (), POSITION, TOKEN))
-    monkeypatch.setattr("explorer.tracing.ablation_sweep.chunk_tokens", lambda config: 1)
+    monkeypatch.setattr("explorer.tracing.attribution.chunk_tokens", lambda config: 1)
     done, pieces = [], ablate(lms[style], IDS, (), POSITION, TOKEN)
     assert_allclose(run_to_completion(pieces, done.append), whole, atol=1e-5)
     assert done == list(range(1, num_ablation_runs(lms[style]) + 1))

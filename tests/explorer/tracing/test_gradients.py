@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from torch.profiler import ProfilerActivity, profile
 
 from explorer.interventions import make_intervention, parse_interventions
-from explorer.tracing import token_attribution
+from explorer.tracing import attribution
+from explorer.tracing.attribution import embedding_gradients, num_job_units, token_contributions
 from explorer.tracing.capture import capture
 from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.token_attribution import embedding_gradients, num_job_units, token_contributions
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, applicable_interventions
 from tests.subtest_loops import each_style, subtest_each
 
@@ -83,10 +83,10 @@ def test_baseline_is_mean_embedding_at_each_position(lms, style):
 def test_bfloat16_mean_embedding_copies_no_table(tiny_lm, monkeypatch):
     lm = deepcopy(tiny_lm).to(torch.bfloat16)
     table = lm.token_embedding.weight
-    monkeypatch.setattr(token_attribution, "MAX_CHUNK_NUMBERS", table.numel() // 8)
+    monkeypatch.setattr(attribution, "MAX_CHUNK_NUMBERS", table.numel() // 8)
     x = torch.zeros(1, 4, lm.config.d_model, dtype=torch.bfloat16)
     with torch.inference_mode(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as work:
-        mean = token_attribution.mean_embedding(lm, x, 4)
+        mean = attribution.mean_embedding(lm, x, 4)
     assert_allclose(mean[0].double(), table.detach().double().mean(0), rtol=2**-8, atol=1e-6)
     assert max(event.cpu_memory_usage for event in work.events()) <= table.numel() * 4 / 2
 

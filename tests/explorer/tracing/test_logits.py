@@ -5,10 +5,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-import explorer.tracing.logits as logits_module
+import explorer.tracing.trace as trace_module
 from explorer.tracing.capture import capture
-from explorer.tracing.logits import Logits, logits_from_array
-from explorer.tracing.trace import Trace
+from explorer.tracing.trace import Logits, Trace, logits_from_array
 from tests.sample_models import applicable_interventions, models
 from tests.subtest_loops import each_style, subtest_each
 
@@ -20,7 +19,7 @@ each_chunk_size = subtest_each("positions", [1, 5, 12, 100])
 
 
 def set_chunk_size(monkeypatch, style: str, positions: int):
-    monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * models()[style].config.vocab_size * positions)
+    monkeypatch.setattr(trace_module, "CHUNK_BYTES", 4 * models()[style].config.vocab_size * positions)
 
 
 def capture_stored_and_lazy(style: str, text: str) -> tuple[Trace, Trace]:
@@ -99,7 +98,7 @@ def test_entropy_and_log_sum_exp_match_closed_forms():
 def test_at_most_one_chunk_is_computed_at_once(lms, monkeypatch):
     lm = lms["rope"]
     some, sizes = capture(lm, IDS, max_bytes=0), []
-    monkeypatch.setattr(logits_module, "CHUNK_BYTES", 4 * lm.config.vocab_size * 5)
+    monkeypatch.setattr(trace_module, "CHUNK_BYTES", 4 * lm.config.vocab_size * 5)
     handle = lm.lm_head.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
     try:
         some.logits.summary, some.logits.row(3), some.logits.row(3), some.logits.summary

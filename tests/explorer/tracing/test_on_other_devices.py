@@ -8,13 +8,12 @@ import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.explain.captured import check_captured_value
-from explorer.explain.tolerance import HALF_UNIT, RUN_UNITS
+from explorer.explain.derivation import HALF_UNIT, RUN_UNITS
 from explorer.interventions import parse_interventions
-from explorer.tracing.ablation_sweep import ablate
+from explorer.tracing.attribution import ablate, token_contributions
 from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import logit_and_log_probability, mean_stream
 from explorer.tracing.jobs import run_to_completion
-from explorer.tracing.token_attribution import token_contributions
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM

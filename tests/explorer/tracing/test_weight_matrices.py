@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from explorer.analysis.embedding import nearest_tokens
-from explorer.analysis.unembedding import project_to_vocabulary
+from explorer.analysis.logit_lens import project_to_vocabulary
 from explorer.explain.captured import check_captured_value
 from explorer.state.selection import Selection
 from explorer.tracing import numpy_arrays, weight_matrices

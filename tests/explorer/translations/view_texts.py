@@ -9,7 +9,7 @@ from explorer.errors import PointNotFoundError
 from explorer.views import VIEW_BY_NAME, VIEWS
 from explorer.views.overview.map_parts import ModelMap
 from explorer.views.overview.whole_model import WholeModelFigure
-from explorer.views.selection_dropdowns import TOKEN_FIELDS
+from explorer.views.selection import TOKEN_FIELDS
 from explorer.views.view import HeadHeatmaps, HeadTable
 from explorer.web import shared_constants
 from explorer.web.browser_api.endpoints import BrowserEndpoints

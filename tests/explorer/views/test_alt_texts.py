@@ -17,7 +17,7 @@ from explorer.views.kv_cache import cache_size_plot, positions_computed_lines
 from explorer.views.prediction.contributions import head_contribution_map
 from explorer.views.prediction.logit_lens import lens_map, token_trajectory
 from explorer.views.residual.stream_plots import stream_norm_map
-from model.parameter_and_flop_counts import kv_cache_bytes_per_token
+from model.config import kv_cache_bytes_per_token
 from tests.sample_models import tokenizer
 from tests.subtest_loops import subtest_each
 

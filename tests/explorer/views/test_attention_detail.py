@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
 from explorer.explain.notation import format_number, format_two_digits
-from explorer.views.attention.head_scores import head_score_map
+from explorer.views.attention import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
 from explorer.views.style import position_labels
 from tests.subtest_loops import each_style, subtest_each

@@ -17,7 +17,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import continue_tokens
 from explorer.views.directions import CONTINUATION_TOKENS, VIEW
 from explorer.views.intervention_controls import available_controls
-from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.selection import make_selection_dropdowns
 from explorer.views.style import ATTENTION, SELECTED, label
 from tests import layouts
 from tests.rendered_figures import contains_number, render_panel

@@ -10,7 +10,7 @@ import pytest
 from explorer.analysis.next_token import next_token_distribution
 from explorer.views import VIEWS
 from explorer.views.style import label, position_labels
-from model.parameter_and_flop_counts import kv_cache_bytes_per_token
+from model.config import kv_cache_bytes_per_token
 from tests.evaluation_case import PRE_NORM, Case, ExpectedPoint, ExpectedPoints, check_points, points_at_tokens
 from tests.rendered_figures import contains_number
 from tests.subtest_loops import subtest_each

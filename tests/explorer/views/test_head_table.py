@@ -10,7 +10,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.clicked_point import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.attention.head_scores import all_heads_table, inspect_head_number
+from explorer.views.attention import all_heads_table, inspect_head_number
 from explorer.views.labels import target_and_contrast
 from explorer.views.view import HeadTable, HeadTableColumn
 from explorer.web.widgets.figure import HeadTableWidget

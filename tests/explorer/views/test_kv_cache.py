@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.kv_cache import cached_norms_all_heads, cached_vector_norm, step_flops
+from explorer.analysis.attention import cached_norms_all_heads, cached_vector_norm, step_flops
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cache_size_plot, key_norm_map, kv_head_norm_map, positions_computed_lines
-from model.kv_cache import KVCache
-from model.parameter_and_flop_counts import flops_table
+from model.config import flops_table
+from model.layers.attention import KVCache
 from tests.subtest_loops import each_style
 
 

@@ -6,10 +6,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis import logit_lens as derived_logit_lens
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.logit_lens import LENSES, lens_summaries, single_token_ranks, token_probabilities
+from explorer.analysis.logit_lens import (
+    LENSES,
+    lens_summaries,
+    single_token_ranks,
+    token_probabilities,
+    unembed_vectors,
+)
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.analysis.unembedding import unembed_vectors
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection

@@ -2,7 +2,7 @@ import numpy as np
 
 from explorer.explain.notation import escape_token
 from explorer.state.selection import Selection, registered_fields
-from explorer.views.selection_dropdowns import OPTIONS, SelectionDropdown, make_selection_dropdowns
+from explorer.views.selection import OPTIONS, SelectionDropdown, make_selection_dropdowns
 from tests.subtest_loops import each_style
 
 

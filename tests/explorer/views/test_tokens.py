@@ -12,7 +12,7 @@ from explorer.state.selection import Selection
 from explorer.views import tokens
 from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
-from explorer.views.tokens import byte_pair_merges, embedding, token_table
+from explorer.views.tokens import embedding, token_table
 from model.tokenizer import MergeRules
 from tests.subtest_loops import each_style, subtest_each
 
@@ -64,7 +64,7 @@ def test_long_table_shows_rows_around_query(capture_trace, length, query, shown)
 
 @subtest_each("position", range(12))
 def test_merge_tree_rows_differ_by_one_merge(rope_trace, position):
-    figure = byte_pair_merges.merge_tree(rope_trace, position)
+    figure = token_table.merge_tree(rope_trace, position)
     token = rope_trace.token_bytes[rope_trace.token_ids[position]]
     rows = {}
     boxes, words = figure.data
@@ -78,7 +78,7 @@ def test_merge_tree_rows_differ_by_one_merge(rope_trace, position):
     assert strip_invisible_marks(label(token.decode())) == rows[len(token) - 1][0][2]
     merged = [level for level, text in zip(boxes.y, boxes.text, strict=True) if "→" in text]
     assert merged == list(range(1, len(token)))  # one a row
-    assert [color == byte_pair_merges.TINT for color in boxes.marker.color] == ["→" in text for text in boxes.text]
+    assert [color == token_table.TINT for color in boxes.marker.color] == ["→" in text for text in boxes.text]
     if len(token) > 1:
         assert figure.layout.yaxis.ticktext[-1] == f"id {rope_trace.token_ids[position]}"
 
@@ -93,7 +93,7 @@ def test_partial_characters_are_written_in_hexadecimal(tiny_tokenizer, rope_trac
     moon = "🌙".encode()
     merged_tokens = moon[:2], moon[:3], moon
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, merged_tokens), token_ids=(258,))
-    figure = byte_pair_merges.merge_tree(trace, 0)
+    figure = token_table.merge_tree(trace, 0)
     assert list(map(strip_invisible_marks, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
         *(r"\xf0\x9f", r"\x8c", r"\x99"),
@@ -106,7 +106,7 @@ def test_partial_characters_are_written_in_hexadecimal(tiny_tokenizer, rope_trac
 def test_pieces_are_escaped(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
     trace = replace(rope_trace, **tokenizer_fields(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
-    data = json.loads(byte_pair_merges.merge_tree(trace, 0).to_json())["data"]
+    data = json.loads(token_table.merge_tree(trace, 0).to_json())["data"]
     for text in data[0]["text"] + data[1]["text"]:
         assert "<" not in text.replace("<br>", "")
         assert "&l" not in text.replace("&lt;", "")
@@ -114,11 +114,11 @@ def test_pieces_are_escaped(rope_trace, tiny_tokenizer):
 
 def test_token_without_merges_has_a_message(rope_trace):
     special = replace(rope_trace, token_ids=(299, 120))
-    assert "special token" in byte_pair_merges.merge_tree(special, 0).layout.annotations[0].text
-    assert "single byte" in byte_pair_merges.merge_tree(special, 1).layout.annotations[0].text
-    assert alt_text(byte_pair_merges.merge_tree(special, 1)) == "No merge built “x”."
-    assert byte_pair_merges.format_hex(special, 299) == "none"
-    assert not byte_pair_merges.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
+    assert "special token" in token_table.merge_tree(special, 0).layout.annotations[0].text
+    assert "single byte" in token_table.merge_tree(special, 1).layout.annotations[0].text
+    assert alt_text(token_table.merge_tree(special, 1)) == "No merge built “x”."
+    assert token_table.format_hex(special, 299) == "none"
+    assert not token_table.merge_tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
 
 
 @each_style
@@ -202,7 +202,7 @@ def test_panels_draw_selection(trace):
     panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_table.draw_token_table(trace, QUERY)
-    assert panels["merges"](trace, selection) == byte_pair_merges.merge_tree(trace, QUERY)
+    assert panels["merges"](trace, selection) == token_table.merge_tree(trace, QUERY)
     assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
     assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
     assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)

@@ -15,7 +15,7 @@ from explorer.errors import PointNotFoundError, UserError
 from explorer.state.selection import Selection, field_choices, registered_fields, view_names
 from explorer.tracing.comparison import Comparison
 from explorer.views import FULL, USER_VIEWS, Panel, View, add_user_views, numbers_views, unknown_view_message
-from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.selection import make_selection_dropdowns
 from explorer.views.two_run_figures import FigurePlaceholder
 from explorer.views.user_views import RESERVED_NAMES
 from explorer.web import request_validation

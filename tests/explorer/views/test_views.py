@@ -11,7 +11,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import LANGUAGES, translate, use_locale
 from explorer.views import FULL, VIEWS
-from explorer.views.selection_dropdowns import OPTIONS, TITLES
+from explorer.views.selection import OPTIONS, TITLES
 from explorer.views.view import View
 from explorer.web.browser_api.open_view import OpenView
 from model.config import CHOICES

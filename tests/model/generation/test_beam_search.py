@@ -4,8 +4,7 @@ import math
 import pytest
 import torch
 
-from model.generation.autoregressive import generate
-from model.generation.beam_search import beam_search
+from model.generation.autoregressive import beam_search, generate
 from tests.exhaustive import pairwise_params
 from tests.subtest_loops import subtest_each
 

@@ -7,8 +7,8 @@ from torch import nn
 from model.config import CHOICES, SWITCHES
 from model.generation import incremental_decoder
 from model.generation.incremental_decoder import IncrementalDecoder
-from model.kv_cache import KVCache
-from model.layers.norms import NORMS, RMSNorm
+from model.layers.attention import KVCache
+from model.layers.basic_layers import NORMS, RMSNorm
 from tests.exhaustive import pairwise_params
 from tests.subtest_loops import subtest_each
 

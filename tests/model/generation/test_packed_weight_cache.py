@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from model.generation.incremental_decoder import IncrementalDecoder, PackedWeightCache
-from model.kv_cache import KVCache
+from model.layers.attention import KVCache
 from model.layers.basic_layers import Linear
 
 

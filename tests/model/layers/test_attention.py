@@ -19,7 +19,7 @@ from model.layers.attention import (
     softcap,
     softmax,
 )
-from model.layers.norms import LayerNorm
+from model.layers.basic_layers import LayerNorm
 from model.layers.positions import RotaryPositionalEmbedding
 from tests.subtest_loops import subtest_each
 

@@ -4,10 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.kv_cache import KVCache
 from model.layers import attention as attention_module
-from model.layers.attention import MultiHeadSelfAttention, repeat_heads, split_heads
-from model.layers.norms import LayerNormOverHeads, RMSNorm, RMSNormOverHeads
+from model.layers.attention import KVCache, MultiHeadSelfAttention, repeat_heads, split_heads
+from model.layers.basic_layers import LayerNormOverHeads, RMSNorm, RMSNormOverHeads
 from model.layers.positions import RotaryPositionalEmbedding
 from tests.subtest_loops import subtest_each
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.norms import LayerNorm, RMSNorm, layer_norm
+from model.layers.basic_layers import LayerNorm, RMSNorm, layer_norm
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])

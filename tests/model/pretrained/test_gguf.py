@@ -14,7 +14,7 @@ import torch
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
-from model.gguf.gguf_types import TYPES, dequantize
+from model.gguf.gguf_file import TYPES, dequantize
 from model.weight_placement import read_weight
 from tests.exhaustive import first_in_core
 from tests.model.pretrained.gguf_files import K_SCALES, add_sentencepiece, write_gguf

@@ -383,7 +383,7 @@ export function parseInterventions(interventions, config) {
 }
 
 /** Return a hook that multiplies heads at `attn.z` and neurons at `ffn.hidden`, as "blocks.2.attn.z.1*zero", "blocks.2.attn.z.1@12*zero" or
- * "blocks.0.ffn.hidden*scale*0.5" (explorer/interventions/parsing.py).
+ * "blocks.0.ffn.hidden*scale*0.5" (explorer/interventions/__init__.py).
  * @param {string[]} interventions @param {ModelConfig} config @returns {Tap} */
 export function interventionTap(interventions, config) {
   const parsed = parseInterventions(interventions, config);

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.next_token import NextTokenDistribution
-from explorer.analysis.token_shading import SHADES
+from explorer.analysis.next_token import SHADES, NextTokenDistribution
 from explorer.explain.notation import format_number, format_percent, quote_token, quote_word
 from explorer.lessons.example_prompts import GUESS_EXAMPLES
-from explorer.state.continuation_tree import Branches as SavedBranches
-from explorer.state.continuation_tree import Path, TreeSegment
+from explorer.state.page_state import Branches as SavedBranches
+from explorer.state.page_state import Path, TreeSegment
 from explorer.translations import N_, _, translate
 from explorer.web.widgets import HtmlWidget, escape_text, fill_template
 
@@ -275,7 +274,7 @@ class ContinuationTree(HtmlWidget):
         """Return the widget's value.
 
         Args:
-            segments: the tree (`explorer.state.continuation_tree.build_tree`).
+            segments: the tree (`explorer.state.page_state.build_tree`).
             visible_path: the continuation that the page shows.
             branches: with their origins.
             token_text: returns a token id's text.

@@ -20,7 +20,7 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from explorer.translations import N_, _, translate
 from explorer.views.intervention_controls import InterventionControl
-from explorer.views.selection_dropdowns import SelectionDropdown
+from explorer.views.selection import SelectionDropdown
 from explorer.web.widgets import HtmlWidget, fill_template
 from explorer.web.widgets.header import ModelPicker
 

@@ -151,7 +151,7 @@ async function heads(context) {
   };
 }
 
-/** Return each token's contribution to the logit through all heads, and the rest of the logit (attribution_by_source.py). @param {ViewContext} context */
+/** Return each token's contribution to the logit through all heads, and the rest of the logit (token_contributions.py). @param {ViewContext} context */
 export async function sourceTotals(context) {
   const { tokens: { length: T }, position } = context, { sources: { effects, changed } } = await wholeModelNumbers(context), { token, positions, biases, feed_forward, shift } = await attribution(context);
   return { values: range(position + 1).map((key) => sum(effects.filter((_effect, i) => i % T === key))), rest: token + positions + sum(biases) + sum(feed_forward) + sum(changed) + shift };

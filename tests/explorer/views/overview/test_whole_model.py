@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from explorer.analysis.attribution_by_source import attribution_by_source
 from explorer.analysis.next_token import next_token_ranking
+from explorer.analysis.token_contributions import attribution_by_source
 from explorer.explain.notation import escape_token, format_percent, quote_token, quote_word
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture

@@ -17,7 +17,7 @@ from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, describe_patching
 from explorer.views.patching.effect_maps import make_prompt_pair
-from explorer.views.selection_dropdowns import make_selection_dropdowns
+from explorer.views.selection import make_selection_dropdowns
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer

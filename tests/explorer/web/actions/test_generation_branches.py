@@ -2,9 +2,8 @@
 
 import pytest
 
-from explorer.state.continuation_tree import parse_branches
 from explorer.state.generation_settings import RANGES, UserLimits
-from explorer.state.page_state import PageState
+from explorer.state.page_state import PageState, parse_branches
 from explorer.state.run_request import RunRequest
 from explorer.web.actions.generation_actions import COMPARED_TOKENS, GenerationActions
 from explorer.web.actions.page_actions import PageUpdate

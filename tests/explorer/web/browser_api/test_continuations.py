@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.state.continuation_tree import Branch
-from explorer.state.page_state import PageState
+from explorer.state.page_state import Branch, PageState
 from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService

@@ -15,8 +15,8 @@ from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
-from explorer.views.default_selection import complete_selection
 from explorer.views.labels import target_token
+from explorer.views.selection import complete_selection
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.open_view import make_open_view
 from explorer.web.browser_api.page_contents import figure_payload

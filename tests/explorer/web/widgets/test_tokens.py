@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.analysis.next_token import NextTokenDistribution, next_token_distribution
-from explorer.analysis.token_shading import SHADES, shade_tokens
+from explorer.analysis.next_token import SHADES, NextTokenDistribution, next_token_distribution, shade_tokens
 from explorer.explain.notation import format_percent, quote_word
-from explorer.state.continuation_tree import Branch, build_tree
 from explorer.state.generation_settings import GenerationSettings
+from explorer.state.page_state import Branch, build_tree
 from explorer.web.widgets.tokens import (
     ContinuationTree,
     GenerationPlayer,

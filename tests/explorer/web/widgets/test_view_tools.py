@@ -9,7 +9,7 @@ from explorer.explain.notation import quote_token
 from explorer.interventions import KINDS, CrossRunIntervention, parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.views.selection_dropdowns import OPTIONS, SelectionDropdown, make_selection_dropdowns
+from explorer.views.selection import OPTIONS, SelectionDropdown, make_selection_dropdowns
 from explorer.web.widgets.view_tools import (
     ActiveInterventionList,
     SelectionDropdowns,

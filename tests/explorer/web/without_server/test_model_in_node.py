@@ -16,8 +16,7 @@ from safetensors.torch import save_file
 
 from explorer import capture
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
-from explorer.analysis.logit_lens import lens_inputs
-from explorer.analysis.unembedding import unembed_vectors
+from explorer.analysis.logit_lens import lens_inputs, unembed_vectors
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import tap_shapes
 from model import generate, load_checkpoint

@@ -1,9 +1,13 @@
-"""Drop-down lists in which a user chooses a view's fields of the selection."""
+"""Selection in views: what the page chooses where nothing is given, and drop-down lists in which a user chooses."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.feed_forward import layer_neurons
 from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.next_token import ranking_without_interventions, token_rank
 from explorer.explain.notation import escape_token
@@ -11,6 +15,7 @@ from explorer.state.selection import Selection, SelectionField, find_field
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
+from explorer.views.labels import target_and_contrast
 
 
 @dataclass(frozen=True)
@@ -139,3 +144,34 @@ def head_score_options(trace: Trace, selection: Selection) -> list[tuple[str, st
 HEAD_SCORE_FIELD = SelectionField(
     "head_score", "previous_token", N_("head score"), tuple(HEAD_SCORES), head_score_options
 )
+
+
+def complete_selection(trace: Trace, fields: Mapping[str, Any]) -> Selection:
+    """Return the selection with some fields as given, clamped to the run, and the others as the page would choose."""
+    query = fields.get("query", len(trace) - 1)
+    selection = Selection().replace(query=query, key=max(0, query - 1)).replace(**fields).clamp_to_trace(trace)
+    if trace.has_weights and trace.has_tap("blocks.*.attn.z"):
+        selection = select_strongest(trace, selection, fields.keys() - {"query"})
+    return selection
+
+
+def select_strongest(trace: Trace, selection: Selection, named: Collection[str]) -> Selection:
+    """Select the head with the largest effect on the target's logit, its query's top key, and the top neuron there.
+
+    In the Positions view, which shows two tokens, the key is another token than the query if the run has one.
+
+    Args:
+        named: fields that are chosen already, which stay.
+    """
+    if not named & {"layer", "head"}:
+        attribution = direct_logit_attribution(trace, selection.query, *target_and_contrast(trace, selection))
+        layer, head = np.unravel_index(np.abs(attribution.heads).argmax(), attribution.heads.shape)
+        selection = replace(selection, layer=int(layer), head=int(head))
+    if not named & {"key", "query"}:  # a link with a query alone means key 0, which short addresses leave out
+        pattern = trace[f"blocks.{selection.layer}.attn.pattern"]  # (H, T, T)
+        end = selection.query if selection.view == "positions" and selection.query else selection.query + 1
+        selection = replace(selection, key=int(pattern[selection.head, selection.query, :end].argmax()))
+    if "neuron" not in named:
+        strongest = layer_neurons(trace, selection.layer, selection.query).top(1)
+        selection = replace(selection, neuron=int(strongest[0]))
+    return selection
