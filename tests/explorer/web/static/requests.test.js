@@ -10,6 +10,7 @@ import { settled, StandIn, standInPage, standInPython } from "./browser_stubs.js
 standInPage();
 globalThis.sessionStorage = { removeItem() {} };
 globalThis.scrollTo = () => {};
+globalThis.matchMedia = () => ({ matches: false });
 addBanner();
 addNotices();
 const list = document.body.children.at(-1);

@@ -10,6 +10,7 @@ standInPage();
 const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 globalThis.scrollTo = () => {};
+globalThis.matchMedia = () => ({ matches: false });
 addBanner();
 let halted = 0;
 connectState({ props: {}, watch() {}, emit: { halt: () => halted++, sync() {}, wake() {} } });
