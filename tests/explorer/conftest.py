@@ -1,7 +1,6 @@
 """Small models of each kind that the explorer supports, and their captured runs."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,48 +13,9 @@ from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import sample_models
+from tests.exhaustive import exhaustive
 from tests.nasty_prompts import NASTY_PROMPTS
-from tests.sample_models import CORE, ROTATING, STYLES
-
-
-def in_turn(styles: Iterable[str]) -> list:
-    """Return a fixture's parameters: styles of bundled checkpoints are in the core suite, others exhaustive."""
-    return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
-    """Reduce the tests that run over other parameters besides the fixture `style`.
-
-    The styles take turns, like the axes of `exhaustive.pairwise_params`: the first value with the first style, the next
-    with the next; in the core suite the bundled styles alone, in the exhaustive one all of them, until each style and
-    each value had its turn.
-    """
-    tests = defaultdict(lambda: defaultdict(dict))  # items of a test by their other parameters, and by their style
-    for item in items:
-        if uses_style_fixture(item):
-            parameters = item.callspec.params
-            key = tuple(id(value) for name, value in parameters.items() if name != "style")
-            tests[item.nodeid.partition("[")[0]][key][parameters["style"]] = item
-    superfluous = set()
-    for test in tests.values():
-        for index, items_by_style in enumerate(test.values() if len(test) > 1 else ()):
-            core = [item for item in items_by_style.values() if not item.get_closest_marker("exhaustive")]
-            for item in core:
-                if item is not core[index % len(core)]:
-                    item.add_marker(pytest.mark.exhaustive)
-            for number, item in enumerate(items_by_style.values()):
-                turns = {number % len(test) == index, index % len(items_by_style) == number}
-                if item.get_closest_marker("exhaustive") and True not in turns:
-                    superfluous.add(item)
-    if superfluous:
-        config.hook.pytest_deselected(items=list(superfluous))
-        items[:] = [item for item in items if item not in superfluous]
-
-
-def uses_style_fixture(item: pytest.Item) -> bool:
-    """Return whether a test takes its style from the fixture, and not from its own parameters."""
-    of_its_own = any("style" in mark.args[0] for mark in item.iter_markers("parametrize"))
-    return "style" in getattr(getattr(item, "callspec", None), "params", ()) and not of_its_own
+from tests.sample_models import CORE, STYLES
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -75,9 +35,9 @@ def plotly_template_enabled(no_plotly_template, monkeypatch):
     monkeypatch.setattr("explorer.views.style.plotly_template", plotly_template)
 
 
-@pytest.fixture(params=in_turn(STYLES))
+@pytest.fixture(params=[style if style in CORE else exhaustive(style) for style in STYLES])
 def style(request) -> str:
-    """Each kind of model; function-scoped, as a wider scope would repeat the set-up of module fixtures."""
+    """Each kind of model, in the core suite those of bundled checkpoints; function-scoped, as a wider scope would repeat the set-up of module fixtures."""
     return request.param
 
 
@@ -106,12 +66,6 @@ def trace(capture_trace, style) -> Trace:
 @pytest.fixture
 def rope_trace(capture_trace) -> Trace:
     return capture_trace("rope")
-
-
-@pytest.fixture(params=in_turn(ROTATING))
-def rotating_trace(capture_trace, request) -> Trace:
-    """Run of 12 tokens through each kind of model with rotary positions."""
-    return capture_trace(request.param)
 
 
 @pytest.fixture(params=NASTY_PROMPTS, ids=ascii)
