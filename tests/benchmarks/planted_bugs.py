@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 CODE, SUFFIXES = ("explorer", "model"), (".py", ".js")
 PRELOADED = ("gradio", "gradio_client", "plotly.graph_objects", "playwright.sync_api", "torch", "pytest")
 TIMEOUT_S = 900
+SUITE = "not exhaustive and not by_hand"  # as .ci/run
 
 # Test files -> (text of the code, text with the bug).
 BUGS = {
@@ -524,7 +525,7 @@ def run_tests(root: Path, tests: str) -> tuple[bool, float]:
         signal.alarm(TIMEOUT_S)
         import pytest
 
-        os._exit(pytest.main([*find_tests(root, tests), "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]))
+        os._exit(pytest.main([*find_tests(root, tests), "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", SUITE]))
     _pid, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1) and code != -signal.SIGALRM:

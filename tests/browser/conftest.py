@@ -44,13 +44,22 @@ LOG_ERROR_TOASTS = """new MutationObserver(() => {
 
 
 FAILED = pytest.StashKey[bool]()
+# What everybody does in the page; all other browser tests are slow ones.
+QUICK_FILES = (
+    *("test_accessibility.py", "test_depth.py", "test_first_page.py", "test_generation.py", "test_hostile_text.py"),
+    *("test_requests.py", "test_selection.py", "test_settings.py", "test_simple_page.py", "test_url.py"),
+    "test_whole_model.py",
+)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]):
-    """Rerun a failed browser test once if `CI` is set (busy machines); pytest lists the reruns."""
-    if os.environ.get("CI"):
-        for item in items:
-            if Path(__file__).parent in item.path.parents:
+    """Mark slow browser tests; rerun a failed one once if `CI` is set (busy machines); pytest lists the reruns."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            if item.path.name not in QUICK_FILES:
+                item.add_marker(pytest.mark.slow)
+            if os.environ.get("CI"):
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
 

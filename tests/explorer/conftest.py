@@ -37,7 +37,10 @@ def plotly_template_enabled(no_plotly_template, monkeypatch):
 
 @pytest.fixture(params=[style if style in CORE else exhaustive(style) for style in STYLES])
 def style(request) -> str:
-    """Each kind of model, in the core suite those of bundled checkpoints; function-scoped, as a wider scope would repeat the set-up of module fixtures."""
+    """Each kind of model, in the core suite those of bundled checkpoints.
+
+    Function-scoped, as a wider scope would repeat the set-up of module fixtures.
+    """
     return request.param
 
 

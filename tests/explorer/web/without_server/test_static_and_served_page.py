@@ -13,6 +13,7 @@ from tests.exhaustive import exhaustive
 
 from .test_static_page import SETTLED, WAIT_UNTIL_CACHED, find_difference, open_url, sites, wait_until_settled  # noqa: F401
 
+pytestmark = pytest.mark.slow
 # All visible numbers: the state, texts around the figures, every drawn figure with its badge, and the derivation
 # of the clicked number.
 READ_PAGE = """() => {
