@@ -186,7 +186,7 @@ def _describe_ablation(component: ModelComponent, before: float, after: float) -
         )
     elif is_head:
         template = N_(
-            "Without the whole head the chance grows: {after} instead of {before}. The head does other things, too."
+            "This helps, but what else the head does costs more: without the head {after} instead of {before}."
         )
     else:
         template = N_("Without it the chance grows: {after} instead of {before}. It does other things, too.")

@@ -328,7 +328,10 @@ def output_projection_example(context: GlossaryExampleContext) -> str:
 ATTENTION = (
     GlossaryEntry(
         (N_("attention"),),
-        N_("the part of a layer in which every token looks back and fetches something from the tokens before it"),
+        N_(
+            "looking back: every token gives itself and each earlier token a share, together 100%, and fetches that "
+            "much from each"
+        ),
         attention_example,
     ),
     GlossaryEntry(

@@ -249,7 +249,7 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
     """The chance without the head is that which the page shows once it is off, and lower only if it says so."""
     for text, share, wording in (
         (TEXTS[0], 1.0, "Without this head: {after}% instead of {before}%."),
-        (TEXTS[0], 0.7, "Without the whole head the chance grows: {after}% instead of {before}%. The head"),
+        (TEXTS[0], 0.7, "This helps, but what else the head does costs more: without the head {after}% instead of "),
         (TEXTS[1], 1.0, "Without this head the chance stays at over {after}%."),
     ):
         truth, reasons = explain_case(library, MODELS[0], text, share)

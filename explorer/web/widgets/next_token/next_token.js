@@ -91,7 +91,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn ? _("random") : "");
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn && tokens.actual === null ? randomTag() : ""); // Step writes at the end, not here
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
@@ -115,6 +115,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("crossed", lengthOfBar > LONG_BAR ? mark < TAG_SHARE : mark > 1 - TAG_SHARE);
 }
 
+const randomTag = () => (document.body.classList.contains("simple") ? _("random pick") : _("random"));
 const LONG_BAR = 0.6; // of the track: a tag at its end would cover the bar, and stands within it
 const TAG_SHARE = 0.4; // of the track, at most, that a tag takes
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
