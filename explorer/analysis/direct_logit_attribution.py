@@ -47,13 +47,13 @@ from explorer.explain.captured.interventions import (
     adds_constant,
     apply_intervention_linear_part,
 )
-from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import (
     ALL,
     Calculation,
     Derivation,
     Input,
     RecomputationCheck,
+    get_element,
     read_input,
     unique_inputs,
 )

@@ -21,8 +21,7 @@ from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import derive
 from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
 from explorer.explain.captured.interventions import added_constant, apply_intervention_linear_part
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, RecomputationCheck, read_input
+from explorer.explain.derivation import ALL, Calculation, Derivation, RecomputationCheck, get_element, read_input
 from explorer.explain.notation import format_six_digits, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace, cache_per_trace

@@ -19,8 +19,7 @@ from explorer.architecture.formulas import embedding_scale_formula, embedding_sc
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_factor, format_number, format_percent, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -11,7 +11,7 @@ import numpy as np
 from view_texts import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
-from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
+from explorer.explain.derivation import ClickedPoint, get_element, get_item
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState, apply_command
 from explorer.tracing.model_library import ModelLibrary

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.errors import UserError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.state.page_state import PageState
 from explorer.tracing import jobs
 from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
