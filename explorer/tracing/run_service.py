@@ -9,8 +9,7 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.page_state import PageState, common_prefix_length
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest, common_prefix_length
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import check_budget, compute_once

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from explorer.errors import UserError
-from explorer.state.page_state import common_prefix_length
-from explorer.state.run_request import MAX_TOKENS
+from explorer.state.page_state import MAX_TOKENS, common_prefix_length
 from explorer.translations import _
 from model.chat_messages import Message
 from model.config import ModelConfig, window_start

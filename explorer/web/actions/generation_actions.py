@@ -12,8 +12,7 @@ import gradio as gr
 
 from explorer.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
-from explorer.state.page_state import PageState, add_or_extend_branch, replace_continuation
-from explorer.state.run_request import MAX_TOKENS
+from explorer.state.page_state import MAX_TOKENS, PageState, add_or_extend_branch, replace_continuation
 from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
 from explorer.tracing.jobs import unlimited_budget
 from explorer.translations import _, use_locale

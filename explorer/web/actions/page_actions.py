@@ -13,13 +13,13 @@ from explorer.state.page_state import (
     MAX_CHAT_CHARACTERS,
     OTHER_PREFIX,
     PageState,
+    RunRequest,
     apply_command,
     chat_messages,
     format_chat,
     parse_chat,
     parse_revision,
 )
-from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.errors import UserError
-from explorer.state.page_state import OTHER_PREFIX, PageState, chat_messages
-from explorer.state.run_request import MAX_TOKENS, RunRequest
+from explorer.state.page_state import MAX_TOKENS, OTHER_PREFIX, PageState, RunRequest, chat_messages
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, has_bos, retokenize, strip_bos

@@ -7,8 +7,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.lessons.example_prompts import PARTNER_PROMPTS, PROMPT_PAIRS, similar_word
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.state.selection import parse_index
 from explorer.state.token_alignment import format_pins, parse_pins
 from explorer.tracing.token_ids import has_bos

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from explorer.interventions import ROTATION_OFF
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
