@@ -8,7 +8,7 @@ import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/transl
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
 import { describeChangeEffect, packGuess, packTable, summariseDistribution } from "./next_token.js";
-import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
+import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./figures.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, wholeModelNumbers } from "./whole_model.js";

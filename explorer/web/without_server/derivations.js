@@ -1,8 +1,7 @@
 // @ts-check
 // Derivations, as in explorer/explain/: calculations and their text, and the derivation of an element of a captured value.
 import { _, formatMessage, lookUpMessage, ngettext } from "../static/translations.js";
-import { describeIntervention, bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral } from "./notation.js";
-import { dotProduct, sum } from "./figures.js";
+import { describeIntervention, bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral, dotProduct, sum } from "./figures.js";
 import { FORMULA_TEXTS, ELEMENT_NAMES, FORMULAS } from "./page_data.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";
 import { findFormula } from "./recompute.js";

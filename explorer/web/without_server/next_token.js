@@ -3,7 +3,7 @@
 import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/generation.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
-import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./notation.js";
+import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./figures.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
 

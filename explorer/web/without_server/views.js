@@ -2,8 +2,7 @@
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py:
 // their figures, dropdowns, code, controls and verifications.
 import { _, formatMessage, lookUpMessage } from "../static/translations.js";
-import { drawFigure, range, sum } from "./figures.js";
-import { escapeToken, quoteToken, formatNumber, joinNames } from "./notation.js";
+import { drawFigure, range, sum, escapeToken, quoteToken, formatNumber, joinNames } from "./figures.js";
 import { CHOICES, CODE, FIGURES, VIEWS, TOLERANCE } from "./page_data.js";
 import attention from "./views/attention.js";
 import feed_forward, { neuronContributions } from "./views/feed_forward.js";
