@@ -13,7 +13,7 @@ import tokens from "./views/tokens.js";
 import { HEADING, MARK } from "../static/shared_constants.js";
 import { logitLabel, contrastOptions, nextTokenOptions, wholeModelNumbers } from "./whole_model.js";
 import { readValue, modelFormulas } from "./derivations.js";
-import { compareValues } from "./recompute.js";
+import { compareValues } from "./analysis.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
@@ -116,9 +116,9 @@ function strengthIn(edits, index) {
 }
 
 // Verifications below figures (explorer/views/verification.py). The worker recomputes each captured value that a figure shows from its own
-// inputs (recompute.js), and totals of an analysis are compared with captured values.
+// inputs (analysis.js), and totals of an analysis are compared with captured values.
 
-/** @typedef {import("./recompute.js").Check} Check */
+/** @typedef {import("./analysis.js").Check} Check */
 /** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // failed checks that a message names

@@ -4,8 +4,7 @@
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
 import { generate } from "../static/in_browser/generation.js";
 import { interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
-import { directLogitAttribution, headSources, lensTaps, logitLens, summarise, viewNumbers } from "./analysis.js";
-import { checkValue, readPart } from "./recompute.js";
+import { directLogitAttribution, headSources, lensTaps, logitLens, summarise, viewNumbers, checkValue, readPart } from "./analysis.js";
 
 /** Model, the token ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
 /** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} LoadedModel */
