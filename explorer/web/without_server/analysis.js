@@ -325,7 +325,10 @@ function likeliest(logits) {
   return top;
 }
 
-/** @typedef {import("../static/in_browser/transformer_lm.js").Trace} Trace @typedef {Record<string, any>} Formula name of its class as `formula`, and its attributes */
+// Recomputation of whole values in float64, each from its own inputs by its formula (explorer/explain/captured/), with plain sums that
+// do not use the model's code. The formulas are declared in Python and come as data.
+
+/** @typedef {Record<string, any>} Formula name of its class as `formula`, and its attributes */
 /** Recomputed value, and the magnitude of each number's terms, relative to which rounding errors are measured. @typedef {{ value: Float64Array, sizes: Float64Array }} Recomputed */
 /** Largest error, and largest ratio of an error to its tolerance. @typedef {{ error: number, times: number }} Check */
 

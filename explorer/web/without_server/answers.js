@@ -3,7 +3,7 @@
 // in place of static/server_connection.js.
 import { applyAction, NEEDS_PYTHON } from "./actions.js";
 import { callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./model_runs.js";
-import { samplingStages } from "../static/in_browser/generation.js";
+import { samplingStages } from "../static/in_browser/transformer_lm.js";
 import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";

@@ -1,6 +1,6 @@
 // @ts-check
 // The models, which a worker runs, and runs of them with what is selected.
-import { windowStart, uniformDraw } from "../static/in_browser/generation.js";
+import { windowStart, uniformDraw } from "../static/in_browser/transformer_lm.js";
 import { showBanner } from "../static/dom.js";
 import { _ } from "../static/translations.js";
 import { makePrediction, rankedIds } from "./next_token.js";

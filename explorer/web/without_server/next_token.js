@@ -1,7 +1,7 @@
 // @ts-check
 // Contents of the next token's widgets, as explorer/web/widgets/next_token/ and tokens/ pack them.
 import { _ } from "../static/translations.js";
-import { drawToken, samplingStages } from "../static/in_browser/generation.js";
+import { drawToken, samplingStages } from "../static/in_browser/transformer_lm.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
 import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./figures.js";
 
