@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.architecture.formulas import score_divisor_in_numbers
-from explorer.explain.captured.interventions import (
+from explorer.explain.captured.formulas import (
     adds_constant,
     apply_intervention_linear_part,
     calculate_with_interventions,
