@@ -1,5 +1,5 @@
 // @ts-check
-// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (model_runs.js); the worker posts any
+// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (actions.js); the worker posts any
 // number of { id, part }, then { id, answer } or { id, error }.
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
 import { generate, interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
