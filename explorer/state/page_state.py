@@ -10,9 +10,9 @@ from explorer.interventions import SEPARATOR, CrossRunIntervention, Intervention
 from explorer.state.selection import Selection, parse_index
 from explorer.state.token_alignment import Pins, format_pins, parse_pins
 from explorer.translations import _
-from model.chat_messages import Message, check_messages
 from model.config import window_start
 from model.errors import ModelError
+from model.tokenizer import Message, check_messages
 
 MAX_TOKENS = 2048  # of the prompt and as many after it: their ids still fit into a URL
 

@@ -17,7 +17,7 @@ from explorer.translations import _
 from explorer.views import VIEW_BY_NAME
 from explorer.views.selection import select_strongest
 from explorer.web.user_messages import USER_ERRORS, user_message, warn
-from model.chat_messages import Message
+from model.tokenizer import Message
 
 
 class PageStateBuilder:
