@@ -29,10 +29,10 @@ from explorer.tracing.token_ids import encode_messages, encode_prompt
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model import Tokenizer, TransformerLM, generate, save_checkpoint
-from model.chat_messages import Message
 from model.checkpoint import is_checkpoint
 from model.generation.autoregressive import truncate_at_stop
 from model.pretrained.chat_template import end_of_turn_ids
+from model.tokenizer import Message
 
 BUNDLED = "llama-fables"
 DEFAULTS = GenerationSettings()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from explorer.cli_options import is_public, parse_arguments
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.state.selection import Selection
 from explorer.web.key_value_stores import open_store
 from model import load_checkpoint

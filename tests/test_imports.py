@@ -24,7 +24,7 @@ def test_import_contracts_hold():
 VIOLATIONS = [  # `explain` may import from `tracing` only modules without torch
     ("model/planted_a.py", "from explorer.tracing.trace import Trace"),
     ("model/planted_b.py", "import gradio"),
-    ("explorer/translations/planted_c.py", "from explorer.state.run_request import RunRequest"),
+    ("explorer/translations/planted_c.py", "from explorer.state.page_state import RunRequest"),
     ("explorer/state/planted_d.py", "from explorer.tracing.trace import Trace"),
     ("explorer/analysis/planted_e.py", "def f():\n    from explorer.views.attention import VIEW"),
     ("explorer/tracing/planted_f.py", "import gradio.themes"),
@@ -40,7 +40,7 @@ VIOLATIONS = [  # `explain` may import from `tracing` only modules without torch
     ("explorer/views/planted_p/__init__.py", "from explorer.views.attention import VIEW"),
     ("explorer/planted_q.py", ""),
 ]
-CIRCLE = ("explorer/state/token_alignment.py", "from explorer.state.run_request import RunRequest")
+CIRCLE = ("explorer/state/token_alignment.py", "from explorer.state.page_state import RunRequest")
 
 
 @pytest.mark.exhaustive

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Calculation, Derivation, Input
+from explorer.explain.derivation import Calculation, Derivation, Input, get_element
 from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace

@@ -19,8 +19,7 @@ from explorer.explain import arithmetic
 from explorer.explain.arithmetic import largest, mean
 from explorer.explain.captured import derive
 from explorer.explain.captured.attention import kv_head_index
-from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import ALL, Calculation, Derivation, Input, read_input
+from explorer.explain.derivation import ALL, Calculation, Derivation, Input, get_element, get_item, read_input
 from explorer.explain.notation import (
     format_attention_cell,
     format_dot_product,

@@ -40,20 +40,23 @@ from explorer.architecture.residual_stream import (
 from explorer.explain import captured
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import recompute
-from explorer.explain.captured.formulas import concatenate_heads, has_bias, norm_kinds, normalise_before_gain
-from explorer.explain.captured.interventions import (
+from explorer.explain.captured.formulas import (
     active_effects,
     added_constant,
     adds_constant,
     apply_intervention_linear_part,
+    concatenate_heads,
+    has_bias,
+    norm_kinds,
+    normalise_before_gain,
 )
-from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import (
     ALL,
     Calculation,
     Derivation,
     Input,
     RecomputationCheck,
+    get_element,
     read_input,
     unique_inputs,
 )

@@ -9,9 +9,8 @@ from explorer.architecture.formulas import embedding_scale_formula, embedding_sc
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.explain.arithmetic import cosine, dot_product
 from explorer.explain.captured.embedding import TABLE
-from explorer.explain.captured.interventions import recompute_with_interventions
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.captured.formulas import recompute_with_interventions
+from explorer.explain.derivation import Calculation, Derivation, Input, get_element, read_input
 from explorer.explain.notation import (
     format_factor,
     format_six_digits,

@@ -19,10 +19,8 @@ from explorer.analysis.residual import apply_linearised_output_norm, compute_nor
 from explorer.architecture.residual_stream import norm_inputs, path_to_unembedding, sublayer_input_tap
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured import derive
-from explorer.explain.captured.formulas import ACTIVATIONS, norm_kinds
-from explorer.explain.captured.interventions import added_constant, apply_intervention_linear_part
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, RecomputationCheck, read_input
+from explorer.explain.captured.formulas import ACTIVATIONS, added_constant, apply_intervention_linear_part, norm_kinds
+from explorer.explain.derivation import ALL, Calculation, Derivation, RecomputationCheck, get_element, read_input
 from explorer.explain.notation import format_six_digits, format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace, cache_per_trace

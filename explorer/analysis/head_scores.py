@@ -9,8 +9,7 @@ import numpy as np
 
 from explorer.architecture.formulas import first_visible_key, visibility_mask
 from explorer.explain.arithmetic import mean
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation, read_input
+from explorer.explain.derivation import Derivation, get_element, read_input
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

@@ -10,8 +10,16 @@ from explorer.analysis.residual import residual_stages, residual_stream
 from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES
 from explorer.explain import arithmetic
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, read_input, unique_inputs
+from explorer.explain.derivation import (
+    Calculation,
+    Derivation,
+    Input,
+    RecomputationCheck,
+    get_element,
+    get_item,
+    read_input,
+    unique_inputs,
+)
 from explorer.explain.derivation import rounding_threshold as rounding_resolution
 from explorer.explain.notation import format_factor, format_six_digits, format_sum, format_token_position, quote_token
 from explorer.explain.source_code import SourceLine

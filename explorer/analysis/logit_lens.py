@@ -12,8 +12,12 @@ from explorer.architecture.residual_stream import has_final_norm, lens_taps
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
 from explorer.explain.captured import added_constant, recompute
-from explorer.explain.captured.formulas import has_bias, normalise_before_gain
-from explorer.explain.captured.interventions import active_effects, apply_intervention_linear_part
+from explorer.explain.captured.formulas import (
+    active_effects,
+    apply_intervention_linear_part,
+    has_bias,
+    normalise_before_gain,
+)
 from explorer.explain.derivation import ALL, Derivation, Input, RecomputationCheck, read_input
 from explorer.explain.notation import (
     format_dot_product,

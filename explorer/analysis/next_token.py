@@ -9,8 +9,7 @@ import numpy as np
 
 from explorer.explain import arithmetic
 from explorer.explain.arithmetic import mean
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Derivation, Input, read_input
+from explorer.explain.derivation import Derivation, Input, get_element, read_input
 from explorer.explain.notation import format_token_id, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison

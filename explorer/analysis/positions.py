@@ -17,8 +17,7 @@ from explorer.explain import arithmetic
 from explorer.explain.captured import recompute
 from explorer.explain.captured.attention import kv_head_index
 from explorer.explain.captured.embedding import TABLE
-from explorer.explain.clicked_point import get_element
-from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, read_input
+from explorer.explain.derivation import Calculation, Derivation, Input, RecomputationCheck, get_element, read_input
 from explorer.explain.notation import (
     format_attention_cell,
     format_factor,

@@ -233,7 +233,7 @@ def find_redundancy(trace: Trace, position: int, target: int = 1) -> RedundantCo
 
     Raises:
         ValueError: the trace has no model to run again.
-        BudgetExceededError, RequestCancelledError: see `explorer.tracing.request_budget`.
+        BudgetExceededError, RequestCancelledError: see `explorer.tracing.jobs`.
     """
     order = ranking_without_interventions(trace, position)
     token_id, contrast_id = int(order[target - 1]), int(order[0 if target > 1 else 1])

@@ -18,10 +18,14 @@ from explorer.architecture.residual_stream import (
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
-from explorer.explain.captured.formulas import mean_square_or_variance, norm_kinds
-from explorer.explain.captured.interventions import added_constant, adds_constant, apply_intervention_linear_part
-from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Calculation, Derivation, read_input
+from explorer.explain.captured.formulas import (
+    added_constant,
+    adds_constant,
+    apply_intervention_linear_part,
+    mean_square_or_variance,
+    norm_kinds,
+)
+from explorer.explain.derivation import Calculation, Derivation, get_element, get_item, read_input
 from explorer.explain.notation import format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.trace import Trace

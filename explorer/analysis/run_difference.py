@@ -14,8 +14,7 @@ from explorer.analysis.next_token import (
 )
 from explorer.analysis.residual import residual_stages
 from explorer.explain import arithmetic
-from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Calculation, Derivation, read_input
+from explorer.explain.derivation import Calculation, Derivation, get_element, get_item, read_input
 from explorer.explain.notation import format_factor, format_six_digits, format_token_position
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison

@@ -8,8 +8,7 @@ import numpy as np
 from explorer.architecture.residual_stream import block_output_tap
 from explorer.errors import UserError
 from explorer.explain import arithmetic
-from explorer.explain.clicked_point import get_element, get_item
-from explorer.explain.derivation import Calculation, Derivation, Input, read_input
+from explorer.explain.derivation import Calculation, Derivation, Input, get_element, get_item, read_input
 from explorer.explain.notation import format_factor, format_six_digits, format_token_position, token_formatter
 from explorer.explain.source_code import SourceLine
 from explorer.interventions import AddDirection, DirectionSpec, Intervention

@@ -21,13 +21,13 @@ from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.architecture.residual_stream import path_to_unembedding
 from explorer.explain.arithmetic import dot_product
 from explorer.explain.captured.formulas import concatenate_heads
-from explorer.explain.clicked_point import get_element
 from explorer.explain.derivation import (
     ALL,
     Calculation,
     Derivation,
     Input,
     RecomputationCheck,
+    get_element,
     read_input,
     unique_inputs,
 )

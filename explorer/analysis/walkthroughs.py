@@ -13,7 +13,7 @@ from explorer.analysis.residual import SUBLAYERS, has_residual_stages, residual_
 from explorer.architecture.formulas import angles_tap, score_divisor_formula, score_divisor_in_numbers
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
-from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.captured.formulas import first_token_position
 from explorer.explain.notation import escape_token, format_number, quote_token, token_formatter
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from explorer.errors import UserError
 from explorer.translations import _
-from model.pretrained.llama import NAMES as LLAMA
+from model.pretrained.llama import Llama
 
 COURSE = {
     "token_embeddings": "token_embedding",
@@ -60,7 +60,7 @@ OURS = {
         *(f"blocks.*.ffn.{name}" for name in ("gate_proj", "up_proj", "down_proj")),
     )
 }
-NAME_TABLES = {"course": COURSE, "nanogpt": NANOGPT, "lecture": LECTURE, "llama": LLAMA, "ours": OURS}
+NAME_TABLES = {"course": COURSE, "nanogpt": NANOGPT, "lecture": LECTURE, "llama": Llama.NAMES, "ours": OURS}
 
 
 NUMBERED = re.compile(r"^(.*?)(\d+)\.(.*)$")

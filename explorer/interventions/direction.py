@@ -115,7 +115,7 @@ def _format_prompts(prompts: Prompts, text: Text) -> str:
 class DirectionSpec:
     """The text form of a direction: a kind and its arguments.
 
-    `explorer/tracing/directions.py` computes it from a model's weights, or from its stream over prompts.
+    `explorer/tracing/weight_matrices.py` computes it from a model's weights, or from its stream over prompts.
 
     Attributes:
         numbers: arguments of the kind, such as layer and neuron.

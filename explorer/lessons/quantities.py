@@ -25,8 +25,7 @@ from explorer.lessons.yaml_blocks import (
     validate_mapping_fields,
 )
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import OTHER_PREFIX, PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import OTHER_PREFIX, PageState, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from model.config import parameter_table

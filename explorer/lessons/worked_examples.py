@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.errors import UserError
-from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.captured.formulas import first_token_position
 from explorer.explain.notation import bracket_negative, escape_token, format_number
 from explorer.lessons.quantities import QuantityContext, format_answer_number, predict_next_token
 from explorer.translations import _

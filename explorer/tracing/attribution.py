@@ -15,8 +15,7 @@ from explorer.tracing.forward_hooks import (
     needs_only_last_logits,
     next_token_logits,
 )
-from explorer.tracing.jobs import JobSteps
-from explorer.tracing.request_budget import check_budget, chunk_tokens
+from explorer.tracing.jobs import JobSteps, check_budget, chunk_tokens
 from model.config import num_parameters
 from model.layers.attention import softcap
 from model.transformer_lm import TransformerLM

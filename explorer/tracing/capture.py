@@ -31,7 +31,7 @@ from explorer.tracing.forward_hooks import (
     mean_stream,
     use_explicit_attention,
 )
-from explorer.tracing.jobs import Job
+from explorer.tracing.jobs import Job, check_budget
 from explorer.tracing.model_registry import (
     ModelFunctions,
     ModelWeights,
@@ -42,7 +42,6 @@ from explorer.tracing.model_registry import (
 from explorer.tracing.numpy_arrays import StoredWeights, as_array, as_unbatched_arrays
 from explorer.tracing.patching.experiment import PatchingExperiment
 from explorer.tracing.patching.patching_methods import PATCHING_FUNCTIONS, make_setup
-from explorer.tracing.request_budget import check_budget
 from explorer.tracing.token_ids import check_tokens
 from explorer.tracing.trace import LazyActivations, Trace
 from model.config import ModelConfig, num_parameters

@@ -15,10 +15,10 @@ from explorer.interventions import CrossRunIntervention, Intervention, sort_inte
 from explorer.interventions.intervention import ForwardPassState
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.comparison import PatchValues, no_source_message
-from explorer.tracing.directions import direction_unit_vector
+from explorer.tracing.jobs import check_budget
 from explorer.tracing.model_registry import find_model, get_identity
 from explorer.tracing.numpy_arrays import StoredWeights
-from explorer.tracing.request_budget import check_budget
+from explorer.tracing.weight_matrices import direction_unit_vector
 from model.generation import generate
 from model.transformer_lm import TransformerLM, check_finite
 
@@ -141,7 +141,7 @@ def logit_and_log_probability(
 
     Raises:
         UserError: the model has no value that an intervention changes.
-        BudgetExceededError, RequestCancelledError: see `explorer.tracing.request_budget.check_budget`.
+        BudgetExceededError, RequestCancelledError: see `explorer.tracing.jobs.check_budget`.
     """
     logits = next_token_logits(lm, token_ids, interventions, position)
     return torch.stack((logits[token_id], logits.log_softmax(-1)[token_id])).numpy()

@@ -21,7 +21,7 @@ from explorer.tracing import jobs, zero_gpu
 from explorer.tracing.capture import make_model_functions
 from explorer.tracing.comparison import resolve_patches
 from explorer.tracing.diagnosis_report import load_diagnosis_report
-from explorer.tracing.jobs import RESULTS, Job, JobSteps
+from explorer.tracing.jobs import RESULTS, Job, JobSteps, check_budget, compute_once
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import (
     MEMORY_FACTOR,
@@ -31,7 +31,6 @@ from explorer.tracing.model_catalog import (
     weight_num_bytes,
 )
 from explorer.tracing.model_registry import ModelFunctions, get_identity, register_model, register_model_functions
-from explorer.tracing.request_budget import check_budget, compute_once
 from explorer.tracing.token_ids import retokenize
 from explorer.tracing.trace import MAX_BLOCK_BYTES, MAX_VALUE_BYTES, Trace, arrays_num_bytes, lazy_cache_num_bytes
 from explorer.tracing.training_history import checkpoints_of_training, load_training_history, model_name

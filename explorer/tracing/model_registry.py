@@ -13,10 +13,9 @@ import numpy as np
 from explorer.interventions import DirectionSpec, Intervention, Prompts
 from explorer.state.generation_settings import GenerationSettings
 from explorer.tracing.diagnosis_report import DiagnosisReport
-from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.jobs import MAX_CLICK_MACS, Job, get_or_run
 from explorer.tracing.training_history import TrainingHistory
-from explorer.tracing.weight_matrices import Matrix
+from explorer.tracing.weight_matrices import Matrix, direction_unit_vector
 from model.config import ModelConfig
 
 MAX_CACHED = 512  # outcomes, of all models together
@@ -261,7 +260,7 @@ class ModelComputations:
         )
 
     def direction(self, spec: DirectionSpec) -> np.ndarray:
-        """Return a direction of the model as a unit vector, (D,) float64; raises like `explorer.tracing.directions`."""
+        """Return a direction of the model as a unit vector, (D,) float64; raises like `direction_unit_vector`."""
 
         def mean_stream(layer: int, prompts: Prompts) -> np.ndarray:
             lm, functions = get_model(self.model)

@@ -9,15 +9,14 @@ import numpy as np
 
 from explorer.errors import UserError
 from explorer.interventions import Intervention
-from explorer.state.page_state import PageState, common_prefix_length
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest, common_prefix_length
 from explorer.tracing.capture import module_outputs
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.jobs import check_budget, compute_once
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_catalog import checkpoint_fingerprint
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import ModelWeights, get_identity
-from explorer.tracing.request_budget import check_budget, compute_once
 from explorer.tracing.token_ids import check_ids, check_tokens, retokenize
 from explorer.tracing.trace import LazyActivations, LogitSummary, Trace
 from explorer.translations import _

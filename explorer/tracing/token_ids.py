@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from explorer.errors import UserError
-from explorer.state.page_state import common_prefix_length
-from explorer.state.run_request import MAX_TOKENS
+from explorer.state.page_state import MAX_TOKENS, common_prefix_length
 from explorer.translations import _
-from model.chat_messages import Message
 from model.config import ModelConfig, window_start
 from model.pretrained.chat_template import TEMPLATE, encode_chat, encode_chat_with_roles
-from model.tokenizer import Tokenizer
+from model.tokenizer import Message, Tokenizer
 
 
 def check_tokens(config: ModelConfig, token_ids: Sequence[int]):

@@ -6,8 +6,7 @@ import numpy as np
 
 from explorer.analysis.activation_statistics import Statistics, compute_histogram, histogram_share, tap_matrix
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -28,8 +28,7 @@ from explorer.analysis.run_difference import (
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
     format_contribution,
     format_factor,

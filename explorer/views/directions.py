@@ -16,8 +16,7 @@ from explorer.analysis.steering import (
     steering_effect,
     steering_effects_on_prompts,
 )
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings

@@ -14,8 +14,7 @@ from explorer.analysis.intervention_effects import (
 )
 from explorer.analysis.next_token import surprisal
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection

@@ -16,8 +16,7 @@ from explorer.analysis.token_contributions import attribution_by_source, largest
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_percent, quote_word, quote_word_in_text
 from explorer.state.generation_settings import MAX_SLIDER_TOP_K
 from explorer.state.selection import Selection

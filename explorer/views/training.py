@@ -8,8 +8,7 @@ import numpy as np
 
 from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_score, head_scores
 from explorer.analysis.next_token import NATS_PER_BIT, mean_text_loss, text_loss
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

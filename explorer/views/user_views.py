@@ -22,12 +22,11 @@ from plotly.io.json import to_json_plotly
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import Derivation
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.state.selection import FIELD_NAME, GROUPS, OWN_FIELDS, Selection, SelectionField, registered_fields
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import ResultNotReadyError
+from explorer.tracing.jobs import BudgetExceededError, RequestCancelledError, ResultNotReadyError
 from explorer.tracing.model_registry import ModelUnloadedError
-from explorer.tracing.request_budget import BudgetExceededError, RequestCancelledError
 from explorer.tracing.trace import Trace
 from explorer.translations import _
 from explorer.views import graph_objects as go

@@ -10,8 +10,7 @@ import numpy as np
 from explorer.analysis.logit_lens import check_last_depth
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation, largest_error, tolerance
+from explorer.explain.derivation import ClickedPoint, Derivation, largest_error, tolerance
 from explorer.explain.notation import format_number, join_names
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from explorer.errors import UserError
-from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
+from explorer.tracing.jobs import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.browser_api.endpoints import BrowserEndpoints

@@ -20,8 +20,8 @@ from starlette.staticfiles import StaticFiles
 
 from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
+from explorer.tracing.jobs import unlimited_budget
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.request_budget import unlimited_budget
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, negotiate_locale, use_locale
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours

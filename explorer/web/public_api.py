@@ -14,8 +14,8 @@ import torch
 from explorer import __version__
 from explorer.analysis.next_token import next_token_distribution, surprisal
 from explorer.state.generation_settings import NO_LIMITS, GenerationSettings, UserLimits
+from explorer.tracing.jobs import check_budget
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.request_budget import check_budget
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.key_value_stores import FaultTolerantStore
 from model.generation.autoregressive import generate as generate_tokens

@@ -26,9 +26,11 @@ from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types,
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.layers.basic_layers import Embedding
 from model.layers.positions import convert_to_half_split
-from model.pretrained import gpt2, llama, phi
+from model.pretrained import phi
 from model.pretrained.config_reader import DEFAULTS, MAX_NAMES, HFConfigFields
+from model.pretrained.gpt import split_qkv
 from model.pretrained.hugging_face_loader import FAMILIES, assemble_model, match_weights
+from model.pretrained.llama import Llama
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.transformer_lm import TransformerLM
 from model.weight_placement import OffloadedWeights, WeightPlacement, build_without_weights, set_weights
@@ -111,12 +113,12 @@ def convert_llama(name: str, weight: Tensor, config: ModelConfig) -> dict[str, T
 
 def convert_gemma(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
     """Convert a weight of the file to ours: the gains of norms are whole, all else is as in transformers."""
-    return {name: weight} if name.split(".")[-2].endswith("norm") else llama.convert_weight(name, weight, config)
+    return {name: weight} if name.split(".")[-2].endswith("norm") else Llama.convert_weight(name, weight, config)
 
 
 def convert_gpt2(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
     """Convert a weight of the file to ours: queries, keys and values are one matrix."""
-    return gpt2.split_qkv(name, weight)
+    return split_qkv(name, weight)
 
 
 class Architecture(NamedTuple):
@@ -130,7 +132,7 @@ class Architecture(NamedTuple):
     """
 
     model_type: str
-    convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]] = llama.convert_weight
+    convert_weight: Callable[[str, Tensor, ModelConfig], dict[str, Tensor]] = Llama.convert_weight
     names: Mapping[str, str] = NAMES
     fields: Mapping[str, str] = FIELDS
 

@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from model.chat_messages import Message, check_messages
 from model.checkpoint_reader import read_json, require_readable
 from model.errors import ModelError
 from model.pretrained.tokenizer import SETTINGS, PretrainedTokenizer
+from model.tokenizer import Message, check_messages
 
 TEMPLATE_FILE = "chat_template.jinja"
 MAX_TEMPLATE_BYTES = 1 << 20

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import tokenizers
@@ -17,8 +16,9 @@ from model.checkpoint_reader import weights_to_save
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.layers.positions import convert_to_half_split
-from model.pretrained import gpt2, llama
-from model.pretrained.config_reader import HFConfigFields
+from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields
+from model.pretrained.gpt import GPT2
+from model.pretrained.llama import Llama
 from model.pretrained.reference_logits import save_reference_logits
 from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer, encode_byte_level_piece
 from model.pretrained.weight_files import SINGLE
@@ -54,13 +54,13 @@ class _Format:
     """Export format of a transformers family.
 
     Attributes:
-        family: module that reads the family.
+        family: class that reads the family.
         fields: config -> fields of `config.json`.
         weights: model -> weights in the family's layout, under our names.
         equivalent: config -> fields that the family's config has differently for the same function.
     """
 
-    family: ModuleType
+    family: type
     fields: Callable[[ModelConfig], dict[str, Any]]
     weights: Callable[[TransformerLM], Weights]
     equivalent: Callable[[ModelConfig], dict[str, Any]]
@@ -133,7 +133,7 @@ def check_round_trip(config: ModelConfig, export_format: _Format, config_fields:
             )
 
 
-def to_family_weight_name(name: str, family: ModuleType) -> str:
+def to_family_weight_name(name: str, family: type) -> str:
     """Return the name that a family has for one of our weights."""
     module, _dot, kind = name.rpartition(".")
     parts = module.split(".")
@@ -209,9 +209,7 @@ def llama_weights(lm: TransformerLM) -> Weights:
 
 def gpt2_fields(config: ModelConfig) -> dict[str, Any]:
     """Return the config of a GPT-2 model for transformers."""
-    names = {
-        our_name: hf_name for hf_name, our_name in gpt2.ACTIVATIONS.items()
-    }  # the usual one of several is the last
+    names = {our_name: hf_name for hf_name, our_name in ACTIVATIONS.items()}  # the usual one of several is the last
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -286,6 +284,6 @@ def common_equivalent(config: ModelConfig) -> dict[str, Any]:
 
 
 _FORMATS = {
-    "llama": _Format(llama, llama_fields, llama_weights, llama_equivalent),
-    "gpt2": _Format(gpt2, gpt2_fields, gpt2_weights, gpt2_equivalent),
+    "llama": _Format(Llama, llama_fields, llama_weights, llama_equivalent),
+    "gpt2": _Format(GPT2, gpt2_fields, gpt2_weights, gpt2_equivalent),
 }

@@ -10,32 +10,32 @@ from typing import Any
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained import llama
 from model.pretrained.config_reader import GATES, HFConfigFields, parse_rope
+from model.pretrained.llama import Llama, read_layer_windows
 
 
 def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
     """Convert a weight of the file to ours: the gains of norms are stored less 1, all else is as in Llama."""
-    return {name: 1 + weight.float()} if "norm" in name else llama.convert_weight(name, weight, config)
+    return {name: 1 + weight.float()} if "norm" in name else Llama.convert_weight(name, weight, config)
 
 
 class Gemma:
     """Gemma: Llama with GEGLU and scaled embeddings."""
 
-    NAMES = llama.NAMES
+    NAMES = Llama.NAMES
     convert_weight = staticmethod(convert_weight)
 
     @staticmethod
     def parse_config(settings: HFConfigFields) -> ModelConfig:
         """Parse a `config.json` of the family; ModelError if a value is not supported."""
         settings.get_supported("use_bidirectional_attention", False)
-        return replace(llama.parse_config(settings), scale_embeddings=True)
+        return replace(Llama.parse_config(settings), scale_embeddings=True)
 
 
 class Gemma2:
     """Gemma 2: norms also after the sublayers, windows in every other layer, and soft caps."""
 
-    NAMES = llama.NAMES | {
+    NAMES = Llama.NAMES | {
         "model.layers.*.post_attention_layernorm": "blocks.*.attn_out_norm",
         "model.layers.*.pre_feedforward_layernorm": "blocks.*.ffn_norm",
         "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_out_norm",
@@ -88,7 +88,7 @@ class Gemma2:
 def parse_windows(settings: HFConfigFields, period: int = 2) -> tuple[int | None, ...]:
     """Return the window of each layer: None, all tokens, in every `period`-th, unless the file lists layer types."""
     layers, window = settings.num_layers("num_hidden_layers"), settings.size("sliding_window")
-    return llama.read_layer_windows(settings, window, [(layer + 1) % period != 0 for layer in range(layers)])
+    return read_layer_windows(settings, window, [(layer + 1) % period != 0 for layer in range(layers)])
 
 
 class Gemma3:

@@ -18,19 +18,7 @@ from model.checkpoint_reader import (
 )
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
-from model.pretrained import (
-    gemma,
-    gpt2,
-    gpt_neo,
-    gpt_neox,
-    granite,
-    llama,
-    nanochat,
-    olmo2,
-    opt,
-    phi,
-    smollm3,
-)
+from model.pretrained import gemma, gpt, llama, nanochat, phi
 from model.pretrained.chat_template import read_chat_template
 from model.pretrained.config_reader import HFConfigFields, limit_longrope_context
 from model.pretrained.lora import merge_adapter
@@ -41,7 +29,7 @@ from model.weight_placement import WeightPlacement, build_model
 
 
 class Family(Protocol):
-    """Reading of the config and weights of a family of models: a module, or an object with the same attributes.
+    """Reading of the config and weights of a family of models: a class, or a module with the same attributes.
 
     A family may also have `PREFIX`, `weight_multiplier` and `default_weights`.
     """
@@ -54,23 +42,23 @@ class Family(Protocol):
 
 
 FAMILIES: dict[str, Family] = {  # model_type -> how its config and weights are read
-    "llama": llama,
-    "mistral": llama,
-    "qwen2": llama,
-    "qwen3": llama,
+    "llama": llama.Llama,
+    "mistral": llama.Llama,
+    "qwen2": llama.Llama,
+    "qwen3": llama.Llama,
     "gemma": gemma.Gemma,
     "gemma2": gemma.Gemma2,
     "gemma3_text": gemma.Gemma3,
-    "gpt2": gpt2,
+    "gpt2": gpt.GPT2,
     "nanochat": nanochat,
-    "olmo2": olmo2,
-    "opt": opt,
+    "olmo2": llama.OLMo2,
+    "opt": gpt.OPT,
     "phi": phi.Phi,
     "phi3": phi.Phi3,
-    "granite": granite,
-    "smollm3": smollm3,
-    "gpt_neo": gpt_neo,
-    "gpt_neox": gpt_neox,
+    "granite": llama.Granite,
+    "smollm3": llama.SmolLM3,
+    "gpt_neo": gpt.GPTNeo,
+    "gpt_neox": gpt.GPTNeoX,
 }
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # that are computed with, by safetensors
 PREFIX = "model."  # before all names but lm_head, where a family names no other; files may leave it out

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.layers.positions import reorder_rotary_rows
-from model.pretrained import llama
 from model.pretrained.config_reader import ACTIVATIONS, HFConfigFields, parse_rope
+from model.pretrained.llama import Llama
 
 
 class Phi:
@@ -73,7 +73,7 @@ class Phi3:
         "model.norm": "final_norm",
         "lm_head": "lm_head",
     }
-    parse_config = staticmethod(llama.parse_config)
+    parse_config = staticmethod(Llama.parse_config)
 
     @staticmethod
     def convert_weight(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:

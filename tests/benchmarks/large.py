@@ -87,9 +87,8 @@ def resident_gb() -> float:
 def measure(folder: str, num_tokens: int, device: str):
     """Open, capture and draw in this process; print time and peak memory of each step."""
     from explorer.state.selection import Selection
-    from explorer.tracing.jobs import ResultNotReadyError
+    from explorer.tracing.jobs import RequestBudget, ResultNotReadyError
     from explorer.tracing.model_library import ModelLibrary, model_num_bytes
-    from explorer.tracing.request_budget import RequestBudget
     from explorer.tracing.run_service import RunService
     from explorer.views import VIEWS
     from explorer.views.view import Panel

@@ -62,7 +62,7 @@ COMPUTE = """async ([url, numTokens]) => {
   else await callWorker("prediction", { run: { checkpoint, ids: long, edits: [] }, position: 255 });
   return performance.now() - start;
 }"""
-MODEL = "../../explorer/web/without_server/model_runs.js"
+MODEL = "../../explorer/web/without_server/actions.js"
 PROMPT = "Once upon a time there was a fox who wanted the moon."  # 13 tokens
 VIEWS = ("overview", "attention", "prediction", "feed_forward")
 

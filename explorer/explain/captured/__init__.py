@@ -5,14 +5,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.architecture.formulas import score_divisor_in_numbers
-from explorer.explain.captured.interventions import (
+from explorer.explain.captured.formulas import (
     adds_constant,
     apply_intervention_linear_part,
     calculate_with_interventions,
 )
 from explorer.explain.captured.tap_formulas import get_formula
-from explorer.explain.clicked_point import check_element
-from explorer.explain.derivation import ALL, Calculation, Derivation, Index, RecomputationCheck, format_index
+from explorer.explain.derivation import (
+    ALL,
+    Calculation,
+    Derivation,
+    Index,
+    RecomputationCheck,
+    check_element,
+    format_index,
+)
 from explorer.explain.notation import describe_element, format_number, format_six_digits, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate

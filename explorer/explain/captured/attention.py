@@ -12,8 +12,7 @@ from explorer.architecture.formulas import (
     softcap_formula,
     visibility_mask,
 )
-from explorer.explain.captured.formulas import dot_products, vector_norms
-from explorer.explain.captured.interventions import masked_attention_edges
+from explorer.explain.captured.formulas import dot_products, masked_attention_edges, vector_norms
 from explorer.explain.derivation import ALL, Calculation, Index, read_input
 from explorer.explain.notation import format_dot_product, format_factor, format_six_digits
 from explorer.explain.source_code import SourceLine

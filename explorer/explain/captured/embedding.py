@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
-from explorer.explain.captured.interventions import first_token_position, rope_theta
+from explorer.explain.captured.formulas import first_token_position, rope_theta
 from explorer.explain.derivation import Calculation, Index, read_input
 from explorer.explain.notation import format_factor, format_six_digits
 from explorer.explain.source_code import SourceLine

@@ -1,4 +1,7 @@
-"""Formulas of sums, products, linear maps, norms, activation functions and soft caps."""
+"""Formulas of sums, products, linear maps, norms, activations and soft caps, and a run's interventions on their values.
+
+Interventions are applied in NumPy: to captured values, and to vectors that the analysis propagates.
+"""
 
 import math
 from collections.abc import Callable
@@ -9,13 +12,14 @@ import numpy as np
 
 from explorer.architecture.formulas import softcap_formula
 from explorer.explain.derivation import ALL, Calculation, Index, Input, read_input
-from explorer.explain.notation import format_dot_product, format_factor, format_six_digits
+from explorer.explain.notation import format_dot_product, format_factor, format_six_digits, token_formatter
 from explorer.explain.source_code import SourceLine
-from explorer.interventions import active_norm_replacements
-from explorer.interventions.intervention import is_active
+from explorer.interventions import PositionShift, RopeBaseReplacement, active_norm_replacements, sort_interventions
+from explorer.interventions.attention_mask import MaskEdge
+from explorer.interventions.intervention import InterventionEffect, is_active
 from explorer.tracing.trace import Trace
 from explorer.tracing.weight_matrices import iter_chunks
-from explorer.translations import N_, translate
+from explorer.translations import N_, _, translate
 
 
 class Formula(Protocol):
@@ -399,3 +403,113 @@ def norm_kinds(trace: Trace, name: str, positions: int | np.ndarray | None = Non
     for intervention in active_norm_replacements(trace.edits, name):
         kinds_by_position = np.where(is_active(intervention, positions), intervention.by, kinds_by_position)
     return kinds_by_position
+
+
+def active_effects(trace: Trace, name: str) -> list[InterventionEffect]:
+    """Return the effects of the run's interventions on a value, in the order in which they act."""
+    return [
+        intervention.effect_class(intervention)
+        for intervention in sort_interventions(trace.edits, trace.config)
+        if intervention.affects(name)
+    ]
+
+
+def apply_intervention_linear_part(
+    trace: Trace, name: str, x: np.ndarray, position: int | np.ndarray | None = None, backwards: bool = False
+) -> np.ndarray:
+    """Apply the linear part of the run's interventions on a value to vectors (…, N) at its tap, or to logits.
+
+    The constants that interventions add are left out, see `added_constant`.
+
+    Args:
+        position: position of the vectors, or (T,) one for each of x (…, T, N); required if interventions act at
+            some positions only.
+        backwards: transform a direction that is read after the interventions to the direction before them.
+    """
+    effects = active_effects(trace, name)
+    for effect in reversed(effects) if backwards else effects:
+        x = effect.apply_linear(trace, x, position)
+    return x
+
+
+def recompute_with_interventions(trace: Trace, name: str, value: np.ndarray) -> np.ndarray:
+    """Apply the run's interventions to a whole value that was recomputed without them."""
+    for effect in active_effects(trace, name):
+        value, _sizes = effect.recompute(trace, value, np.abs(value))
+    return value
+
+
+def adds_constant(trace: Trace, name: str) -> bool:
+    """Return whether interventions on a value add a constant to it."""
+    return any(effect.adds for effect in active_effects(trace, name))
+
+
+def added_constant(trace: Trace, name: str, before: np.ndarray, position: int | np.ndarray) -> np.ndarray:
+    """Return the constant that interventions added to a value: captured minus linear part of `before`."""
+    captured = trace[name][..., position, :].astype(np.float64)
+    return (
+        captured - apply_intervention_linear_part(trace, name, before, position)
+        if adds_constant(trace, name)
+        else np.zeros_like(captured)
+    )
+
+
+def masked_attention_edges(trace: Trace, name: str) -> np.ndarray:
+    """Return (H, T, T) booleans: True for query-key edges that the run's masks block."""
+    mask = np.zeros(trace[name].shape, dtype=bool)
+    for intervention in sort_interventions(trace.edits, trace.config):
+        if isinstance(intervention, MaskEdge) and intervention.tap == name and intervention.key < len(trace):
+            queries = [query for query in range(len(trace)) if intervention.blocks_query(query)]
+            mask[slice(None) if intervention.index is None else intervention.index, queries, intervention.key] = True
+    return mask
+
+
+def calculate_with_interventions(trace: Trace, name: str, index: Index, formula: Formula) -> Calculation:
+    """Calculate part of a captured value with the interventions on it."""
+    working = formula.calculate(trace, index)
+    effects = [effect for effect in active_effects(trace, name) if effect.symbol()]
+    if not effects:
+        return working
+    shape = trace.shape(name)
+    whole = formula.calculate(trace, (ALL,) * len(shape))  # what an edit makes of one number may depend on others
+    value, sizes = whole.value, np.broadcast_to(whole.sizes, shape)
+    for effect in effects:
+        value, sizes = effect.recompute(trace, value, sizes)
+        if np.any(effect.element_mask(shape)[index]):
+            working = append_intervention(
+                working,
+                value[index],
+                sizes[index],
+                effect.symbol(),
+                effect.edit.describe(trace.config, token_formatter(trace)),
+            )
+    return working
+
+
+def append_intervention(
+    working: Calculation, value: np.ndarray, sizes: np.ndarray, symbol: str, description: str
+) -> Calculation:
+    """Append an intervention to a calculation's formula, and replace its value and sizes."""
+    return replace(
+        working,
+        symbols=_(
+            "{symbols}; then {times}, as it was changed: {words}",
+            symbols=working.symbols,
+            times=symbol,
+            words=description,
+        ),
+        numbers=lambda: f"{working.numbers()}; {symbol} = {format_six_digits(value)}",
+        value=value,
+        sizes=sizes,
+    )
+
+
+def first_token_position(trace: Trace) -> int:
+    """Return the position of the first token: 0 unless a position shift is active."""
+    return sum(int(intervention.amount) for intervention in trace.edits if isinstance(intervention, PositionShift))
+
+
+def rope_theta(trace: Trace) -> float:
+    """Return the base θ of the rotary angles."""
+    changed = [intervention.amount for intervention in trace.edits if isinstance(intervention, RopeBaseReplacement)]
+    return changed[-1] if changed else trace.config.rope_theta

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from explorer.errors import UserError
 from explorer.tracing.forward_hooks import forward_hooks
-from explorer.tracing.jobs import JobSteps, run_to_completion
+from explorer.tracing.jobs import JobSteps, check_budget, chunk_tokens, run_to_completion
 from explorer.tracing.patching.experiment import (
     BY_POSITION,
     COMPONENTS,
@@ -20,7 +20,6 @@ from explorer.tracing.patching.experiment import (
     component_taps,
 )
 from explorer.tracing.patching.patching_setup import DIRECTIONS, METRICS, PatchingSetup
-from explorer.tracing.request_budget import check_budget, chunk_tokens
 from explorer.translations import _
 from model.layers.attention import attention_pattern, attention_scores, causal_mask, repeat_heads, softcap
 from model.transformer_lm import TransformerLM

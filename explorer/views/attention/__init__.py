@@ -24,8 +24,7 @@ from explorer.analysis.head_scores import (
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
     escape_token,
     format_number,

@@ -17,8 +17,7 @@ from explorer.analysis.intervention_effects import (
 )
 from explorer.analysis.residual import residual_stages
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation, rounding_threshold
+from explorer.explain.derivation import ClickedPoint, Derivation, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection, SelectionField

@@ -29,8 +29,7 @@ from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import compute_norm_divisor, residual_stages, sublayer_labels
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation, rounding_threshold
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item, rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
 from explorer.interventions import Intervention
 from explorer.state.selection import Selection

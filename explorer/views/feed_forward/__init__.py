@@ -19,8 +19,7 @@ from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -4,8 +4,7 @@ import numpy as np
 
 from explorer.analysis.feed_forward import check_neuron_sum, neuron_contribution, neuron_contributions
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

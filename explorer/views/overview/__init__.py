@@ -23,8 +23,7 @@ from explorer.analysis.next_token import (
 from explorer.analysis.residual import SUBLAYERS, norm_divisor, residual_norm, residual_stages
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
 from explorer.architecture.residual_stream import all_norms, norms_on_residual_stream, residual_sum_taps
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -18,7 +18,7 @@ from explorer.architecture.residual_stream import (
     output_norm,
     sublayers_reading,
 )
-from explorer.explain.captured.interventions import first_token_position
+from explorer.explain.captured.formulas import first_token_position
 from explorer.explain.notation import format_six_digits
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

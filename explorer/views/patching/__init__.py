@@ -19,8 +19,7 @@ from explorer.analysis.patching_effects import (
     strongest_neuron_indices,
 )
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
-from explorer.explain.derivation import Derivation, largest_error
+from explorer.explain.derivation import ClickedPoint, Derivation, get_element, get_item, largest_error
 from explorer.explain.notation import escape_text, format_number
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection, SelectionField

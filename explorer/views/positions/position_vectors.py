@@ -17,9 +17,8 @@ from explorer.analysis.positions import (
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.captured.interventions import first_token_position
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.captured.formulas import first_token_position
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -20,8 +20,7 @@ from explorer.analysis.positions import (
 from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection

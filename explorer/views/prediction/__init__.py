@@ -18,8 +18,7 @@ from explorer.architecture.formulas import softcap_formula
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import norm_kinds
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace

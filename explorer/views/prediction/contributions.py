@@ -18,8 +18,7 @@ from explorer.analysis.token_contributions import (
     token_contributions,
 )
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -24,8 +24,7 @@ from explorer.architecture.residual_stream import (
     residual_sum_taps,
 )
 from explorer.explain.captured import derive
-from explorer.explain.clicked_point import ClickedPoint, get_item
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

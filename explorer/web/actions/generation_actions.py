@@ -12,10 +12,9 @@ import gradio as gr
 
 from explorer.errors import UserError
 from explorer.state.generation_settings import RANGES, GenerationSettings, UserLimits
-from explorer.state.page_state import PageState, add_or_extend_branch, replace_continuation
-from explorer.state.run_request import MAX_TOKENS
+from explorer.state.page_state import MAX_TOKENS, PageState, add_or_extend_branch, replace_continuation
 from explorer.tracing.forward_hooks import apply_interventions, generate_with_interventions
-from explorer.tracing.request_budget import unlimited_budget
+from explorer.tracing.jobs import unlimited_budget
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.middleware import request_log_budget

@@ -13,20 +13,25 @@ from explorer.state.page_state import (
     MAX_CHAT_CHARACTERS,
     OTHER_PREFIX,
     PageState,
+    RunRequest,
     apply_command,
     chat_messages,
     format_chat,
     parse_chat,
     parse_revision,
 )
-from explorer.state.run_request import RunRequest
 from explorer.state.selection import Selection, field_choices, parse_index
 from explorer.tracing.token_ids import has_bos
 from explorer.translations import N_, _, translate
 from explorer.views import STORY_STEPS, VIEW_BY_NAME, unknown_view_message
 from explorer.web.actions.generation_actions import GenerationActions
-from explorer.web.actions.page_state_builder import PageStateBuilder, parse_saved_continuations, state_with_other_model
-from explorer.web.actions.second_run_commands import SecondRunCommands, drop_cross_model_patches
+from explorer.web.actions.page_state_builder import (
+    PageStateBuilder,
+    SecondRunCommands,
+    drop_cross_model_patches,
+    parse_saved_continuations,
+    state_with_other_model,
+)
 from explorer.web.browser_api.lesson_endpoints import LessonContents
 from explorer.web.rate_limits import PromptRateLimiter
 from explorer.web.shared_constants import run_state_change

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
+from explorer.tracing.jobs import is_incomplete
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_registry import get_identity
-from explorer.tracing.request_budget import is_incomplete
 from explorer.tracing.run_service import RunService
 from explorer.translations import current_locale
 from explorer.views import VIEW_BY_NAME

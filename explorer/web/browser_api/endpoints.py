@@ -9,7 +9,7 @@ from explorer.analysis.next_token import find_tokens, token_rank
 from explorer.analysis.steering import direction_from_texts
 from explorer.architecture.summary import summarise_files
 from explorer.errors import UserError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.lessons.glossary import ENTRY_BY_NAME, GlossaryExampleContext
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState

@@ -7,8 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.source_code import code_text, mark_line
 from explorer.interventions import DirectionSpec
 from explorer.state.generation_settings import GenerationSettings

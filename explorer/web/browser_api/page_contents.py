@@ -32,13 +32,12 @@ from explorer.lessons.prediction_explanation import (
     is_unlikely_token,
 )
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState, Path, build_tree, chat_messages
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, Path, RunRequest, build_tree, chat_messages
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
+from explorer.tracing.jobs import BudgetExceededError, check_budget
 from explorer.tracing.lru_cache import LRUCache
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import get_identity
-from explorer.tracing.request_budget import BudgetExceededError, check_budget
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import has_bos, strip_bos, token_roles
 from explorer.tracing.trace import Trace

@@ -7,8 +7,7 @@ from typing import Any
 
 from explorer.errors import UserError
 from explorer.interventions import CrossRunIntervention, Intervention
-from explorer.state.page_state import PageState, chat_messages
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest, chat_messages
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import encode_messages, encode_prompt, strip_bos
 from explorer.translations import _

@@ -400,7 +400,7 @@ const UNRELATED_FIELDS = ["unfolded", "find", "guess", "why", "stand_ins"]; // f
 
 /**
  * Show verification and derivation in a figure's widget. Return a function that shows the derivation of a clicked point
- * (clicked_point.py) and a button for it. Call it before the click changes the state. The derivation stays until the
+ * (derivation.py) and a button for it. Call it before the click changes the state. The derivation stays until the
  * values that it depends on change, or the user closes it.
  * @param {Element} element
  * @returns {(point: Record<string, any>, action?: PointAction | null) => Promise<void>}

@@ -1,14 +1,13 @@
 // @ts-check
 // Answers to the page's requests from the model in this browser, as explorer/web/browser_api/endpoints.py. An import map puts this file
 // in place of static/server_connection.js.
-import { applyAction, NEEDS_PYTHON } from "./actions.js";
-import { callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./model_runs.js";
-import { samplingStages } from "../static/in_browser/generation.js";
+import { applyAction, NEEDS_PYTHON, callWorker, interventionsOf, openModel, openRun, UserError, visibleIds } from "./actions.js";
+import { samplingStages } from "../static/in_browser/transformer_lm.js";
 import { _, ngettext, language, lookUpMessage, MESSAGES } from "../static/translations.js";
 import { derivationText } from "./derivations.js";
 import { derivePoint } from "./point_derivations.js";
 import { describeChangeEffect, packGuess, packTable, summariseDistribution } from "./next_token.js";
-import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./notation.js";
+import { describeIntervention, formatCount, formatFixed, formatGeneral, quoteToken, quoteWord } from "./figures.js";
 import { MARKUP, MODELS } from "./page_data.js";
 import { packMarks, DRAWN_VIEWS, packCode, packDropdowns, packView } from "./views.js";
 import { packChoosers, packWholeModel, wholeModelNumbers } from "./whole_model.js";
@@ -66,7 +65,7 @@ export async function* responseLines({ about: scope, state, action, inspect }, s
 // Contents of the page by element id for a state.
 
 /** State of the page. @typedef {Record<string, any>} State */
-/** @typedef {import("./model_runs.js").Model} Model */
+/** @typedef {import("./actions.js").Model} Model */
 /** @typedef {import("./views.js").ViewContext} ViewContext */
 
 /** Return the derivation of the number at a point of a figure, as lines of text; "" for none. @param {State} state @param {{ figure: string, point: any }} inspected */

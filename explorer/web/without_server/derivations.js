@@ -1,11 +1,10 @@
 // @ts-check
 // Derivations, as in explorer/explain/: calculations and their text, and the derivation of an element of a captured value.
 import { _, formatMessage, lookUpMessage, ngettext } from "../static/translations.js";
-import { describeIntervention, bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral } from "./notation.js";
-import { dotProduct, sum } from "./figures.js";
+import { describeIntervention, bracketNegative, formatCount, formatNumber, formatSixDigits, quoteToken, formatGeneral, dotProduct, sum } from "./figures.js";
 import { FORMULA_TEXTS, ELEMENT_NAMES, FORMULAS } from "./page_data.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";
-import { findFormula } from "./recompute.js";
+import { findFormula } from "./analysis.js";
 
 /** @typedef {import("./views.js").ViewContext} ViewContext */
 /** Index on an axis, or start and end of a slice (null: the end of the axis). @typedef {number | [number | null, number | null]} Place */
@@ -126,7 +125,7 @@ export const measures = {
 
 // Elements of captured values (explain/captured/). Formulas with their names and texts are declared in Python.
 
-/** @typedef {import("./recompute.js").Formula} Formula */
+/** @typedef {import("./analysis.js").Formula} Formula */
 
 /** Derive one element of a captured value; null if there is none. @param {ViewContext} context @param {string} name @param {...number} index @returns {Promise<Derivation | null>} */
 export async function deriveElement(context, name, ...index) {

@@ -1,13 +1,11 @@
 // @ts-check
 // Lessons, as in explorer/lessons/ and web/browser_api/lesson_endpoints.py, from the data of docs/try/lessons.*.js and the run.
-import { NEEDS_PYTHON, openQuery } from "./actions.js";
-import { drawFigure, cosine, vectorNorm, rowsOf, sum, largest, dotProduct, range } from "./figures.js";
-import { UserError, openRun } from "./model_runs.js";
+import { NEEDS_PYTHON, openQuery, UserError, openRun } from "./actions.js";
+import { drawFigure, cosine, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, formatCount, formatNumber, bracketNegative, quoteToken } from "./figures.js";
 import { FIGURES, MODELS, VIEWS } from "./page_data.js";
 import { _, language, ngettext } from "../static/translations.js";
 import { DRAWN_VIEWS, formatHeading } from "./views.js";
 import { entropy } from "./next_token.js";
-import { escapeToken, formatCount, formatNumber, bracketNegative, quoteToken } from "./notation.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { headRows, queryKeyVectors } from "./views/attention.js";
 import { parseNumber } from "../widgets/teaching/lesson.js";

@@ -1,9 +1,9 @@
 // @ts-check
 // Contents of the next token's widgets, as explorer/web/widgets/next_token/ and tokens/ pack them.
 import { _ } from "../static/translations.js";
-import { drawToken, samplingStages } from "../static/in_browser/generation.js";
+import { drawToken, samplingStages } from "../static/in_browser/transformer_lm.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
-import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./notation.js";
+import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./figures.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
 

@@ -2,8 +2,7 @@
 // Derivations of the number at a clicked point of each figure, as in the analyses of explorer/analysis/.
 import { _, lookUpMessage, ngettext } from "../static/translations.js";
 import { parseInterventions } from "../static/in_browser/transformer_lm.js";
-import { argmax, dotProduct, median, range, sum } from "./figures.js";
-import { formatCount, formatSixDigits, quoteToken } from "./notation.js";
+import { argmax, dotProduct, median, range, sum, formatCount, formatSixDigits, quoteToken } from "./figures.js";
 import { CHOICES, VIEWS } from "./page_data.js";
 import attention, { displayedPattern } from "./views/attention.js";
 import feed_forward, { affectedTokens, NEAR_ZERO_RATIO, neuronContributions, topNeurons } from "./views/feed_forward.js";

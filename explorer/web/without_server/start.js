@@ -5,10 +5,9 @@ import { controlValues, applyUpdate } from "../static/page_actions.js";
 import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
-import { continueRun } from "./actions.js";
+import { continueRun, callWorker, UserError } from "./actions.js";
 import { language } from "../static/translations.js";
 import { translateElement } from "./answers.js";
-import { callWorker, UserError } from "./model_runs.js";
 import { RANGES } from "./page_data.js";
 
 const SETTING_NAMES = [...Object.keys(RANGES), "stop_strings"];

@@ -2,8 +2,7 @@
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py:
 // their figures, dropdowns, code, controls and verifications.
 import { _, formatMessage, lookUpMessage } from "../static/translations.js";
-import { drawFigure, range, sum } from "./figures.js";
-import { escapeToken, quoteToken, formatNumber, joinNames } from "./notation.js";
+import { drawFigure, range, sum, escapeToken, quoteToken, formatNumber, joinNames } from "./figures.js";
 import { CHOICES, CODE, FIGURES, VIEWS, TOLERANCE } from "./page_data.js";
 import attention from "./views/attention.js";
 import feed_forward, { neuronContributions } from "./views/feed_forward.js";
@@ -14,11 +13,11 @@ import tokens from "./views/tokens.js";
 import { HEADING, MARK } from "../static/shared_constants.js";
 import { logitLabel, contrastOptions, nextTokenOptions, wholeModelNumbers } from "./whole_model.js";
 import { readValue, modelFormulas } from "./derivations.js";
-import { compareValues } from "./recompute.js";
+import { compareValues } from "./analysis.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
  * @typedef {{ config: any, vocabulary: string[], tokens: string[], ids: number[], state: any, position: number, key: number, layer: number, head: number, neuron: number, chosenHeads: number[][],
- *   model: import("./model_runs.js").Model, earlier: number, before: number, prediction: import("./next_token.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./next_token.js").Prediction,
+ *   model: import("./actions.js").Model, earlier: number, before: number, prediction: import("./next_token.js").Prediction, unchanged: Float32Array, predict: (position: number, logits: Float32Array) => import("./next_token.js").Prediction,
  *   tokenId: number, contrastId: number | null, rank: number, probability: number, measures: Record<string, number[]>, order: number[], now: number[], actual: number | null, dHead: number, edits: string[],
  *   value: (name: string) => Promise<{ data: Float32Array, shape: number[] }>, ask: (name: string, given: any) => Promise<any>, once: <T>(name: string, work: () => T) => T }} ViewContext */
 
@@ -117,9 +116,9 @@ function strengthIn(edits, index) {
 }
 
 // Verifications below figures (explorer/views/verification.py). The worker recomputes each captured value that a figure shows from its own
-// inputs (recompute.js), and totals of an analysis are compared with captured values.
+// inputs (analysis.js), and totals of an analysis are compared with captured values.
 
-/** @typedef {import("./recompute.js").Check} Check */
+/** @typedef {import("./analysis.js").Check} Check */
 /** Subject of a verification: captured values, or the values from which an analysis derives its numbers, and a message that names the comparison. @typedef {{ kind: "captured" | "derived" | "learned", names: string[], against?: string }} Declared */
 
 const MAX_NAMED = 2; // failed checks that a message names

@@ -1,9 +1,8 @@
 // @ts-check
 // Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { largest, vectorNorm, range, rowsOf } from "./figures.js";
-import { UserError } from "./model_runs.js";
-import { escapeToken, formatFixed, formatNumber, quoteToken } from "./notation.js";
+import { largest, vectorNorm, range, rowsOf, escapeToken, formatFixed, formatNumber, quoteToken } from "./figures.js";
+import { UserError } from "./actions.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { mainPair, rotatedPairs, rotationAngles } from "./views/positions.js";
 import { depthNames } from "./views/prediction.js";

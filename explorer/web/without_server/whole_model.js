@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as in explorer/views/overview/: what each component reads from where, and its contribution to the target's logit.
 import { _, lookUpMessage } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, quoteWordAt, shortenToken } from "./notation.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, quoteWordAt, shortenToken } from "./figures.js";
 import { VIEWS } from "./page_data.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;

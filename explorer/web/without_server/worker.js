@@ -1,11 +1,9 @@
 // @ts-check
-// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (model_runs.js); the worker posts any
+// Worker that runs the models, so that the page never stalls. The page sends { id, name, given } (actions.js); the worker posts any
 // number of { id, part }, then { id, answer } or { id, error }.
 import { loadCheckpoint } from "../static/in_browser/checkpoint.js";
-import { generate } from "../static/in_browser/generation.js";
-import { interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
-import { directLogitAttribution, headSources, lensTaps, logitLens, summarise, viewNumbers } from "./analysis.js";
-import { checkValue, readPart } from "./recompute.js";
+import { generate, interventionTap, Trace, KVCache, ModelError } from "../static/in_browser/transformer_lm.js";
+import { directLogitAttribution, headSources, lensTaps, logitLens, summarise, viewNumbers, checkValue, readPart } from "./analysis.js";
 
 /** Model, the token ids that it sees, and interventions as texts. @typedef {{ checkpoint: string, ids: number[], edits: string[] }} Run */
 /** @typedef {Awaited<ReturnType<typeof loadCheckpoint>>} LoadedModel */

@@ -13,7 +13,7 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_number, format_six_digits, format_two_digits
 from explorer.explain.source_code import ROOT
 from explorer.state.selection import Selection

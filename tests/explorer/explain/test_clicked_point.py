@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from tests.subtest_loops import subtest_each
 
 

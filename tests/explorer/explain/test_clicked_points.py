@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
-from explorer.explain.derivation import Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, capture_first_applicable_run, capture_panel_run, each_panel_and_style, subject

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.logit_lens import lens_inputs, logit_direction, token_probabilities, unembed_vectors
 from explorer.architecture.residual_stream import residual_taps
-from explorer.explain.captured.interventions import apply_intervention_linear_part
+from explorer.explain.captured.formulas import apply_intervention_linear_part
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from tests.sample_models import applicable_interventions

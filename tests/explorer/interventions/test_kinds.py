@@ -3,7 +3,7 @@
 import numpy as np
 
 import explorer.interventions
-from explorer.explain.captured.interventions import recompute_with_interventions
+from explorer.explain.captured.formulas import recompute_with_interventions
 from explorer.interventions import KINDS, parse_interventions
 from explorer.interventions.intervention import InterventionEffect, InterventionHooks
 from explorer.tracing.capture import capture

@@ -7,6 +7,7 @@ import pytest
 from explorer.state.page_state import (
     MAX_BRANCH_TOKENS,
     MAX_BRANCHES,
+    MAX_TOKENS,
     Branch,
     add_or_extend_branch,
     build_tree,
@@ -16,7 +17,6 @@ from explorer.state.page_state import (
     prepend_to_branches,
     prune_branches,
 )
-from explorer.state.run_request import MAX_TOKENS
 from tests.subtest_loops import subtest_each
 
 

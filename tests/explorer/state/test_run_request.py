@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.interventions import make_intervention
-from explorer.state.run_request import MAX_TOKENS, RunRequest, parse_token_ids
+from explorer.state.page_state import MAX_TOKENS, RunRequest, parse_token_ids
 from explorer.tracing.training_history import checkpoints_of_training, model_name, step_label, training_step
 from model.config import window_start
 from tests.subtest_loops import subtest_each

@@ -3,15 +3,16 @@
 import pytest
 
 from explorer.state.page_state import (
+    MAX_TOKENS,
     Branch,
     PageState,
+    RunRequest,
     apply_command,
     go_to_branch,
     prune_branch,
     replace_next_token,
     undo_tokens,
 )
-from explorer.state.run_request import MAX_TOKENS, RunRequest
 from explorer.state.selection import Selection
 from tests.subtest_loops import subtest_each
 

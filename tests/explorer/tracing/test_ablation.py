@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from explorer.interventions import Intervention, make_intervention, parse_interventions
 from explorer.tracing.attribution import ablate, num_ablation_runs
 from explorer.tracing.capture import capture
-from explorer.tracing.jobs import ResultNotReadyError, run_to_completion
-from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.jobs import RequestBudget, ResultNotReadyError, run_to_completion
 from tests.subtest_loops import each_style, subtest_each
 
 IDS, POSITION, TOKEN = tuple(range(40, 52)), 7, 33

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from explorer.errors import UserError
 from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.tracing.capture import capture
-from explorer.tracing.directions import direction_unit_vector
 from explorer.tracing.forward_hooks import mean_stream
+from explorer.tracing.weight_matrices import direction_unit_vector
 from tests.explorer.tracing.manual_interventions import neuron_output, residual_update
 from tests.subtest_loops import each_style, subtest_each
 

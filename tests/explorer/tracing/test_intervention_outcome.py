@@ -8,7 +8,7 @@ from explorer.errors import UserError
 from explorer.interventions import parse_interventions
 from explorer.tracing.capture import capture
 from explorer.tracing.forward_hooks import logit_and_log_probability
-from explorer.tracing.request_budget import RequestBudget, RequestCancelledError
+from explorer.tracing.jobs import RequestBudget, RequestCancelledError
 from tests.sample_models import ALL_KINDS_INTERVENTIONS, STREAM_INTERVENTIONS, applicable_interventions
 from tests.subtest_loops import each_style, subtest_each
 

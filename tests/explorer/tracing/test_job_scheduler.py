@@ -14,10 +14,10 @@ from explorer.tracing.jobs import (
     Job,
     JobProgress,
     JobScheduler,
+    check_budget,
     get_or_run,
     result_num_bytes,
 )
-from explorer.tracing.request_budget import check_budget
 
 
 @pytest.fixture(autouse=True)

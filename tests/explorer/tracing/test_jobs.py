@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from explorer.tracing import jobs
-from explorer.tracing.jobs import Job, ResultNotReadyError, get_or_run, result_num_bytes, run_to_completion
-from explorer.tracing.request_budget import RequestBudget, is_time_limited
+from explorer.tracing.jobs import (
+    Job,
+    RequestBudget,
+    ResultNotReadyError,
+    get_or_run,
+    is_time_limited,
+    result_num_bytes,
+    run_to_completion,
+)
 
 
 @pytest.fixture(autouse=True)

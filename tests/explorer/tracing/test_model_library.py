@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import explorer.tracing.model_catalog as offered_models
 import explorer.tracing.model_library as library_module
 from explorer.interventions import parse_interventions
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.tracing.model_catalog import checkpoint_fingerprint, weight_num_bytes
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache

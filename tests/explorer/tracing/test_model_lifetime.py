@@ -12,8 +12,7 @@ import pytest
 from explorer.errors import PointNotFoundError
 from explorer.interventions import parse_interventions
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.model_registry import find_model, get_identity, register_model

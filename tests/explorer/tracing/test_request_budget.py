@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from explorer.tracing.request_budget import (
+from explorer.tracing.jobs import (
     BudgetExceededError,
     RequestBudget,
     RequestCancelledError,

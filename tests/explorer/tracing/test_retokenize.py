@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from explorer.state.run_request import MAX_TOKENS, RunRequest
+from explorer.state.page_state import MAX_TOKENS, RunRequest
 from explorer.tracing.run_service import RunService
 from explorer.tracing.token_ids import retokenize
 from model.checkpoint import load_checkpoint

@@ -11,11 +11,11 @@ import numpy as np
 from view_texts import inspection_texts, view_texts
 
 from explorer.architecture.summary import model_summary
-from explorer.explain.clicked_point import ClickedPoint, get_element, get_item
+from explorer.explain.derivation import ClickedPoint, get_element, get_item
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState, apply_command
+from explorer.tracing.jobs import RequestBudget
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.request_budget import RequestBudget
 from explorer.translations import use_locale
 from explorer.views import VIEWS
 from explorer.web import shared_constants

@@ -40,7 +40,7 @@ EXCEPTIONS = {
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/__init__.py": {"top left": "Plotly's", "top right": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
-    "views/tokens/embedding.py": {"top center": "Plotly's"},
+    "views/tokens/__init__.py": {"top center": "Plotly's"},
     "views/training.py": {"middle right": "Plotly's"},
     "tracing/model_registry.py": dict.fromkeys(
         (

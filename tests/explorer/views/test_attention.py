@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, displayed_pattern
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_number, format_percent, format_six_digits, quote_token
 from explorer.interventions import make_intervention, parse_interventions
 from explorer.state.selection import Selection

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.steering import embed_and_block_output_taps, prompt_lists_by_direction
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import DirectionSpec, parse_interventions
 from explorer.state.generation_settings import GenerationSettings

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from explorer.explain.clicked_point import ClickedPoint as Clicked
+from explorer.explain.derivation import ClickedPoint as Clicked
 from explorer.interventions import Intervention, make_intervention
 from explorer.tracing.forward_hooks import apply_interventions
 from explorer.views.style import ATTENTION, EMBEDDING, position_labels

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.feed_forward import layer_neurons, neuron_logit_effects, recompute_neuron, sparsity
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number, format_six_digits
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import (

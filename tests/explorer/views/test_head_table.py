@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.attention import all_heads_table, inspect_head_number

@@ -7,8 +7,7 @@ from explorer.state.selection import Selection
 from explorer.tracing import jobs
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.jobs import Job, ResultNotReadyError, result_num_bytes
-from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.jobs import Job, RequestBudget, ResultNotReadyError, result_num_bytes
 from tests.panels import JOB_PANELS, PANELS, capture_panel_run, shows, subject
 from tests.sample_models import STYLES, capture_style, models, tokenizer
 from tests.subtest_loops import each_style

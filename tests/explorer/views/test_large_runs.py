@@ -9,7 +9,7 @@ import torch
 
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
-from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.jobs import RequestBudget
 from explorer.views import VIEWS
 from explorer.web.browser_api.open_view import OpenView
 from explorer.web.browser_api.page_contents import figure_payload, view_contents

@@ -8,7 +8,7 @@ import pytest
 
 from explorer.analysis.embedding import principal_components
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace

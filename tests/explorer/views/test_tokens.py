@@ -12,7 +12,7 @@ from explorer.state.selection import Selection
 from explorer.views import tokens
 from explorer.views.shared_plots import position_vector_map
 from explorer.views.style import SELECTED, label
-from explorer.views.tokens import embedding, token_table
+from explorer.views.tokens import token_table
 from model.tokenizer import MergeRules
 from tests.subtest_loops import each_style, subtest_each
 
@@ -123,7 +123,7 @@ def test_token_without_merges_has_a_message(rope_trace):
 
 @each_style
 def test_vector_bars_equal_captured_embedding(trace):
-    figure = embedding.vector_bars(trace, QUERY, dim=5)
+    figure = tokens.vector_bars(trace, QUERY, dim=5)
     bars = [bar for bar in figure.data if bar.marker.color != SELECTED]
     assert_allclose(bars[-1].y, trace["embed"][QUERY], atol=1e-6)
     assert len(bars) == (3 if "position_embed" in trace else 1)
@@ -138,7 +138,7 @@ def test_vector_bars_equal_captured_embedding(trace):
 @each_style
 def test_nearest_tokens_have_their_cosines(trace):
     ids, cosines = nearest_tokens(trace, trace.token_ids[QUERY], 15)
-    figure = embedding.nearest_tokens_bars(trace, QUERY)
+    figure = tokens.nearest_tokens_bars(trace, QUERY)
     assert_array_equal(figure.data[0].x, cosines)
     assert list(figure.layout.yaxis.ticktext) == [label(trace.vocabulary[i]) for i in ids]
     assert format_number(cosines[0]) in alt_text(figure)
@@ -147,7 +147,7 @@ def test_nearest_tokens_have_their_cosines(trace):
 @each_style
 @subtest_each("depth, hide_first", [(0, False), (1, True), (2, False)])
 def test_pca_plot_shows_principal_components(trace, depth, hide_first):
-    figure = embedding.pca_plot(trace, depth, QUERY, hide_first)
+    figure = tokens.pca_plot(trace, depth, QUERY, hide_first)
     components = principal_components(residual_at_depth(trace, depth)[int(hide_first) :])
     points = figure.data[0]
     assert_allclose(np.stack([points.x, points.y], axis=1), components.points)
@@ -158,12 +158,12 @@ def test_pca_plot_shows_principal_components(trace, depth, hide_first):
 
 def test_labels_do_not_overlap():
     points = np.array([[0, 0], [0, 0], [1, 1], [0.001, 0.001], [0, 1]], float)
-    assert embedding.readable_labels(points, [5] * 5, chosen_index=1) == {1, 2, 4}
-    assert embedding.readable_labels(points[:1], [3], chosen_index=0) == {0}
+    assert tokens.readable_labels(points, [5] * 5, chosen_index=1) == {1, 2, 4}
+    assert tokens.readable_labels(points[:1], [3], chosen_index=0) == {0}
     close = np.array([[0, 0], [0, 0.04], [1, 1]], float)  # the second point lies under the first one's label
-    assert embedding.readable_labels(close, [5] * 3, chosen_index=2) == {1, 2}
-    assert 0 in embedding.readable_labels(close, [5] * 3, chosen_index=0)
-    assert embedding.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
+    assert tokens.readable_labels(close, [5] * 3, chosen_index=2) == {1, 2}
+    assert 0 in tokens.readable_labels(close, [5] * 3, chosen_index=0)
+    assert tokens.readable_labels(np.zeros((3, 2)), [1, 1, 1], chosen_index=-1) == {0}
 
 
 @subtest_each("style", ["gpt", "learned"])
@@ -203,9 +203,9 @@ def test_panels_draw_selection(trace):
     selection = Selection(query=QUERY, dim=5, residual_depth=2, first_token="hidden")
     assert panels["table"](trace, selection) == token_table.draw_token_table(trace, QUERY)
     assert panels["merges"](trace, selection) == token_table.merge_tree(trace, QUERY)
-    assert panels["vector"](trace, selection) == embedding.vector_bars(trace, QUERY, 5)
-    assert panels["nearest"](trace, selection) == embedding.nearest_tokens_bars(trace, QUERY)
-    assert panels["spread"](trace, selection) == embedding.pca_plot(trace, 2, QUERY, hide_first=True)
+    assert panels["vector"](trace, selection) == tokens.vector_bars(trace, QUERY, 5)
+    assert panels["nearest"](trace, selection) == tokens.nearest_tokens_bars(trace, QUERY)
+    assert panels["spread"](trace, selection) == tokens.pca_plot(trace, 2, QUERY, hide_first=True)
 
 
 @each_style

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from explorer.errors import UserError
-from explorer.tracing.request_budget import RequestCancelledError, check_budget
+from explorer.tracing.jobs import RequestCancelledError, check_budget
 from explorer.web import browser_routes as channel
 from explorer.web import rate_limits
 from explorer.web.browser_api.endpoints import FILES_CHANGED

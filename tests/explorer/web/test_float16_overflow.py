@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.tracing.capture import capture
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import LogitsCache, RunService

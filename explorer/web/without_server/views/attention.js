@@ -2,8 +2,7 @@
 // The attention view, as in explorer/views/attention/.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
-import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax } from "../figures.js";
-import { formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken, quoteTokenInText } from "../notation.js";
+import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken, quoteTokenInText } from "../figures.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */

@@ -1,8 +1,7 @@
 // @ts-check
 // The feed-forward view, as in explorer/views/feed_forward/__init__.py.
 import { _ } from "../../static/translations.js";
-import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis } from "../figures.js";
-import { bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../notation.js";
+import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis, bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../figures.js";
 import { logitLabel } from "../whole_model.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */

@@ -1,9 +1,8 @@
 // @ts-check
 // The positions view, as in explorer/views/positions/, for RoPE and for position vectors that are added.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis } from "../figures.js";
+import { EMBEDDING, KEY, QUERY, SELECTED, argmax, cellFrame, columnBand, columnLine, cosine, tokenLabel, largest, vectorNorm, positionLabels, range, rowBand, rowsOf, smallest, sum, tokenAxis, formatNumber, quoteToken, quoteTokenInText } from "../figures.js";
 import { sinusoidalPositions } from "../../static/in_browser/transformer_lm.js";
-import { formatNumber, quoteToken, quoteTokenInText } from "../notation.js";
 import { headRows, scoreTermValues } from "./attention.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */

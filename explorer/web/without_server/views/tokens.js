@@ -1,8 +1,7 @@
 // @ts-check
 // The tokens view, as in explorer/views/tokens/.
 import { _ } from "../../static/translations.js";
-import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest } from "../figures.js";
-import { bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../notation.js";
+import { EMBEDDING, SELECTED, argmax, tokenLabel, largest, range, rowBand, rowsOf, smallest, bracketNegative, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken } from "../figures.js";
 import { rankedIds, softmax } from "../next_token.js";
 import { vectors } from "./positions.js";
 

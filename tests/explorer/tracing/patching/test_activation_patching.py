@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, path_patching
-from explorer.tracing import request_budget
+from explorer.tracing import jobs
 from explorer.tracing.patching.experiment import COMPONENTS
 from tests.exhaustive import pairwise_params
 from tests.subtest_loops import each_style, subtest_each
@@ -70,6 +70,6 @@ def test_patching_only_differing_token_restores_everything(lms, style):
 def test_effects_do_not_depend_on_batch_size(lms, monkeypatch):
     whole = activation_patching(lms["rope"], **CONTRAST, part="resid_pre")
     paths = path_patching(lms["rope"], **CONTRAST, receiver="logits")
-    monkeypatch.setattr(request_budget, "MAX_CHUNK_TOKENS", 15)  # two runs per batch, or one for path patching
+    monkeypatch.setattr(jobs, "MAX_CHUNK_TOKENS", 15)  # two runs per batch, or one for path patching
     assert_allclose(activation_patching(lms["rope"], **CONTRAST, part="resid_pre"), whole, atol=1e-5)
     assert_allclose(path_patching(lms["rope"], **CONTRAST, receiver="logits"), paths, atol=1e-5)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number, render_panel

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, path_patching
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number
 from explorer.tracing.comparison import Comparison
 from explorer.views.patching import describe_patching

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
 from explorer.analysis.patching_effects import SMALL_DIFFERENCES, layers_of_largest_effect
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number, quote_token
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from tests.subtest_loops import each_style
 
 PROMPT = "the fox asked the owl"

@@ -3,8 +3,7 @@
 import pytest
 
 from explorer.state.generation_settings import RANGES, UserLimits
-from explorer.state.page_state import PageState, parse_branches
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest, parse_branches
 from explorer.web.actions.generation_actions import COMPARED_TOKENS, GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 from tests.subtest_loops import each_style

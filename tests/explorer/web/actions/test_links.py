@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.state.generation_settings import RANGES, GenerationSettings
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.state.selection import Selection, field_choices
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from tests.nasty_prompts import NASTY_PROMPTS

@@ -9,8 +9,7 @@ import pytest
 from explorer.analysis.embedding import nearest_tokens
 from explorer.lessons.example_prompts import MAX_SIMILAR, PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_actions import PageUpdate
 

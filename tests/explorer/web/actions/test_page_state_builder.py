@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from explorer.interventions import ROTATION_OFF
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
-from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.actions.second_run_commands import SecondRunCommands
+from explorer.web.actions.page_state_builder import PageStateBuilder, SecondRunCommands
 from explorer.web.public_api import PublicApi
 from model.checkpoint import CheckpointError
 from model.config import window_start

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.state.page_state import Branch, PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import Branch, PageState, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.web.browser_api.page_contents import ContinuationSurprisals

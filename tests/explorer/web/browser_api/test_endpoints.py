@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.errors import UserError
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS

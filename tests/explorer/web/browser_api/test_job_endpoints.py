@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from explorer.errors import UserError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.state.page_state import PageState
 from explorer.tracing import jobs
-from explorer.tracing.jobs import Job, get_or_run, result_num_bytes
-from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.jobs import Job, RequestBudget, get_or_run, result_num_bytes
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.views import graph_objects as go

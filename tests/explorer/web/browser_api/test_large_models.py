@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from explorer.tracing import jobs
-from explorer.tracing.request_budget import RequestBudget
+from explorer.tracing.jobs import RequestBudget
 from explorer.tracing.run_service import RunService
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.open_view import make_open_view

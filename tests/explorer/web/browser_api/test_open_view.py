@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.analysis.next_token import ranking_without_interventions
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import quote_token
 from explorer.interventions import parse_interventions
 from explorer.state.page_state import PageState

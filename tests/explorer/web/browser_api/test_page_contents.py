@@ -4,7 +4,7 @@ import pytest
 
 from explorer.explain.notation import quote_word
 from explorer.state.generation_settings import GenerationSettings
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import RunRequest
 from explorer.web.browser_api.page_contents import PageContents, next_token_distribution_in_run, token_strip_fields
 from explorer.web.shared_constants import NEXT_TOKEN_WORDS, QUESTION, WHY
 

@@ -10,8 +10,7 @@ import pytest
 from explorer.analysis.logit_lens import single_token_ranks
 from explorer.interventions import parse_interventions
 from explorer.python_api import ModelPage, load, shared_library
-from explorer.state.page_state import PageState
-from explorer.state.run_request import RunRequest
+from explorer.state.page_state import PageState, RunRequest
 from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME

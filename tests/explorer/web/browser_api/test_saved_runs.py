@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from explorer.errors import PointNotFoundError
-from explorer.explain.clicked_point import ClickedPoint
+from explorer.explain.derivation import ClickedPoint
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

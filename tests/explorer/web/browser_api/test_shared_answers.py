@@ -8,8 +8,8 @@ import pytest
 from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.tracing.jobs import RequestBudget, mark_incomplete
 from explorer.tracing.model_library import ModelLibrary
-from explorer.tracing.request_budget import RequestBudget, mark_incomplete
 from explorer.tracing.run_service import RunService
 from explorer.translations import use_locale
 from explorer.web.actions.page_state_builder import PageStateBuilder

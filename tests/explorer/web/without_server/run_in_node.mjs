@@ -6,8 +6,8 @@ import { pathToFileURL } from "node:url";
 
 const [modules, askedFile, out] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(join(modules, `${name}.js`)).href);
-const [{ readSafetensors, Tokenizer }, { KVCache, TransformerLM, Trace }, { samplingStages, uniformDraw, drawToken, generate }, { directLogitAttribution, logitLens }] =
-  await Promise.all(["checkpoint", "transformer_lm", "generation", "../../without_server/analysis"].map(load));
+const [{ readSafetensors, Tokenizer }, { KVCache, TransformerLM, Trace, samplingStages, uniformDraw, drawToken, generate }, { directLogitAttribution, logitLens }] =
+  await Promise.all(["checkpoint", "transformer_lm", "../../without_server/analysis"].map(load));
 
 const asked = JSON.parse(readFileSync(askedFile, "utf8")), answers = {}, arrays = openSync(join(out, "arrays.bin"), "w");
 let offset = 0;

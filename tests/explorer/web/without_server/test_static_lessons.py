@@ -26,7 +26,7 @@ OFFERED = [name for name, are_here in STEPS.items() if are_here]
 # The state of a step as the page opens it, and its contents with each reply
 STEP_CONTENTS = """async ([lesson, step, state, replies]) => {
   const own = (path) => import(new URL(`../../explorer/web/without_server/${path}`, document.baseURI));
-  const { applyAction } = await own("actions.js"), { openRun } = await own("model_runs.js");
+  const { applyAction, openRun } = await own("actions.js");
   const { packLesson } = await own("lessons.js");
   const change = lesson ? (await applyAction({ kind: "lesson", lesson, step }, state)).change : {}, told = [];
   for (const reply of replies) told.push(await packLesson("show", await openRun({ ...state, ...change, reply })));

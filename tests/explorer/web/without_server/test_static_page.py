@@ -432,7 +432,7 @@ def test_student_session_works(open_url, sites, path):
 
 # Resolves once everything that the page and its worker fetched is cached for offline use
 WAIT_UNTIL_CACHED = """async () => {
-  const { callWorker } = await import(new URL("../../explorer/web/without_server/model_runs.js", document.baseURI));
+  const { callWorker } = await import(new URL("../../explorer/web/without_server/actions.js", document.baseURI));
   const cache = await caches.open("transformerlm-explorer"), page = location.href.split(/[?#]/)[0];
   for (;;) {
     const fetched = performance.getEntriesByType("resource").map(({ name }) => name);
