@@ -145,6 +145,9 @@ def test_levels_open_down_to_products_and_path_leads_back(open_page):
     person.wait_until_idle()
     expect(person.page.locator("#overview-words")).to_contain_text("Layer 2 head 3")
     switch_head_off_and_on(person, figure, "blocks.2.attn.z.3*zero")
+    person.page.get_by_role("button", name="Step", exact=True).click()  # the selection is ahead of the drawing
+    person.expect_selected(query=size)
+    person.wait_until_idle()
     figure.get_by_role("button", name="Step by step").click()
     expect(person.page.locator("#walk h2")).to_contain_text("Attention of head 3 in layer 2")
     person.page.keyboard.press("Escape")

@@ -120,8 +120,8 @@ export function wholeModel(element) {
   const isGuessing = () => document.body.classList.contains("guessing"), isStory = () => document.body.dataset.depth === "story";
   /** Return the open part, clamped to the model; its data may not have arrived yet. */
   function openPart() {
-    const { open = "", layer, head, query, key } = stateInRun(shownRun(element));
-    return { level: LEVELS.includes(open) ? open : "", layer: Math.min(layer, model.blocks.length - 1), head: Math.min(head, model.blocks[0].heads.length - 1), query, key };
+    const { open = "", layer, head, query, key } = stateInRun(shownRun(element)), last = model.rows.at(-1)[1]; // of the drawn text, which the selection may be ahead of
+    return { level: LEVELS.includes(open) ? open : "", layer: Math.min(layer, model.blocks.length - 1), head: Math.min(head, model.blocks[0].heads.length - 1), query: Math.min(query, last), key: Math.min(key, last) };
   }
   /** Return whether the data of the open part have arrived. */
   const hasOpenData = ({ level, layer }) => Boolean(level) && model.open?.layer === layer;
