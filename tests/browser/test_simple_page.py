@@ -213,7 +213,7 @@ def test_guess_belongs_to_its_position(open_new_page):
     guess, output = find_card(person).get_by_role("textbox"), find_card(person).locator("output")
     guess.fill("the")
     guess.press("Enter")
-    expect(output).to_contain_text("model")
+    expect(output).to_contain_text("likeliest now")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(output).to_contain_text("own chance for")
     assert not person.wait_until_idle().state.get("guess")
@@ -269,8 +269,10 @@ def test_experts_reach_numbers_with_one_click_remembered(open_new_page):
     expect(person.page.get_by_role("tab", name="Whole model")).to_be_visible()
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     person.expect_selected(view="overview")
+    chances = {name: person.state[name] for name in ("temperature", "top_k")}
     person.page.goto(person.address)
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
+    person.expect_selected(**chances)  # as at the first visit: the model's own
     expect(numbers).to_have_attribute("aria-pressed", "true")
     person.page.get_by_role("button", name="Story", exact=True).click()
     expect(find_card(person)).to_be_visible()
@@ -386,7 +388,7 @@ def test_steps_are_visible_after_guess(open_new_page):
     guess = find_card(person).get_by_role("textbox")
     guess.fill("the")
     guess.press("Enter")
-    expect(find_card(person).locator("output")).to_contain_text("model")
+    expect(find_card(person).locator("output")).to_contain_text("likeliest now")
     expect(person.page.get_by_role("tab", name=STORY_STEPS[0].title).first).to_be_in_viewport()
 
 

@@ -253,15 +253,15 @@ function addSkipLink() {
 // Start of the page.
 
 let initialQuery = {}; // of the page's first URL, before the state is written there
-const OWN_CHANCES = { temperature: "1", top_k: "0" }; // with which a story begins: one kind of chance, until a slider is moved
+const OWN_CHANCES = { temperature: "1", top_k: "0" }; // with which a story and the bare address begin: one kind of chance, until a slider is moved
 
 /** Start the page once Gradio has built its components, whose texts may need another language. */
 export async function start() {
   await gradioReady;
   const urlQuery = Object.fromEntries(new URLSearchParams(location.search));
   setState(initialView());
-  const isFirstStory = state.depth === "story" && !isInRoom() && !["prompt", "text", "lesson"].some((name) => name in urlQuery);
-  initialQuery = { depth: state.depth, ...(isFirstStory && OWN_CHANCES), ...urlQuery };
+  const isFresh = !isInRoom() && !["prompt", "text", "lesson", ...(state.depth === "story" ? [] : ["view"])].some((name) => name in urlQuery);
+  initialQuery = { depth: state.depth, ...(isFresh && OWN_CHANCES), ...urlQuery };
   if (language === "en") build();
   else gradioEvents.localize(); // calls `build` afterwards
 }
