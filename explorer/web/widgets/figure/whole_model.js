@@ -49,7 +49,7 @@ export function drawingLayout(model, { level, layer, head }, { width, height }) 
 }
 
 /** Return the pixels that a short answer takes at the end of a narrow drawing's stream; 0 for one that stands below it. @param {string} answer @param {number} width */
-const answerRoom = (answer, width) => (20 + 10.2 * Math.max(3.5, answer.length) <= 0.2 * width ? 20 + 10.2 * Math.max(3.5, answer.length) : 0);
+const answerRoom = (answer, width, room = 20 + 10.2 * Math.max(3.5, plainText(answer).length)) => (room <= 0.24 * width ? room : 0);
 
 /** Return the positions of an open block's heads: as large as fit into the card, above the feed-forward. @param {number} heads @param {{ x: number, y: number, w: number, h: number }} card */
 function headGridLayout(heads, card) {
