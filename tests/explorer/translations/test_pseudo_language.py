@@ -24,7 +24,7 @@ NAMES = re.compile(
     r"|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|GELU|GeGLU|RMS|PCA|KL|cpu"
     r"|Ctrl K|√\(var \+ ε\)|log₂|\bln\b|\bvar\b|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
     r"|\u2068[^\u2069]*\u2069|^[\da-f]{2}(?: [\da-f]{2})*(?: …)?$"  # tokens, and the bytes of one
-    r"|%\{[\w.]+(?::[^}]+)?\}|<br>|<extra></extra>"  # Plotly's
+    r"|%\{[\w.]+(?::[^}]+)?\}|<br>|<extra></extra>|</?span[^>]*>|&lt;|^chip$"  # Plotly's, and a name of annotations
 )
 
 
