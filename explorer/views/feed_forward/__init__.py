@@ -92,7 +92,7 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
         chosen=chosen_neuron,
         chosen_value=format_number(all_neurons.hidden[chosen_neuron]),
         frame=column_band(offset, width=2),
-    )
+    ).set_meta(labelled_axis="x")
 
 
 STRONGEST_FIGURE = FigureTemplate(

@@ -54,7 +54,7 @@ async function strongest(context) {
     : [[_("before {activation}", { activation }), before, PALE_GREY], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
   return {
     offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
-    chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2),
+    chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2), meta: { labelled_axis: "x" },
     steps: steps.map(([step, values, color]) => ({
       step, color, values: neurons.map((id) => values[id]),
       hover: values === hidden ? _("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", { step: /** @type {string} */ (step) }) : `${step}: %{y:.4g}<extra></extra>`,
