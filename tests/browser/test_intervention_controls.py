@@ -179,6 +179,11 @@ def test_head_switch_comes_first_and_interventions_replace(open_page):
     )
     expect(labels.first.locator("input")).not_to_be_checked()
     assert labels.count() > 10
+    height, window = (
+        page.locator("#experiments-what-ifs .what-ifs").bounding_box()["height"],
+        page.viewport_size["height"],
+    )
+    assert 0.4 * window < height < 0.55 * window  # the list is long
     person.tab("Attention")
     person.wait_until_idle()
     expect(person.warning).to_have_count(0)  # it belonged to the earlier view
