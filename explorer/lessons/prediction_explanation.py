@@ -384,16 +384,16 @@ def explain_redundancy(trace: Trace, position: int, redundancy: RedundantCompone
         yield ExplanationSentence(text, selection_change, figure_id)
         return
     text = _(
-        "{token} has probability {probability}. {parts} add most to its lead over {rival}; of each size the set of "
-        "them that costs most together, beyond what its parts cost one by one:",
+        "{token} has probability {probability}. {parts} add most to its lead over {rival}. Parts that stand in for one "
+        "another cost more bits together than one by one. The clearest set of each size:",
         parts=_capitalise(join_names(map(component_name, redundancy.candidates))),
         **values,
     )
     yield ExplanationSentence(text, selection_change, figure_id)
     for component_set in redundancy.sets:
         text = _(
-            "{parts}: one by one {alone} bits, {sum} in sum; together {together}, which leaves a probability of "
-            "{after}.",
+            "{parts}: one by one they cost {alone} bits, in sum {sum}. Together they cost {together}. This leaves a "
+            "probability of {after}.",
             parts=_capitalise(join_names(map(component_name, component_set.components))),
             alone=", ".join(format_number(bits) for bits in component_set.single_costs),
             sum=format_number(sum(component_set.single_costs)),
