@@ -81,7 +81,7 @@ def pattern_heatmap(
         whose=whose,
         tokens=len(trace),
         kind=translate(PATTERNS[kind]),
-        keys=token_axis(trace.tokens, max_labels=24, visible=keys),
+        keys=token_axis(trace.tokens, max_labels=32, visible=keys),
         key_range=[keys[0] - 0.5, keys[-1] + 0.5],
         queries=token_axis(trace.tokens, visible=queries),
         query_range=[queries[-1] + 0.5, queries[0] - 0.5],

@@ -85,7 +85,7 @@ async function pattern(context) {
     measure: kind === "moved" ? _("weight × length") : _("weight"), gap: keys.length <= 48 ? 0.5 : 0,
     whose: kind.startsWith("layer") ? _("layer {layer}", { layer }) : headPlaces.map(([l, h]) => _("layer {layer} head {head}", { layer: l, head: h })).join(", "),
     tokens: tokens.length, kind: lookUpMessage(CHOICES.pattern.options.find(([value]) => value === kind)[1]),
-    keys: tokenAxis(tokens, { maxLabels: 24, visible: keys }), key_range: [keys[0] - 0.5, keys.at(-1) + 0.5],
+    keys: tokenAxis(tokens, { maxLabels: 32, visible: keys }), key_range: [keys[0] - 0.5, keys.at(-1) + 0.5],
     queries: tokenAxis(tokens, { visible: queries }), query_range: [queries.at(-1) + 0.5, queries[0] - 0.5], frames: [rowBand(query), cellFrame(query, key)],
   };
 }

@@ -132,7 +132,7 @@ async function tokens(context) {
   const { config, value, layer, neuron, position } = context, all = context.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
   return {
     labels: positionLabels(all), values, colours: all.map((_token, i) => (i === position ? SELECTED : FEED_FORWARD)), layer, neuron, num_tokens: all.length, value: formatNumber(values[most]), token: quoteToken(all[most]),
-    tokens: tokenAxis(all, { maxLabels: 24 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
+    tokens: tokenAxis(all, { maxLabels: 32 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
   };
 }
 

@@ -153,20 +153,20 @@ export async function vectors(context) {
   const { tokens, position, state } = context, values = await positionVectors(context), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
   return {
     labels: positionLabels(tokens), values, least_colour: -most, most_colour: most, positions: values.length, dimensions, least: formatNumber(smallest(values.map(smallest))), most: formatNumber(largest(values.map(largest))),
-    tokens: tokenAxis(tokens, { maxLabels: 24 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
+    tokens: tokenAxis(tokens, { maxLabels: 32 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
   };
 }
 
 /** @param {ViewContext} context */
 async function alike(context) {
-  const { tokens, position: query, key } = context, rows = await positionVectors(context), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
+  const { tokens, position: query, key } = context, rows = await positionVectors(context), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 32 });
   return { labels: positionLabels(tokens), cosines, positions: rows.length, cosine: formatNumber(cosines[query][key]), query, key, keys: axis(), queries: axis(), frame: cellFrame(query, key) };
 }
 
 /** @param {ViewContext} context */
 async function shares(context) {
   const { tokens, position } = context, [own, added, total] = await vectorNorms(context), index = (norms) => formatNumber(norms[position]);
-  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: index(own), added_length: index(added), total_length: index(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
+  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: index(own), added_length: index(added), total_length: index(total), tokens: tokenAxis(tokens, { maxLabels: 32 }), frame: columnBand(position) };
 }
 
 /** Return the selected dimension and four others (sample_dimensions). @param {ViewContext} context */
