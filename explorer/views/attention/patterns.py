@@ -13,7 +13,7 @@ from explorer.analysis.attention import (
     select_keys,
 )
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.explain.notation import format_number, format_six_digits, format_two_digits, quote_token
+from explorer.explain.notation import format_cell_number, format_number, format_six_digits, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -334,7 +334,7 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
                 "axis": axis,
                 "keys": keys,
                 "shades": (finite / largest)[:, keys],
-                "numbers": [list(map(format_two_digits, row)) for row in values[:, keys]],
+                "numbers": [list(map(format_cell_number, row)) for row in values[:, keys]],
                 "exact": [[f"{names[at]}: {format_six_digits(row[at])}" for at in keys] for row in values],
             }
             for axis, keys in blocks.items()
