@@ -119,19 +119,20 @@ def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> 
     return (pair_products(trace, layer, head, query, key) * np.exp(1j * angle_differences)).real
 
 
-MIN_VISIBLE_ROTATION = np.pi / 4  # radians
+def score_by_unrotated_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
+    """Return the contribution of each pair to the score without rotation, (F,): |q||k| cos φ / √d."""
+    return pair_products(trace, layer, head, query, key).real
 
 
-def visibly_rotated_pairs(trace: Trace, layer: int, query: int) -> np.ndarray:
-    """Return whether each pair of the query is rotated by an eighth of a turn or more, (F,)."""
-    return np.abs(rotation_angles(trace, layer)[query]) >= MIN_VISIBLE_ROTATION
+def rotation_effects(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
+    """Return the change of each pair's contribution to the score by its rotation, (F,); 0 at distance 0."""
+    return score_by_pair(trace, layer, head, query, key) - score_by_unrotated_pair(trace, layer, head, query, key)
 
 
 def main_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> int:
-    """Return the pair that adds most to the score or takes most, of those that rotate the query visibly, if any do."""
-    rotates_visibly = visibly_rotated_pairs(trace, layer, query)
-    sizes = np.abs(score_by_pair(trace, layer, head, query, key))
-    return int((sizes * rotates_visibly if rotates_visibly.any() else sizes).argmax())
+    """Return the pair whose contribution RoPE changes most; if it changes none, the pair with the largest."""
+    effects = rotation_effects(trace, layer, head, query, key)
+    return int(np.abs(effects if effects.any() else score_by_pair(trace, layer, head, query, key)).argmax())
 
 
 def score_by_distance(trace: Trace, layer: int, head: int, query: int, key: int, distances: np.ndarray) -> np.ndarray:

@@ -107,13 +107,19 @@ def format_six_digits(value: float) -> str:
     return text.replace("-", "−").replace("inf", "∞")
 
 
-def format_two_digits(value: float) -> str:
-    """Format with two significant digits, as short as a small cell wants it."""
+MAX_CELL_CHARS = 6
+
+
+def format_cell_number(value: float) -> str:
+    """Format with three significant digits, or two where three take more than `MAX_CELL_CHARS`."""
     size = abs(float(value))
-    if not np.isfinite(size) or size >= 99.5:
+    if not np.isfinite(size) or size >= 999.5:
         text = f"{value:.0f}".replace("inf", "∞")
+    elif 0 < size < 0.001:
+        text = f"{value:.0e}".replace("e-0", "e-")
     else:
-        text = f"{value:.0e}".replace("e-0", "e-") if 0 < size < 0.001 else f"{float(value) + 0.0:.2g}"
+        three_digits, two_digits = (f"{float(value) + 0.0:.{digits}g}" for digits in (3, 2))
+        text = three_digits if len(three_digits) <= MAX_CELL_CHARS else two_digits
     return text.replace("-", "−")
 
 

@@ -200,9 +200,9 @@ def describe_change_effect(
     logits: tuple[np.ndarray, np.ndarray],
     is_story: bool = False,
 ) -> dict[str, str]:
-    """Return what interventions did to the likeliest token: its chance to be picked, if that differs, p and logit.
+    """Return what interventions did to the likeliest token: its p, its logit, and p after the settings if it differs.
 
-    The story tells only the chance, as the list beside it does.
+    The story has only the chance that it is picked, in percent, as the list beside it does.
 
     As "words", sentences, and as "chances" both chances to be picked.
 
@@ -210,31 +210,42 @@ def describe_change_effect(
         before: the same prediction without interventions.
         logits: (V,) without interventions, and with them.
     """
-    first, now = int(before.sampled.argmax()), int(prediction.sampled.argmax())
-    values = {
-        "token": quote_word(vocabulary[first]),
-        "before": format_percent(float(before.sampled[first])),
-        "after": format_percent(float(prediction.sampled[first])),
-        "other": quote_word(vocabulary[now]),
-        "share": format_percent(float(prediction.sampled[now])),
-    }
-    own = {"own_before": format_number(before.plain[first]), "own_after": format_number(prediction.plain[first])}
-    logit = {"logit_before": f"{logits[0][first]:.2f}", "logit_after": f"{logits[1][first]:.2f}"}
-    own |= {name: text.replace("-", "−") for name, text in logit.items()}
-    sentences = []
-    if is_story or values["before"] != values["after"]:
-        sentences.append(_("The chance that {token} is picked: {before} before, {after} now.", **values))
-    if not is_story:
-        sentences.append(
+    distributions = (before.sampled, prediction.sampled) if is_story else (before.plain, prediction.plain)
+    first, now = (int(distribution.argmax()) for distribution in distributions)
+    chances = [format_percent(float(distribution[first])) for distribution in (before.sampled, prediction.sampled)]
+    token, other = quote_word(vocabulary[first]), quote_word(vocabulary[now])
+    if is_story:
+        share = format_percent(float(prediction.sampled[now]))
+        sentences = [
+            _(
+                "The chance that {token} is picked: {before} before, {after} now.",
+                token=token,
+                before=chances[0],
+                after=chances[1],
+            )
+        ]
+    else:
+        share = format_number(prediction.plain[now])
+        own, sampled = (
+            [format_number(distribution[first]) for distribution in pair]
+            for pair in (distributions, (before.sampled, prediction.sampled))
+        )
+        logit_before, logit_after = (f"{run[first]:.2f}".replace("-", "−") for run in logits)
+        sentences = [
             _(
                 "The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.",
-                **values,
-                **own,
+                token=token,
+                own_before=own[0],
+                own_after=own[1],
+                logit_before=logit_before,
+                logit_after=logit_after,
             )
-        )
+        ]
+        if sampled != own:
+            sentences.append(_("After the settings: {before} → {after}.", before=sampled[0], after=sampled[1]))
     if now != first:
-        sentences.append(_("{other} is likeliest now: {share}.", **values))
-    return {"words": " ".join(sentences), "chances": "{before} → {after}".format(**values)}
+        sentences.append(_("{other} is likeliest now: {share}.", other=other, share=share))
+    return {"words": " ".join(sentences), "chances": " → ".join(chances)}
 
 
 def _reason_clauses(
@@ -373,16 +384,16 @@ def explain_redundancy(trace: Trace, position: int, redundancy: RedundantCompone
         yield ExplanationSentence(text, selection_change, figure_id)
         return
     text = _(
-        "{token} has probability {probability}. {parts} add most to its lead over {rival}; of each size the set of "
-        "them that costs most together, beyond what its parts cost one by one:",
+        "{token} has probability {probability}. {parts} add most to its lead over {rival}. Parts that stand in for one "
+        "another cost more bits together than one by one. The clearest set of each size:",
         parts=_capitalise(join_names(map(component_name, redundancy.candidates))),
         **values,
     )
     yield ExplanationSentence(text, selection_change, figure_id)
     for component_set in redundancy.sets:
         text = _(
-            "{parts}: one by one {alone} bits, {sum} in sum; together {together}, which leaves a probability of "
-            "{after}.",
+            "{parts}: one by one they cost {alone} bits, in sum {sum}. Together they cost {together}. This leaves a "
+            "probability of {after}.",
             parts=_capitalise(join_names(map(component_name, component_set.components))),
             alone=", ".join(format_number(bits) for bits in component_set.single_costs),
             sum=format_number(sum(component_set.single_costs)),

@@ -108,7 +108,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             stages=len(stage_list),
             most=format_number(largest),
         ),
-        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=24)},
+        xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=32)},
         yaxis=stage_axis(stage_list),
     )
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})

@@ -261,13 +261,15 @@ POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("Switch the position vecto
 COMPONENT_SCALE = InterventionControl("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
 HEADS = replace(COMPONENT_SCALE, title=N_("Strength of all heads of layer {layer}"), tap="blocks.{layer}.attn.z")
 HEAD = replace(HEADS, title=N_("Strength of head {head} of layer {layer}"), index="head")
-HEAD_OFF = replace(HEAD, title=N_("Switch head {head} of layer {layer} off (ablate it)"), kind=ZeroAblation, default=0)
+HEAD_OFF = replace(
+    HEAD, title=N_("Switch head {head} of layer {layer} off (ablate to 0)"), kind=ZeroAblation, default=0
+)
 FEED_FORWARD = replace(
     COMPONENT_SCALE, title=N_("Strength of the feed-forward of layer {layer}"), tap="blocks.{layer}.ffn.hidden"
 )
 NEURON = replace(FEED_FORWARD, title=N_("Strength of neuron {neuron} of layer {layer}"), index="neuron")
 NEURON_OFF = replace(
-    NEURON, title=N_("Switch neuron {neuron} of layer {layer} off (ablate it)"), kind=ZeroAblation, default=0
+    NEURON, title=N_("Switch neuron {neuron} of layer {layer} off (ablate to 0)"), kind=ZeroAblation, default=0
 )
 MEAN = replace(
     HEAD, title=N_("Replace head {head} of layer {layer} by its mean over the prompt"), kind=MeanAblation, default=0

@@ -55,8 +55,8 @@ def pattern_change_map(
             head=head,
             outcome=reason or _("weights change by at most {most}", most=format_number(np.abs(change).max())),
         ),
-        xaxis={**token_axis(trace.tokens, _("key (looked at)"), max_labels=24)},
-        yaxis={**token_axis(trace.tokens, _("query (looks back)"), max_labels=24), "autorange": "reversed"},
+        xaxis={**token_axis(trace.tokens, _("key (looked at)"), max_labels=32)},
+        yaxis={**token_axis(trace.tokens, _("query (looks back)"), max_labels=32), "autorange": "reversed"},
     )
     if query is not None and key is not None:
         corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}

@@ -262,7 +262,7 @@ def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.
         dimensions=values.shape[1],
         least=format_number(values.min()),
         most=format_number(values.max()),
-        tokens=token_axis(trace.tokens, max_labels=24),
+        tokens=token_axis(trace.tokens, max_labels=32),
         frames=[row_band(query), *([cell_frame(query, dim)] if has_dim else [])],
     )
 

@@ -164,7 +164,7 @@ def test_head_switch_comes_first_and_interventions_replace(open_page):
     person = open_page("experiments", **LOOK)
     page, labels = person.page, person.page.locator("#experiments-what-ifs label:visible")
     page.locator("#experiments-what-ifs .fold").click()
-    expect(labels).to_have_text(["Switch head 1 of layer 1 off (ablate it)", "only at the chosen token"])
+    expect(labels).to_have_text(["Switch head 1 of layer 1 off (ablate to 0)", "only at the chosen token"])
     box = labels.first.bounding_box()
     labels.first.locator("input").check()
     expect_interventions(person, "blocks.1.attn.z.1*zero")
@@ -179,6 +179,11 @@ def test_head_switch_comes_first_and_interventions_replace(open_page):
     )
     expect(labels.first.locator("input")).not_to_be_checked()
     assert labels.count() > 10
+    height, window = (
+        page.locator("#experiments-what-ifs .what-ifs").bounding_box()["height"],
+        page.viewport_size["height"],
+    )
+    assert 0.4 * window < height < 0.55 * window  # the list is long
     person.tab("Attention")
     person.wait_until_idle()
     expect(person.warning).to_have_count(0)  # it belonged to the earlier view

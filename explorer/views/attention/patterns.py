@@ -13,7 +13,7 @@ from explorer.analysis.attention import (
     select_keys,
 )
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.explain.notation import format_number, format_six_digits, format_two_digits, quote_token
+from explorer.explain.notation import format_cell_number, format_number, format_six_digits, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -81,7 +81,7 @@ def pattern_heatmap(
         whose=whose,
         tokens=len(trace),
         kind=translate(PATTERNS[kind]),
-        keys=token_axis(trace.tokens, max_labels=24, visible=keys),
+        keys=token_axis(trace.tokens, max_labels=32, visible=keys),
         key_range=[keys[0] - 0.5, keys[-1] + 0.5],
         queries=token_axis(trace.tokens, visible=queries),
         query_range=[queries[-1] + 0.5, queries[0] - 0.5],
@@ -334,7 +334,7 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
                 "axis": axis,
                 "keys": keys,
                 "shades": (finite / largest)[:, keys],
-                "numbers": [list(map(format_two_digits, row)) for row in values[:, keys]],
+                "numbers": [list(map(format_cell_number, row)) for row in values[:, keys]],
                 "exact": [[f"{names[at]}: {format_six_digits(row[at])}" for at in keys] for row in values],
             }
             for axis, keys in blocks.items()

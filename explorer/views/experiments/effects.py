@@ -218,7 +218,7 @@ def residual_change_map(comparison: Comparison, query: int | None = None) -> go.
             most=format_largest_difference(largest, limit, trace.dtype),
             token=quote_token(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, _("token"), max_labels=24)},
+        xaxis={**token_axis(trace.tokens, _("token"), max_labels=32)},
         yaxis=stage_axis(stage_list),
     )
     if query is not None:

@@ -92,7 +92,7 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
         chosen=chosen_neuron,
         chosen_value=format_number(all_neurons.hidden[chosen_neuron]),
         frame=column_band(offset, width=2),
-    )
+    ).set_meta(labelled_axis="x")
 
 
 STRONGEST_FIGURE = FigureTemplate(
@@ -271,7 +271,7 @@ def neuron_values_by_token_plot(trace: Trace, layer: int, chosen_neuron: int, qu
         num_tokens=len(values),
         value=format_number(values[largest_position]),
         token=quote_token(trace.tokens[largest_position]),
-        tokens=token_axis(trace.tokens, max_labels=24),
+        tokens=token_axis(trace.tokens, max_labels=32),
         frame=column_band(query),
         notes=[] if values.any() else [{"xref": "paper", "x": 0.5, "showarrow": False, **note}],
     )

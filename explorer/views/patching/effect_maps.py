@@ -244,7 +244,7 @@ def effect_map(
             layer=max_effect[0],
             column=max_effect[1],
         ),
-        xaxis={**token_axis(prompt_pair.tokens, _("token of the clean prompt"), max_labels=24)}
+        xaxis={**token_axis(prompt_pair.tokens, _("token of the clean prompt"), max_labels=32)}
         if by_position
         else {"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
         yaxis={

@@ -5,7 +5,9 @@ from explorer.analysis.positions import (
     main_pair,
     position_cosines,
     rotation_angles,
-    visibly_rotated_pairs,
+    rotation_effects,
+    score_by_pair,
+    score_by_unrotated_pair,
 )
 from explorer.explain.notation import format_number, quote_token, quote_token_in_text
 from explorer.state.selection import Selection
@@ -37,15 +39,18 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     quote = quote_token_in_text if is_rope else lambda tokens, position: quote_token(tokens[position])
     names = {"query": quote(trace.tokens, query), "key": quote(trace.tokens, key)}
     if is_rope:
-        pair = main_pair(trace, selection.layer, selection.head, query, key)
+        cell = (trace, selection.layer, selection.head, query, key)
+        pair = main_pair(*cell)
         angles = rotation_angles(trace, selection.layer)[:, pair]
         names |= {"pair": pair, "angle": format_number(angles[query]), "key_angle": format_number(angles[key])}
         if query == key:
             rotated = _("RoPE rotates pair {pair} of {query} by {angle} rad.", **names)
         else:
             rotated = _("RoPE rotates pair {pair} of {query} by {angle} rad, of {key} by {key_angle} rad.", **names)
-        has_visible = visibly_rotated_pairs(trace, selection.layer, query).any()
-        return f"{rotated} {translate(MAIN_OF_VISIBLE if has_visible else MAIN_OF_ALL, pair=pair)}"
+        if not rotation_effects(*cell).any():
+            return f"{rotated} {translate(NO_CHANGE)}"
+        before, after = (format_number(parts(*cell)[pair]) for parts in (score_by_unrotated_pair, score_by_pair))
+        return f"{rotated} {translate(LARGEST_CHANGE, before=before, after=after)}"
     elif query == key:
         rotated = _("Each position adds a vector: {query} has that of position {position}.", position=query, **names)
     else:
@@ -60,8 +65,8 @@ def positions_sentence(trace: Trace, selection: Selection) -> str:
     return f"{rotated} {translate(NEXT_STEP)}"
 
 
-MAIN_OF_VISIBLE = N_("Of visibly turned pairs, pair {pair} changes the score most.")
-MAIN_OF_ALL = N_("Of all pairs, pair {pair} changes the score most.")
+LARGEST_CHANGE = N_("Its part of the score changes most: {before} → {after}.")
+NO_CHANGE = N_("Both turn alike: RoPE does not change the score.")
 NEXT_STEP = N_("Choose two tokens.")
 
 

@@ -52,8 +52,8 @@ def position_cosine_map(trace: Trace, query: int, key: int) -> go.Figure:
         cosine=format_number(values[query, key]),
         query=query,
         key=key,
-        keys=token_axis(trace.tokens, max_labels=24),
-        queries=token_axis(trace.tokens, max_labels=24),
+        keys=token_axis(trace.tokens, max_labels=32),
+        queries=token_axis(trace.tokens, max_labels=32),
         frame=cell_frame(query, key),
     )
 
@@ -173,7 +173,7 @@ def token_and_position_norm_bars(trace: Trace, query: int) -> go.Figure:
         own_length=format_number(norms[0, query]),
         added_length=format_number(norms[1, query]),
         total_length=format_number(norms[2, query]),
-        tokens=token_axis(trace.tokens, max_labels=24),
+        tokens=token_axis(trace.tokens, max_labels=32),
         frame=column_band(query),
     )
 

@@ -489,7 +489,7 @@ def rollout_bars(trace: Trace, query: int, key: int | None = None) -> go.Figure:
         share=format_number(weights[strongest]),
         origin=quote_token(tokens[strongest]),
         strongest=strongest,
-        tokens=token_axis(tokens, max_labels=24),
+        tokens=token_axis(tokens, max_labels=32),
     )
 
 

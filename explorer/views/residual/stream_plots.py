@@ -381,7 +381,7 @@ def norm_divisor_plot(trace: Trace, layer: int, query: int) -> go.Figure:
         alt=translate(
             ALT[shared_kind], layer=layer, token=quote_token(trace.tokens[query]), divisors=join_names(divisors)
         ),
-        tokens=token_axis(trace.tokens, max_labels=24),
+        tokens=token_axis(trace.tokens, max_labels=32),
         title=translate(DIVIDED_BY[shared_kind]),
         chosen=column_line(query),
     )

@@ -383,6 +383,7 @@ export function figureRows({ _fullData, _fullLayout }) {
   const axisOf = (trace, letter) => _fullLayout[`${letter}axis${(trace[`${letter}axis`] ?? letter).slice(1)}`] ?? {};
   const coordinate = (trace, letter, i) => {
     const value = trace[letter]?.[i] ?? i, { tickvals, ticktext } = axisOf(trace, letter), label = ticktext?.[tickvals?.indexOf(value)];
+    if (label !== undefined && letter === _fullLayout.meta?.labelled_axis) return cleanText(label); // its numbers only place the bars
     return typeof value === "string" ? cleanText(value) : label === undefined || label === `${value}` ? value : `${value} ${cleanText(label)}`;
   };
   const column = (trace, i, count) => (trace.x?.length > count ? cleanText(axisOf(trace, "x").ticktext?.[i]) : coordinate(trace, "x", i)); // more edges than columns

@@ -182,16 +182,18 @@ export function formatGeneral(value, digits = 6) {
 }
 
 /** Format with six significant digits and a true minus sign. @param {number} value */
-export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatTwoDigits(value));
+export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGeneral(value).replaceAll("-", MINUS) : formatCellNumber(value));
 
 /** Put a formatted number in brackets if it is negative. @param {string} number */
 export const bracketNegative = (number) => (number.startsWith(MINUS) ? `(${number})` : number);
 
-/** Format with two significant digits, short enough for a small cell. @param {number} value */
-export function formatTwoDigits(value) {
+const MAX_CELL_CHARS = 6;
+/** Format with three significant digits, or two where three take more than `MAX_CELL_CHARS` (format_cell_number). @param {number} value */
+export function formatCellNumber(value) {
   const size = Math.abs(value);
   if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
-  const text = size >= 99.5 ? value.toFixed(0) : size > 0 && size < 0.001 ? value.toExponential(0) : String(+value.toPrecision(2));
+  const [threeDigits, twoDigits] = [3, 2].map((digits) => String(+value.toPrecision(digits)));
+  const text = size >= 999.5 ? value.toFixed(0) : size > 0 && size < 0.001 ? value.toExponential(0) : threeDigits.length <= MAX_CELL_CHARS ? threeDigits : twoDigits;
   return text.replaceAll("-", MINUS);
 }
 

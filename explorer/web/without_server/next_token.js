@@ -150,15 +150,17 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} [isStory] */
 export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: logitsAfter }, { sampled: before, plain: ownBefore, logits: logitsBefore }, vocabulary, isStory = false) {
-  const [previousBest] = rankedIds(before), [currentBest] = rankedIds(after);
-  const values = { token: quoteWord(vocabulary[previousBest]), before: formatPercent(before[previousBest]), after: formatPercent(after[previousBest]), other: quoteWord(vocabulary[currentBest]), share: formatPercent(after[currentBest]) };
-  const ownValues = { ...values, own_before: formatNumber(ownBefore[previousBest]), own_after: formatNumber(ownAfter[previousBest]), logit_before: formatLogit(logitsBefore[previousBest]), logit_after: formatLogit(logitsAfter[previousBest]) };
+  const [[previousBest], [currentBest]] = (isStory ? [before, after] : [ownBefore, ownAfter]).map(rankedIds);
+  const valuesOf = (distributions, format) => distributions.map((distribution) => format(distribution[previousBest]));
+  const chances = valuesOf([before, after], formatPercent), own = valuesOf([ownBefore, ownAfter], formatNumber), sampled = valuesOf([before, after], formatNumber), logits = valuesOf([logitsBefore, logitsAfter], formatLogit);
+  const token = quoteWord(vocabulary[previousBest]), share = isStory ? formatPercent(after[currentBest]) : formatNumber(ownAfter[currentBest]);
   const sentences = [
-    (isStory || values.before !== values.after) && _("The chance that {token} is picked: {before} before, {after} now.", values),
-    !isStory && _("The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", ownValues),
-    currentBest !== previousBest && _("{other} is likeliest now: {share}.", values),
+    isStory ? _("The chance that {token} is picked: {before} before, {after} now.", { token, before: chances[0], after: chances[1] })
+      : _("The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", { token, own_before: own[0], own_after: own[1], logit_before: logits[0], logit_after: logits[1] }),
+    !isStory && sampled.join() !== own.join() && _("After the settings: {before} → {after}.", { before: sampled[0], after: sampled[1] }),
+    currentBest !== previousBest && _("{other} is likeliest now: {share}.", { other: quoteWord(vocabulary[currentBest]), share }),
   ];
-  return { words: sentences.filter(Boolean).join(" "), chances: `${values.before} → ${values.after}` };
+  return { words: sentences.filter(Boolean).join(" "), chances: chances.join(" → ") };
 }
 
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).

@@ -93,8 +93,8 @@ const OPTIONS = {
 
 /** View -> titles of its switch and its slider, and the tap of its head or neuron. @type {Record<string, (context: ViewContext) => [string, string, string]>} */
 const CONTROLS_BY_VIEW = {
-  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate it)", { head, layer }), _("Strength of head {head} of layer {layer}", { head, layer }), `blocks.${layer}.attn.z.${head}`],
-  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate it)", { neuron, layer }), _("Strength of neuron {neuron} of layer {layer}", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate to 0)", { head, layer }), _("Strength of head {head} of layer {layer}", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate to 0)", { neuron, layer }), _("Strength of neuron {neuron} of layer {layer}", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
 };
 
 /** Return the controls of a view (InterventionControls.pack). @param {string} view @param {ViewContext} context */

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer import capture, make_intervention
-from explorer.analysis.positions import rotated_pairs, score_by_pair
+from explorer.analysis.positions import pair_scales, rotated_pairs, score_by_pair
 from explorer.analysis.residual import residual_norms
 from explorer.analysis.walkthroughs import MAX_KEYS, WALKTHROUGHS, format_weight, get_walkthrough
 from explorer.errors import UserError
@@ -103,14 +103,17 @@ def test_rotation_walk_ends_at_captured_vectors(trace):
 
 
 @each_rotating_style
-def test_rotation_walk_shows_main_pair_of_visible_rotation(trace):
+def test_rotation_walk_shows_pair_that_rotation_changes_most(trace):
     layer = next(layer for layer in (1, 0) if trace.config.has_rope(layer))
     selection = replace(SELECTION, layer=layer).clamp_to_trace(trace)
-    sizes = np.abs(score_by_pair(trace, layer, selection.head, selection.query, selection.key))
-    angles = rotated_pairs(trace, "q", layer, selection.head, selection.query).angles
-    visible = [i for i, angle in enumerate(angles) if abs(angle) >= np.pi / 4]
+    q, k = (
+        rotated_pairs(trace, name, layer, selection.head, position)
+        for name, position in (("q", selection.query), ("k", selection.key))
+    )
+    scale = np.square(pair_scales(trace, layer))
+    effects = np.abs((q.after * k.after).sum(-1) - (q.before * k.before).sum(-1) * scale)
     walk = get_walkthrough("rotation", trace, selection)
-    assert int(re.search(r"pair (\d+)", walk.title)[1]) == max(visible or range(len(sizes)), key=lambda i: sizes[i])
+    assert int(re.search(r"pair (\d+)", walk.title)[1]) == effects.argmax()
 
 
 def test_rotation_walk_uses_shifted_positions(lms, capture_trace):

@@ -14,7 +14,7 @@ from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint
-from explorer.explain.notation import format_number, format_six_digits, format_two_digits
+from explorer.explain.notation import format_cell_number, format_number, format_six_digits
 from explorer.explain.source_code import ROOT
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -128,7 +128,7 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
         assert np.isfinite(derivation.value)
         assert derivation.difference <= TOLERANCE * scale, (selection, point, derivation)
         if name == "attention-stages":  # colours compare within a row; the number is written
-            assert text == format_two_digits(derivation.value)
+            assert text == format_cell_number(derivation.value)
         elif name == "tokens-table":
             assert float(text) == pytest.approx(derivation.value, abs=0.006)
         else:

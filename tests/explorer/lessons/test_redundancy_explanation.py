@@ -1,5 +1,7 @@
 """Sentences about redundant components, and their links, for the example prompt that shows them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -22,10 +24,12 @@ def test_three_redundant_heads_copy_name(model):
     trace = capture(lm, tokenizer.encode(EXAMPLES["copy a name"]), tokenizer=tokenizer)
     last = len(trace) - 1
     clauses = list(explain_redundancy(trace, last, find_redundancy(trace, last)))
+    first, *of_sets = re.split(r"(?<=[.:]) ", clauses[0].text)
+    assert max(len(sentence.split()) for sentence in (first, *of_sets[-2:])) <= 20 and of_sets[-1].endswith("size:")
     (clause_of_three,) = [clause for clause in clauses if clause.text.count(" head ") == 3]
     assert clause_of_three.text == (
-        "Layer 5 head 1, layer 4 head 3 and layer 5 head 5: one by one 0.00741, 0.00997, 0.00715 bits, 0.0245 in sum; "
-        "together 1.77, which leaves a probability of 0.293."
+        "Layer 5 head 1, layer 4 head 3 and layer 5 head 5: one by one they cost 0.00741, 0.00997, 0.00715 bits, "
+        "in sum 0.0245. Together they cost 1.77. This leaves a probability of 0.293."
     )
     edits = clause_of_three.selection_change["edits"]
     assert edits == "blocks.5.attn.z.1*zero~blocks.4.attn.z.3*zero~blocks.5.attn.z.5*zero"

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
-from explorer.explain.notation import format_number, format_two_digits
+from explorer.explain.notation import format_cell_number, format_number
 from explorer.views.attention import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
 from explorer.views.style import position_labels
@@ -89,9 +89,9 @@ def test_stages_show_chosen_and_heaviest_keys_in_text_order(capture_trace, style
     score = trace["blocks.1.attn.scores"][0, query, key]
     if cap := trace.config.score_cap:
         assert heatmap.y[2] == f"capped = {cap} · tanh(score / {cap})"
-        assert text.pop(2) == format_two_digits(cap * np.tanh(score / cap))
-    assert (text[1], text[2]) == (format_two_digits(score), "−∞" if hidden else format_two_digits(score))
-    assert text[3] == format_two_digits(weights[key])
+        assert text.pop(2) == format_cell_number(cap * np.tanh(score / cap))
+    assert (text[1], text[2]) == (format_cell_number(score), "−∞" if hidden else format_cell_number(score))
+    assert text[3] == format_cell_number(weights[key])
     rest = sum(float(weights[other]) for other in range(32) if other not in keys)
     assert axis_title(figure) == (
         f"the chosen key and the heaviest (the {32 - len(keys)} others have {format_number(rest)} of the weight"
@@ -125,3 +125,19 @@ def test_dimension_bars_add_up_to_score(trace):
     bars = score_by_dimension_bars(trace, 1, 1, 8, 3).data[0]
     assert_array_equal(bars.x, np.arange(trace.config.d_head))
     assert np.sum(bars.y) == pytest.approx(trace["blocks.1.attn.scores"][1, 8, 3], abs=1e-5)
+
+
+@subtest_each(
+    "number, text",
+    [
+        (60.24, "60.2"),
+        (-10.649, "−10.6"),
+        (0.0123, "0.0123"),
+        (-0.0123, "−0.012"),
+        (0.0, "0"),
+        (-1234.5, "−1234"),
+        (4.6e-4, "5e−4"),
+    ],
+)
+def test_cells_have_three_digits_if_they_fit(number, text):
+    assert format_cell_number(number) == text

@@ -38,6 +38,7 @@ def test_strongest_neurons_have_bars_per_step(trace):
         else [neuron_values.pre, neuron_values.hidden]
     )
     assert len(figure.data) == len(steps)
+    assert figure.layout.meta["labelled_axis"] == "x"  # the CSV has neurons, not places of bars
     for bars, values in zip(figure.data, steps, strict=True):
         assert list(bars.customdata) == list(top)
         assert_allclose(bars.y, values[top])

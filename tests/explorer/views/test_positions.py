@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -121,6 +123,36 @@ def test_formula_has_chosen_positions(capture_trace, style):
     assert ("distance alone" in formula) is (trace.config.position == "sinusoidal")
 
 
+@subtest_each("query, key", [(9, 4), (11, 2), (5, 4)])
+def test_sentence_has_largest_change_by_rotation(capture_trace, query, key):
+    trace, selection = capture_trace("rope"), Selection(query=query, key=key)
+    products = {}
+    for suffix in ("", "_rot"):
+        q, k = (
+            trace.head_value(f"blocks.{selection.layer}.attn.{name}{suffix}", selection.head)[position]
+            for name, position in (("q", query), ("k", key))
+        )
+        products[suffix] = (q * k).astype(np.float64).reshape(-1, 2).sum(-1) / np.sqrt(trace.config.d_head)
+    pair = int(np.abs(products["_rot"] - products[""]).argmax())
+    sentence = VIEW.sentence(trace, selection)
+    before, after = re.search(r"Its part of the score changes most: (\S+) → (\S+)\.$", sentence).groups()
+    assert f"RoPE rotates pair {pair} of" in sentence
+    assert float(before.replace("−", "-")) == pytest.approx(products[""][pair], rel=1e-2)
+    assert float(after.replace("−", "-")) == pytest.approx(products["_rot"][pair], rel=1e-2)
+
+
+@subtest_each("position", [0, 9])
+def test_sentence_of_distance_zero_mentions_no_change(capture_trace, position):
+    trace, selection = capture_trace("rope"), Selection(query=position, key=position)
+    q, k = (
+        trace.head_value(f"blocks.{selection.layer}.attn.{name}_rot", selection.head)[position] for name in ("q", "k")
+    )
+    pair = int(np.abs((q * k).reshape(-1, 2).sum(-1)).argmax())
+    sentence = VIEW.sentence(trace, selection)
+    assert f"RoPE rotates pair {pair} of" in sentence
+    assert sentence.endswith("Both turn alike: RoPE does not change the score.")
+
+
 @additive_styles
 def test_sentence_has_angles_or_cosine(capture_trace, style):
     rope, trace = capture_trace("rope"), capture_trace(style)
@@ -129,10 +161,8 @@ def test_sentence_has_angles_or_cosine(capture_trace, style):
     pair = main_pair(rope, Selection.layer, Selection.head, 9, 4)
     angles = rotation_angles(rope, Selection.layer)[[9, 4], pair]
     query, key = (f"{format_number(a)} rad" for a in angles)
-    main = f"Of visibly turned pairs, pair {pair} changes the score most."
-    assert f"pair {pair} of {first} by {query}, of {second} by {key}. {main}" in words
+    assert f"pair {pair} of {first} by {query}, of {second} by {key}. Its part of the score" in words
     assert f"pair {pair} of" in get_walkthrough("rotation", rope, Selection(query=9, key=4)).segments[0].says.lower()
-    assert "by 0 rad. Of all pairs, pair " in VIEW.sentence(rope, Selection(query=0, key=0))
     assert f"{first} has that of position 9." in VIEW.sentence(trace, Selection(query=9, key=9))
     first, second = trace["position_embed"][[9, 4]].astype(np.float64)
     cosine = first @ second / np.sqrt((first @ first) * (second @ second))

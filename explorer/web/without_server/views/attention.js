@@ -2,7 +2,7 @@
 // The attention view, as in explorer/views/attention/.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
-import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatTwoDigits, quoteToken, quoteTokenInText } from "../figures.js";
+import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatCellNumber, quoteToken, quoteTokenInText } from "../figures.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -85,7 +85,7 @@ async function pattern(context) {
     measure: kind === "moved" ? _("weight × length") : _("weight"), gap: keys.length <= 48 ? 0.5 : 0,
     whose: kind.startsWith("layer") ? _("layer {layer}", { layer }) : headPlaces.map(([l, h]) => _("layer {layer} head {head}", { layer: l, head: h })).join(", "),
     tokens: tokens.length, kind: lookUpMessage(CHOICES.pattern.options.find(([value]) => value === kind)[1]),
-    keys: tokenAxis(tokens, { maxLabels: 24, visible: keys }), key_range: [keys[0] - 0.5, keys.at(-1) + 0.5],
+    keys: tokenAxis(tokens, { maxLabels: 32, visible: keys }), key_range: [keys[0] - 0.5, keys.at(-1) + 0.5],
     queries: tokenAxis(tokens, { visible: queries }), query_range: [queries.at(-1) + 0.5, queries[0] - 0.5], frames: [rowBand(query), cellFrame(query, key)],
   };
 }
@@ -142,7 +142,7 @@ async function stages(context) {
   return {
     rows: rows.map(([name]) => name), blocks: blocks.map(([axis, keys]) => ({
       axis, keys, shades: rows.map(([, values], i) => keys.map((index) => (Number.isFinite(values[index]) ? values[index] / maxByRow[i] : null))),
-      numbers: rows.map(([, values]) => keys.map((index) => formatTwoDigits(values[index]))), exact: rows.map(([, values]) => keys.map((index) => `${labels[index]}: ${formatSixDigits(values[index])}`)),
+      numbers: rows.map(([, values]) => keys.map((index) => formatCellNumber(values[index]))), exact: rows.map(([, values]) => keys.map((index) => `${labels[index]}: ${formatSixDigits(values[index])}`)),
     })),
     query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[key]), weight: formatNumber(weights[key]),
     axes: stageAxes(tokens, blocks, keyAxisTitle(weights, blocks.flatMap(([, keys]) => keys))), anchor: blocks[0][0], frame: columnFrame(key, rows.length),

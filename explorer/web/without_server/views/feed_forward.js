@@ -54,7 +54,7 @@ async function strongest(context) {
     : [[_("before {activation}", { activation }), before, PALE_GREY], [_("hidden = {activation}(before)", { activation }), hidden, FEED_FORWARD]];
   return {
     offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
-    chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2),
+    chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2), meta: { labelled_axis: "x" },
     steps: steps.map(([step, values, color]) => ({
       step, color, values: neurons.map((id) => values[id]),
       hover: values === hidden ? _("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", { step: /** @type {string} */ (step) }) : `${step}: %{y:.4g}<extra></extra>`,
@@ -132,7 +132,7 @@ async function tokens(context) {
   const { config, value, layer, neuron, position } = context, all = context.tokens, values = rowsOf((await value(`blocks.${layer}.ffn.hidden`)).data, config.d_ff).map((row) => row[neuron]), most = argmax(values, Math.abs);
   return {
     labels: positionLabels(all), values, colours: all.map((_token, i) => (i === position ? SELECTED : FEED_FORWARD)), layer, neuron, num_tokens: all.length, value: formatNumber(values[most]), token: quoteToken(all[most]),
-    tokens: tokenAxis(all, { maxLabels: 24 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
+    tokens: tokenAxis(all, { maxLabels: 32 }), frame: columnBand(position), notes: values.some(Boolean) ? [] : [{ xref: "paper", x: 0.5, showarrow: false, text: _("0 at every token: dead in this run"), yref: "paper", y: 0.75 }],
   };
 }
 

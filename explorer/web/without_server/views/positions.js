@@ -85,14 +85,18 @@ async function scoreByPair(context) {
   return (await pairProducts(context)).map(([re, im], i) => re * Math.cos(angles[query][i] - angles[key][i]) - im * Math.sin(angles[query][i] - angles[key][i]));
 }
 
-const MIN_VISIBLE_ROTATION = Math.PI / 4;
-/** @param {ViewContext} context */
-const visiblyRotatedPairs = async (context) => Array.from((await rotationAngles(context))[context.position], (angle) => Math.abs(angle) >= MIN_VISIBLE_ROTATION);
+/** Return each pair's contribution to the score without rotation, (F,). @param {ViewContext} context */
+const scoreByUnrotatedPair = async (context) => (await pairProducts(context)).map(([re]) => re);
+/** Return the change of each pair's contribution by its rotation, (F,). @param {ViewContext} context */
+async function rotationEffects(context) {
+  const unrotated = await scoreByUnrotatedPair(context);
+  return (await scoreByPair(context)).map((part, i) => part - unrotated[i]);
+}
 
-/** Return the pair that adds most to the score or takes most, of those that rotate the query visibly, if any do. @param {ViewContext} context */
+/** Return the pair whose contribution RoPE changes most; if it changes none, the pair with the largest. @param {ViewContext} context */
 export async function mainPair(context) {
-  const sizes = (await scoreByPair(context)).map(Math.abs), rotatesVisibly = await visiblyRotatedPairs(context);
-  return argmax(rotatesVisibly.includes(true) ? sizes.map((size, i) => size * Number(rotatesVisibly[i])) : sizes);
+  const effects = await rotationEffects(context);
+  return argmax((effects.some(Boolean) ? effects : await scoreByPair(context)).map(Math.abs));
 }
 
 /** @param {ViewContext} context */
@@ -149,20 +153,20 @@ export async function vectors(context) {
   const { tokens, position, state } = context, values = await positionVectors(context), dimensions = values[0].length, most = largest(values.map((row) => largest(row.map(Math.abs)))) || 1;
   return {
     labels: positionLabels(tokens), values, least_colour: -most, most_colour: most, positions: values.length, dimensions, least: formatNumber(smallest(values.map(smallest))), most: formatNumber(largest(values.map(largest))),
-    tokens: tokenAxis(tokens, { maxLabels: 24 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
+    tokens: tokenAxis(tokens, { maxLabels: 32 }), frames: [rowBand(position), ...(state.dim < dimensions ? [cellFrame(position, state.dim)] : [])],
   };
 }
 
 /** @param {ViewContext} context */
 async function alike(context) {
-  const { tokens, position: query, key } = context, rows = await positionVectors(context), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 24 });
+  const { tokens, position: query, key } = context, rows = await positionVectors(context), cosines = rows.map((a) => rows.map((b) => cosine(a, b))), axis = () => tokenAxis(tokens, { maxLabels: 32 });
   return { labels: positionLabels(tokens), cosines, positions: rows.length, cosine: formatNumber(cosines[query][key]), query, key, keys: axis(), queries: axis(), frame: cellFrame(query, key) };
 }
 
 /** @param {ViewContext} context */
 async function shares(context) {
   const { tokens, position } = context, [own, added, total] = await vectorNorms(context), index = (norms) => formatNumber(norms[position]);
-  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: index(own), added_length: index(added), total_length: index(total), tokens: tokenAxis(tokens, { maxLabels: 24 }), frame: columnBand(position) };
+  return { labels: positionLabels(tokens), own, added, total, token: quoteToken(tokens[position]), own_length: index(own), added_length: index(added), total_length: index(total), tokens: tokenAxis(tokens, { maxLabels: 32 }), frame: columnBand(position) };
 }
 
 /** Return the selected dimension and four others (sample_dimensions). @param {ViewContext} context */
@@ -199,8 +203,9 @@ const PANELS_BY_POSITION = { rope: { clocks, pairs, distances, angles, wavelengt
 async function sentence(context) {
   const described = await describePositions(context);
   if (context.config.position !== "rope") return `${described} ${_("Choose two tokens.")}`;
-  const pair = await mainPair(context), hasVisible = (await visiblyRotatedPairs(context)).includes(true);
-  return `${described} ${hasVisible ? _("Of visibly turned pairs, pair {pair} changes the score most.", { pair }) : _("Of all pairs, pair {pair} changes the score most.", { pair })}`;
+  if (!(await rotationEffects(context)).some(Boolean)) return `${described} ${_("Both turn alike: RoPE does not change the score.")}`;
+  const pair = await mainPair(context), [before, after] = [await scoreByUnrotatedPair(context), await scoreByPair(context)].map((parts) => formatNumber(parts[pair]));
+  return `${described} ${_("Its part of the score changes most: {before} → {after}.", { before, after })}`;
 }
 
 

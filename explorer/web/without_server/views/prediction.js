@@ -107,7 +107,7 @@ async function rollout({ tokens, position, key, ask }) {
   const weights = (await ask("rollout", { position })).subarray(0, position + 1), strongest = argmax(weights), visibleTokens = tokens.slice(0, position + 1);
   return {
     labels: positionLabels(visibleTokens), weights, colors: visibleTokens.map((_token, i) => (i === key ? SELECTED : RESIDUAL)), token: quoteToken(tokens[position]), position, share: formatNumber(weights[strongest]),
-    origin: quoteToken(tokens[strongest]), strongest, tokens: tokenAxis(visibleTokens, { maxLabels: 24 }),
+    origin: quoteToken(tokens[strongest]), strongest, tokens: tokenAxis(visibleTokens, { maxLabels: 32 }),
   };
 }
 

@@ -107,7 +107,7 @@ async function scales(context) {
     return { values: isMean ? means : all, name, line: { color: isMean ? RESIDUAL : NORM, dash }, hover: _("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", { name }) };
   });
   return {
-    labels, lines, mode: tokens.length <= 48 ? "lines+markers" : "lines", tokens: tokenAxis(tokens, { maxLabels: 24 }), chosen: columnLine(position), title: isCentred ? _("divided by (grey: the mean,<br>taken off before)") : _("divided by"),
+    labels, lines, mode: tokens.length <= 48 ? "lines+markers" : "lines", tokens: tokenAxis(tokens, { maxLabels: 32 }), chosen: columnLine(position), title: isCentred ? _("divided by (grey: the mean,<br>taken off before)") : _("divided by"),
     alt: isCentred ? _("The standard deviation that layer {layer}’s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }) : _("The root mean square that layer {layer}’s norms divide tokens by: at {token} {divisors}.", { layer, token, divisors }),
   };
 }

@@ -63,4 +63,6 @@ test("the numbers of a figure are those that it says, not what it draws for them
   assert.deepEqual(cells, [["0", "The", 0, "The", 1], ["1", "·fox", 0, "The", 0.25], ["1", "·fox", 1, "·fox", 0.75]]); // none for the masked cell
   const table = { visible: true, x: [0, 2, 6], y: [5], z: [[0, 3]], text: [["\u20078", "&lt;"]] }, xaxis = { tickvals: [1, 4], ticktext: ["id", "token"] };
   assert.deepEqual(figureRows({ _fullData: [table], _fullLayout: { ...axes, xaxis, meta: { numbers: "text" } } }).slice(1), [["id", 5, "8"], ["token", 5, "<"]]);
+  const bars = { visible: true, x: [0, 1, 9], y: [0.5, 0.25, 0] }, neurons = { tickvals: [0, 1, 9], ticktext: ["3", "420", "7"] };
+  assert.deepEqual(figureRows({ _fullData: [bars], _fullLayout: { ...axes, xaxis: neurons, meta: { labelled_axis: "x" } } }).slice(1), [["3", 0.5], ["420", 0.25], ["7", 0]]);
 });

@@ -138,14 +138,19 @@ def test_intervention_effect_is_described_by_probabilities():
     )
     p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
     own_change = f"The model’s own p of “w0”: {p_before} → {p_little}, logit 8.00 → 6.00."
-    assert p_before != p_little
-    assert describe_change_effect(little, before, VOCABULARY, logits[:2])["words"] == own_change
+    s_before, s_little, s_much = (format_number(one.sampled[0]) for one in (before, little, much))
+    settings_change = f"After the settings: {s_before} → {s_little}."
+    assert len({p_before, p_little, s_before, s_little}) > 2
+    assert describe_change_effect(little, before, VOCABULARY, logits[:2])["words"] == f"{own_change} {settings_change}"
+    own = [NextTokenDistribution(one.plain, one.plain, None) for one in (little, before)]
+    assert describe_change_effect(*own, VOCABULARY, logits[:2])["words"] == own_change
     chance = describe_change_effect(little, before, VOCABULARY, logits[:2], is_story=True)["words"]
     assert chance == "The chance that “w0” is picked: over 99% before, over 99% now."
     effect = describe_change_effect(much, before, VOCABULARY, logits[::2])["words"]
-    assert effect.startswith("The chance that “w0” is picked: over 99% before, ")
-    assert "own p" in effect
-    assert "“w2” is likeliest now: " in effect
+    likeliest = f"“w2” is likeliest now: {format_number(much.plain[2])}."
+    assert f"After the settings: {s_before} → {s_much}. {likeliest}" in effect
+    story = describe_change_effect(much, before, VOCABULARY, logits[::2], is_story=True)["words"]
+    assert f"“w2” is likeliest now: {100 * much.sampled[2]:.0f}%." in story
 
 
 def test_difference_falls_back_to_unfiltered_probabilities():
