@@ -106,12 +106,20 @@ export function writeCellTexts(plot) {
     for (const { left, top, room, written: line, colour } of words) {
       const text = makeSvg("text");
       set(text, { x: left, y: top + font.size * BASELINE_OFFSET, "data-room": room });
-      text.textContent = decodeEntities(line);
+      text.textContent = line;
       text.style.fill = colour;
       group.append(text);
     }
     cells.append(group);
   }
+}
+
+const MONO_WIDTH = 0.602, MIN_WORD_SIZE = 8, SHORT_WORD = 4; // of a character, in font sizes; pixels; letters that are written smaller before they are cut
+
+/** Shorten a word that is wider than its cell; a number stays whole. @param {string} word @param {number} room in font sizes */
+export function shortenWord(word, room) {
+  const letters = Array.from(word.replace(/[\u2066-\u2069]/g, "")), maxLetters = Math.max(2, Math.floor(room / MONO_WIDTH + 1e-6));
+  return letters.length <= maxLetters || /^[−+\d]/.test(word) ? word : `${letters.slice(0, maxLetters - 1).join("")}…`;
 }
 
 /** Return the texts of a heatmap's visible cells with their positions in pixels; {} if it has none. */
@@ -121,12 +129,13 @@ function cellTexts(plot, cells) {
   const axisOf = (letter) => plot._fullLayout[trace[`${letter}axis`].replace(letter, `${letter}axis`)], xaxis = axisOf("x"), yaxis = axisOf("y");
   const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace), columnRooms = columnCentres.map((_centre, i) => Math.abs(xaxis.c2p(x[i + 1]) - xaxis.c2p(x[i])));
   const { family, size: maxSize, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
-  const size = trace._input.textfont?.size ?? fittingFontSize(trace, columnCentres, rowCentres, maxSize);
+  const fixedSize = trace._input.textfont?.size, wordSize = Math.max(MIN_WORD_SIZE, Math.min(...columnRooms) / MONO_WIDTH / SHORT_WORD);
+  const size = fixedSize ? Math.min(fixedSize, wordSize) : fittingFontSize(trace, columnCentres, rowCentres, maxSize);
   rowCentres.forEach((top, row) => columnCentres.forEach((left, column) => {
     const cellText = trace.text[row]?.[column];
     if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
     const lines = cellText.split("<br>"), colour = textColour(z[row][column]);
-    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: line, colour }));
+    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: shortenWord(decodeEntities(line), columnRooms[column] / size), colour }));
   }));
   return { words, font: { family, size, weight } };
 }
