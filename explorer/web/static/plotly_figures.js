@@ -423,11 +423,11 @@ export async function saveFigure(figure, format) {
 
 const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2, MAX_PROMPT_LENGTH = 300; // height of a line above the figure, and approximate width of its characters; characters
 
-/** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width */
-function headingLines(figure, description, width) {
-  const maxLength = Math.floor(width / CHARACTER_PX);
-  const heading = wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
-  return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+/** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width @param {boolean} [isTitled] whether its heading and its text stand above it already */
+function headingLines(figure, description, width, isTitled = false) {
+  const maxLength = Math.floor(width / CHARACTER_PX), texts = promptLines();
+  const heading = isTitled ? [] : wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
+  return { heading, rest: [...(isTitled && texts.length === 1 ? [] : texts), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
 }
 
 const REPEATED_TITLE = /^[^:：]*A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
@@ -438,8 +438,8 @@ function promptLines() {
   return state["b.checkpoint"] ? [`A: ${a}`, `B: ${b}`] : [a];
 }
 
-/** Return a figure with its heading, its description and the model's name, on white paper. */
-export async function standaloneFigure(plot) {
+/** Return a figure with its heading, its description and the model's name, on white paper. @param {any} plot @param {boolean} [isTitled] */
+export async function standaloneFigure(plot, isTitled) {
   const paper = make("div", { className: "on-paper" });
   document.body.append(paper);
   try {
@@ -447,7 +447,7 @@ export async function standaloneFigure(plot) {
     const layout = { ...plot.layout, template, images: readOnPaper(() => plot.cellImage ? plot.layout.images.map((image) => ({ ...image, source: heatmapImage(plot.cellImage.trace).source })) : plot.layout.images) };
     await plotly().newPlot(paper, data, { ...layout, width, height }, { staticPlot: true });
     setReadableBarInk(paper);
-    const { heading, rest } = headingLines(plot, plot.ariaLabel ?? "", width);
+    const { heading, rest } = headingLines(plot, plot.ariaLabel ?? "", width, isTitled);
     const texts = [...heading.map((line) => `<b>${encodeEntities(line)}</b>`), ...rest.map(encodeEntities)], heightAbove = texts.length * LINE_PX + LINE_PX;
     const title = {
       text: texts.join("<br>"), font: { size: 12 }, x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",

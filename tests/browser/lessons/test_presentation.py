@@ -124,15 +124,14 @@ def test_printed_lesson_has_answers_on_separate_page(page, bundled_address):
     expect(shares.locator(".blank")).to_have_count(9)  # four powers, their sum, four shares
     expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
     expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would reveal the answer
-    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
     caption = sheet.locator("figcaption").first.text_content()
     assert re.search(r"\d", caption), caption  # names its head by number
     assert sheet.locator("figure .main-svg").evaluate_all(WITHIN_PAPER)
     expect(shares.locator("th sup").first).to_be_visible()
     with_answers = sheet.get_by_label("with the answers")
-    with_answers.uncheck()
     expect(sheet.locator(".answers")).to_be_hidden()
     with_answers.check()
+    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
     page.emulate_media(media="print")
     assert page.locator("#sheet .paper").bounding_box()["width"] <= 178 / 25.4 * 96 + 1  # pixels of 178 mm
     expect(sheet.get_by_role("button", name="Print")).to_be_hidden()
