@@ -205,6 +205,24 @@ def test_button_texts_fit_phone(open_page):
     expect(find_presented_panel(page)).to_have_count(0)
 
 
+# Smallest distance between two tokens of the presented whole model, in pixels of the screen.
+TOKEN_DISTANCE = """() => {
+  const tops = [...document.querySelectorAll(".presented .token text")].map((text) => text.getBoundingClientRect().y);
+  return Math.min(...tops.sort((a, b) => a - b).slice(1).map((top, i) => top - tops[i]));
+}"""
+
+
+def test_whole_model_has_room_for_its_tokens_after_a_pick(open_new_page):
+    person = open_new_page(viewport={"width": 1024, "height": 768}).open(view="", text="Once upon a time there was a fox")
+    page = person.page
+    person.prediction.locator("tbody tr").nth(1).click()
+    expect(person.chips.last).to_contain_class("generated")
+    page.keyboard.press("p")
+    picked = person.chips.last.text_content()
+    expect(page.locator("#stage .text")).to_have_text(f"Once upon a time there was a fox{picked}")
+    page.wait_for_function(f"({TOKEN_DISTANCE})() >= 20")  # the size of its letters
+
+
 def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     person = open_new_page(viewport=BEAMER).open()
     page = person.page
@@ -256,6 +274,8 @@ def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     expect(sheet.locator(".step > h2")).to_have_text(["1. How it grows", f"2. {HOSTILE}"])
     expect(sheet.locator("figure")).to_have_count(2)
     assert sheet.locator("figure").evaluate_all(DRAWN_ON_PAPER) == [True, True]
+    images = sheet.locator("figure img.plot").evaluate_all("(all) => all.map((image) => decodeURIComponent(image.src))")
+    assert images and not any("the fox asked the owl" in image.replace("\xa0", " ") for image in images)  # it is above
     sheet.get_by_role("button", name="Close").click()
     open_slides(page)
     menu.get_by_role("button", name="present from slide 2").click()
