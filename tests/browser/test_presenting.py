@@ -213,13 +213,14 @@ TOKEN_DISTANCE = """() => {
 
 
 def test_whole_model_has_room_for_its_tokens_after_a_pick(open_new_page):
-    person = open_new_page(viewport={"width": 1024, "height": 768}).open(view="", text="Once upon a time there was a fox")
+    text = "Once upon a time there was a fox"
+    person = open_new_page(viewport={"width": 1024, "height": 768}).open(view="", text=text)
     page = person.page
     person.prediction.locator("tbody tr").nth(1).click()
     expect(person.chips.last).to_contain_class("generated")
     page.keyboard.press("p")
     picked = person.chips.last.text_content()
-    expect(page.locator("#stage .text")).to_have_text(f"Once upon a time there was a fox{picked}")
+    expect(page.locator("#stage .text")).to_have_text(text + picked)
     page.wait_for_function(f"({TOKEN_DISTANCE})() >= 20")  # the size of its letters
 
 
