@@ -216,6 +216,7 @@ def test_whole_model_has_room_for_its_tokens_after_a_pick(open_new_page):
     text = "Once upon a time there was a fox"
     person = open_new_page(viewport={"width": 1024, "height": 768}).open(view="", text=text)
     page = person.page
+    page.locator("#guess .see").click()
     person.prediction.locator("tbody tr").nth(1).click()
     expect(person.chips.last).to_contain_class("generated")
     page.keyboard.press("p")
