@@ -205,26 +205,6 @@ def test_button_texts_fit_phone(open_page):
     expect(find_presented_panel(page)).to_have_count(0)
 
 
-# Smallest distance between two tokens of the presented whole model, in pixels of the screen.
-TOKEN_DISTANCE = """() => {
-  const tops = [...document.querySelectorAll(".presented .token text")].map((text) => text.getBoundingClientRect().y);
-  return Math.min(...tops.sort((a, b) => a - b).slice(1).map((top, i) => top - tops[i]));
-}"""
-
-
-def test_whole_model_has_room_for_its_tokens_after_a_pick(open_new_page, bundled_address):
-    text = "Once upon a time there was a fox who wanted the moon."
-    person = open_new_page(bundled_address, {"width": 1024, "height": 768}).open(view="", text=text)
-    page = person.page
-    page.locator("#guess .see").click()
-    person.prediction.locator("tbody tr").nth(1).click()
-    expect(person.chips.last).to_contain_class("generated")
-    page.keyboard.press("p")
-    picked = person.chips.last.text_content()
-    expect(page.locator("#stage .text")).to_have_text(text + picked)
-    page.wait_for_function(f"({TOKEN_DISTANCE})() >= 24")  # letters of 20 pixels do not touch
-
-
 def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     person = open_new_page(viewport=BEAMER).open()
     page = person.page
