@@ -611,7 +611,7 @@ VIEW = View(
             verify=verify_comparison("logits"),
             inspect=lambda runs, s, point: surprisal_gap(runs, point.column),
             height=300,
-            min_width=640,
+            min_width=600,
         ),
     ),
 )

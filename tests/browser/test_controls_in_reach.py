@@ -63,6 +63,18 @@ def test_figure_wider_than_screen_has_scroll_hint(open_page):
     assert_scroll_hint(person, person.page.locator("#prediction-lens .html-container"))
 
 
+WIDE_WORDS = """(words) => words.filter((word) => word.getBBox().width > Number(word.dataset.room)).length"""
+
+
+def test_words_by_depth_fit_projector(open_page):
+    """A lens that scrolls to the chosen column hides the names of the layers."""
+    person = open_page("prediction", viewport={"width": 1024, "height": 768}, text=" ".join(["the friends"] * 9))
+    words = person.page.locator("#prediction-lens .heatmap-label text")
+    expect(words.first).to_be_attached()
+    expect(person.page.locator("#prediction-lens .html-container")).to_have_attribute("data-more", "")
+    assert words.evaluate_all(WIDE_WORDS) == 0
+
+
 def assert_scroll_hint(person, box):
     person.page.set_viewport_size(TELEPHONE)
     title = box.locator("h2")

@@ -256,6 +256,8 @@ def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     expect(sheet.locator(".step > h2")).to_have_text(["1. How it grows", f"2. {HOSTILE}"])
     expect(sheet.locator("figure")).to_have_count(2)
     assert sheet.locator("figure").evaluate_all(DRAWN_ON_PAPER) == [True, True]
+    images = sheet.locator("figure img.plot").evaluate_all("(all) => all.map((image) => decodeURIComponent(image.src))")
+    assert images and not any("the fox asked the owl" in image.replace("\xa0", " ") for image in images)  # it is above
     sheet.get_by_role("button", name="Close").click()
     open_slides(page)
     menu.get_by_role("button", name="present from slide 2").click()

@@ -49,9 +49,11 @@ def test_first_time_user_guesses_before_seeing_prediction(open_new_page):
     choices = find_card(person).locator(".choices button")
     expect(choices).to_have_count(3)
     chosen = choices.first.text_content()
-    choices.first.click()
+    is_covered = "(choice) => { choice.click(); return document.querySelector('#next-token').inert; }"
+    assert choices.first.evaluate(is_covered)  # a second click there would pick a token
     expect(find_bars(person)).to_have_count(10)
     expect(find_bars(person).first).to_be_visible()
+    person.page.wait_for_function("!document.querySelector('#next-token').inert")
     expect(person.page.locator("#steps")).to_be_visible()
     expect(find_card(person).locator("output")).to_contain_text(f"“{chosen}”")
     expect(find_card(person).locator("output")).to_contain_text(

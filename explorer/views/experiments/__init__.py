@@ -365,7 +365,7 @@ VIEW = View(
             click_selects={"x": "query"},
             verify=verify_comparison("logits"),
             height=300,
-            min_width=640,
+            min_width=600,
         ),
     ),
 )

@@ -620,7 +620,7 @@ VIEW = View(
             click_selects={"customdata": "neuron"},
             verify=verify_activations,
             height=320,
-            min_width=640,
+            min_width=600,
         ),
         Panel(
             name="curve",

@@ -130,5 +130,5 @@ PANEL = Panel(
     click_selects={"customdata": ("layer", "neuron")},
     verify=verify_derived(*PARTS, "blocks.*.ffn.hidden", "logits", against=NEURON_SUM_CHECK),
     height=340,
-    min_width=640,
+    min_width=600,
 )

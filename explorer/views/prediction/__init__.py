@@ -197,7 +197,7 @@ VIEW = View(
             verify=verify_lens,
             inspect=inspect_lens,
             height=480,
-            min_width=880,
+            min_width=600,
         ),
         Panel(
             name="path",
@@ -259,7 +259,7 @@ VIEW = View(
             verify=verify_derived(*PARTS, "blocks.*.attn.pattern", "blocks.*.attn.v", "logits", against=SUM_CHECK),
             inspect=inspect_source,
             height=360,
-            min_width=640,
+            min_width=600,
         ),
         Panel(
             name="by_token",
@@ -270,7 +270,7 @@ VIEW = View(
             verify=VERIFY_CONTRIBUTIONS,
             inspect=inspect_token_contribution,
             height=620,
-            min_width=640,
+            min_width=600,
         ),
         Panel(
             name="actual",
@@ -281,7 +281,7 @@ VIEW = View(
             click_selects={"x": "query"},
             verify=verify_derived("logits"),
             height=360,
-            min_width=640,
+            min_width=600,
         ),
     ),
 )

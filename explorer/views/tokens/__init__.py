@@ -426,7 +426,7 @@ VIEW = View(
             verify=verify_derived("logits"),
             inspect=inspect_table_cell,
             height=420,
-            min_width=640,
+            min_width=600,
         ),
         Panel(
             name="merges",

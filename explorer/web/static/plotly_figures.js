@@ -106,12 +106,20 @@ export function writeCellTexts(plot) {
     for (const { left, top, room, written: line, colour } of words) {
       const text = makeSvg("text");
       set(text, { x: left, y: top + font.size * BASELINE_OFFSET, "data-room": room });
-      text.textContent = decodeEntities(line);
+      text.textContent = line;
       text.style.fill = colour;
       group.append(text);
     }
     cells.append(group);
   }
+}
+
+const MONO_WIDTH = 0.602, MIN_WORD_SIZE = 8, SHORT_WORD = 4; // of a character, in font sizes; pixels; letters that are written smaller before they are cut
+
+/** Shorten a word that is wider than its cell; a number stays whole. @param {string} word @param {number} room in font sizes */
+export function shortenWord(word, room) {
+  const letters = Array.from(word.replace(/[\u2066-\u2069]/g, "")), maxLetters = Math.max(2, Math.floor(room / MONO_WIDTH + 1e-6));
+  return letters.length <= maxLetters || /^[−+\d]/.test(word) ? word : `${letters.slice(0, maxLetters - 1).join("")}…`;
 }
 
 /** Return the texts of a heatmap's visible cells with their positions in pixels; {} if it has none. */
@@ -121,12 +129,13 @@ function cellTexts(plot, cells) {
   const axisOf = (letter) => plot._fullLayout[trace[`${letter}axis`].replace(letter, `${letter}axis`)], xaxis = axisOf("x"), yaxis = axisOf("y");
   const columnCentres = cellCentres(xaxis, x), rowCentres = cellCentres(yaxis, y), textColour = cellTextColour(plot, trace), columnRooms = columnCentres.map((_centre, i) => Math.abs(xaxis.c2p(x[i + 1]) - xaxis.c2p(x[i])));
   const { family, size: maxSize, weight = "normal" } = { ...plot._fullLayout.font, ...trace._input.textfont };
-  const size = trace._input.textfont?.size ?? fittingFontSize(trace, columnCentres, rowCentres, maxSize);
+  const fixedSize = trace._input.textfont?.size, wordSize = Math.max(MIN_WORD_SIZE, Math.min(...columnRooms) / MONO_WIDTH / SHORT_WORD);
+  const size = fixedSize ? Math.min(fixedSize, wordSize) : fittingFontSize(trace, columnCentres, rowCentres, maxSize);
   rowCentres.forEach((top, row) => columnCentres.forEach((left, column) => {
     const cellText = trace.text[row]?.[column];
     if (!cellText || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
     const lines = cellText.split("<br>"), colour = textColour(z[row][column]);
-    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: line, colour }));
+    lines.forEach((line, i) => words.push({ left, top: top + (i - (lines.length - 1) / 2) * size * LINE_HEIGHT, room: columnRooms[column], written: shortenWord(decodeEntities(line), columnRooms[column] / size), colour }));
   }));
   return { words, font: { family, size, weight } };
 }
@@ -415,11 +424,11 @@ export async function saveFigure(figure, format) {
 
 const LINE_PX = 17, CHARACTER_PX = 6.2, PNG_SCALE = 2, MAX_PROMPT_LENGTH = 300; // height of a line above the figure, and approximate width of its characters; characters
 
-/** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width */
-function headingLines(figure, description, width) {
-  const maxLength = Math.floor(width / CHARACTER_PX);
-  const heading = wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
-  return { heading, rest: [...promptLines(), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
+/** Return the lines above a figure: its heading, and the rest. @param {Element} figure @param {string} description @param {number} width @param {boolean} [isTitled] whether its heading and its text stand above it already */
+function headingLines(figure, description, width, isTitled = false) {
+  const maxLength = Math.floor(width / CHARACTER_PX), texts = promptLines();
+  const heading = isTitled ? [] : wrapText(widgetBlock(figure)?.querySelector("h2")?.textContent ?? "", maxLength);
+  return { heading, rest: [...(isTitled && texts.length === 1 ? [] : texts), description.replace(REPEATED_TITLE, ""), modelNames().join(", ")].flatMap((text) => wrapText(text, maxLength)) };
 }
 
 const REPEATED_TITLE = /^[^:：]*A − B[^:：]*[:：].*?(\. |。)/; // of a difference's description
@@ -430,8 +439,8 @@ function promptLines() {
   return state["b.checkpoint"] ? [`A: ${a}`, `B: ${b}`] : [a];
 }
 
-/** Return a figure with its heading, its description and the model's name, on white paper. */
-export async function standaloneFigure(plot) {
+/** Return a figure with its heading, its description and the model's name, on white paper. @param {any} plot @param {boolean} [isTitled] */
+export async function standaloneFigure(plot, isTitled) {
   const paper = make("div", { className: "on-paper" });
   document.body.append(paper);
   try {
@@ -439,7 +448,7 @@ export async function standaloneFigure(plot) {
     const layout = { ...plot.layout, template, images: readOnPaper(() => plot.cellImage ? plot.layout.images.map((image) => ({ ...image, source: heatmapImage(plot.cellImage.trace).source })) : plot.layout.images) };
     await plotly().newPlot(paper, data, { ...layout, width, height }, { staticPlot: true });
     setReadableBarInk(paper);
-    const { heading, rest } = headingLines(plot, plot.ariaLabel ?? "", width);
+    const { heading, rest } = headingLines(plot, plot.ariaLabel ?? "", width, isTitled);
     const texts = [...heading.map((line) => `<b>${encodeEntities(line)}</b>`), ...rest.map(encodeEntities)], heightAbove = texts.length * LINE_PX + LINE_PX;
     const title = {
       text: texts.join("<br>"), font: { size: 12 }, x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",

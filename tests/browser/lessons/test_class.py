@@ -52,6 +52,9 @@ def open_room(teacher: Person) -> tuple[str, str]:
 
 def test_class_panel_closes_with_escape_or_another_list(new_user):
     teacher = new_user().open()
+    teacher.page.get_by_role("button", name="Class", exact=True).click()
+    expect(find_panel(teacher).get_by_label("Code")).to_be_focused()  # a student types the code at once
+    teacher.page.keyboard.press("Escape")
     open_room(teacher)
     teacher.page.locator("#view").click(position={"x": 5, "y": 400})
     expect(find_panel(teacher)).to_be_visible()  # the teacher can work on the page meanwhile
@@ -63,6 +66,12 @@ def test_class_panel_closes_with_escape_or_another_list(new_user):
     teacher.page.get_by_role("button", name="Learn").click()
     expect(find_panel(teacher)).to_be_hidden()
     expect(teacher.page.locator("#lessons .one").first).to_be_visible()
+    teacher.page.keyboard.press("Escape")
+    teacher.page.get_by_role("button", name=re.compile("^Class")).click()
+    find_panel(teacher).get_by_label("the class follows me").blur()
+    teacher.page.keyboard.press("p")
+    expect(teacher.page.locator("#stage .stage")).to_be_visible()
+    expect(find_panel(teacher)).to_be_hidden()  # it would cover the figure
 
 
 @pytest.mark.exhaustive

@@ -227,6 +227,10 @@ def test_lesson_is_folding_sheet_on_phone(open_new_page, bundled_address):
     expect(find_lesson(page).locator(".question .option").first).to_be_visible()
     assert find_lesson(page).bounding_box()["height"] <= 0.63 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    expect(find_lesson(page).locator(".leave")).to_be_in_viewport(ratio=1)
+    buttons = find_lesson(page).locator(":is(header, nav) button:visible")
+    right_edges = buttons.evaluate_all("(all) => all.map((button) => button.getBoundingClientRect().right)")
+    assert max(right_edges) == pytest.approx(PHONE["width"] - 6, abs=1)
     assert bottom_edge(find_lesson(page)) == pytest.approx(PHONE["height"], abs=1)
     page.get_by_role("button", name="fold the lesson").click()
     expect(find_lesson(page).locator(".question .option").first).to_be_hidden()

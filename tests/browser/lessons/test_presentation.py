@@ -124,15 +124,14 @@ def test_printed_lesson_has_answers_on_separate_page(page, bundled_address):
     expect(shares.locator(".blank")).to_have_count(9)  # four powers, their sum, four shares
     expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
     expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would reveal the answer
-    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
     caption = sheet.locator("figcaption").first.text_content()
     assert re.search(r"\d", caption), caption  # names its head by number
     assert sheet.locator("figure .main-svg").evaluate_all(WITHIN_PAPER)
     expect(shares.locator("th sup").first).to_be_visible()
     with_answers = sheet.get_by_label("with the answers")
-    with_answers.uncheck()
     expect(sheet.locator(".answers")).to_be_hidden()
     with_answers.check()
+    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
     page.emulate_media(media="print")
     assert page.locator("#sheet .paper").bounding_box()["width"] <= 178 / 25.4 * 96 + 1  # pixels of 178 mm
     expect(sheet.get_by_role("button", name="Print")).to_be_hidden()
@@ -156,3 +155,23 @@ def test_model_map_is_printed_in_light_theme(open_new_page, bundled_address):
     expect(printed_map.locator(".line").first).to_have_css("fill", "none")
     expect(printed_map.locator("svg")).to_have_css("fill", "rgb(17, 17, 17)")
     assert printed_map.evaluate("(map) => map.scrollWidth <= map.clientWidth && map.clientHeight > 200")
+
+
+# Smallest distance between two tokens of the presented whole model, in pixels of the screen.
+TOKEN_DISTANCE = """() => {
+  const tops = [...document.querySelectorAll(".presented .token text")].map((text) => text.getBoundingClientRect().y);
+  return Math.min(...tops.sort((a, b) => a - b).slice(1).map((top, i) => top - tops[i]));
+}"""
+
+
+def test_whole_model_has_room_for_its_tokens_after_a_pick(open_new_page, bundled_address):
+    text = "Once upon a time there was a fox who wanted the moon."
+    person = open_new_page(bundled_address, {"width": 1024, "height": 768}).open(view="", text=text)
+    page = person.page
+    page.locator("#guess .see").click()
+    person.prediction.locator("tbody tr").nth(1).click()
+    expect(person.chips.last).to_contain_class("generated")
+    page.keyboard.press("p")
+    picked = person.chips.last.text_content()
+    expect(page.locator("#stage .text")).to_have_text(text + picked)
+    page.wait_for_function(f"({TOKEN_DISTANCE})() >= 24")  # letters of 20 pixels do not touch

@@ -3,7 +3,7 @@
 // of their scores.
 import { chooseCheckpoint, interventions, select, toggleIntervention } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
-import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, scrollSidewaysTo, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
+import { button, countDraw, find, findAll, setHidden, make, onThemeChange, interpolatePalette, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, currentTheme } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
 import { bitmapUrlPrefix, plotlyConfig, decodeBase64, encodeBase64, firstPosition, followPointerCells, heatmapImage, setReadableBarInk, plotly, loadPlotly, bitmapRowBytes, thinNumbers, thinTicks, withHeatmapImage, withoutCellTexts, writeCellTexts } from "../../static/plotly_figures.js";
 import { figureInSize, figureOnStage, gridInSize, hasLegend, squareCellSpace, verticalLine, withBarNumbers, withLargerLetters, withSquareCells, withTopK } from "./figure_fit.js";
@@ -139,7 +139,6 @@ export function figure(element) {
   let drawnKey = []; // inputs of the last full draw; only shapes and images are updated without one
   let namedRun; // run that the figure's tokens belong to, if it is not the shown one
   let hasNumbers = false; // beside its points
-  let shownColumn = -1; // column that was scrolled into view
   let image = null; // heatmap with too many cells for Plotly
   let changes = null; // interventions that points stand for (graph_objects.py)
   let squareSpace = null; // around square cells of pairs of tokens, as long as only the data change
@@ -206,17 +205,7 @@ export function figure(element) {
     if (!hasListeners) addListeners();
     hasListeners = true;
     if (meta.lines) updateLines(plot, meta.lines);
-    if (selects.x === "query") showColumn(stateInRun(targetRun()).query);
     countDraw(plot);
-  }
-
-  /** Scroll a figure wider than its box to the chosen column, once; not on a phone, where the row labels come first. @param {number} column */
-  function showColumn(column) {
-    const box = element.closest(".html-container"), { xaxis } = plot._fullLayout;
-    if (column === shownColumn || matchMedia("(max-width: 600px)").matches || box.scrollWidth <= box.clientWidth) return;
-    shownColumn = column;
-    const { left } = plot.getBoundingClientRect(), [start, end] = [column - 0.5, column + 0.5].map((edge) => left + xaxis._offset + xaxis.l2p(edge));
-    scrollSidewaysTo(box, { left: start, right: end });
   }
 
   function addListeners() {

@@ -448,7 +448,7 @@ export function roomMenu(element) {
       setText(notice, "");
       update();
     },
-    first: () => find(list, isTeacher() ? ".leads input" : ".begin"),
+    first: () => find(list, isTeacher() ? ".leads input" : ".typed"), // most who open it join
     left: ({ left, right }) => (isTeacher() ? left : right - list.offsetWidth),
     stays: isTeacher, // a teacher works on the page meanwhile
   });

@@ -117,6 +117,7 @@ const resultLabels = (isRight, isYours) => [
   ...(isYours ? [span("says-yours", _("your reply"))] : []),
 ];
 
+const QUESTION_BESIDE = "(min-width: 601px) and (max-width: 1099px)"; // widths at which the question stands beside its text (teaching.css)
 const MAX_REPLY_CHARACTERS = 40; // the limit of lessons/questions.py
 
 /** @type {QuestionRenderer} */
@@ -405,7 +406,7 @@ export function lesson(element) {
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
     next.classList.toggle("skips", Boolean(isSkipped));
     if (isNew) startStep(step.target);
-    if (isAnswered) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // on a phone it is below the visible area
+    if (isAnswered && !matchMedia(QUESTION_BESIDE).matches) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // on a phone it is below the visible area
     notifyLessonStep(step);
     countDraw(column);
   }

@@ -258,6 +258,7 @@ export function stage(element) {
 
   function beginPresentation(request) {
     if (deck || !state.checkpoint) return;
+    closeLists();
     previousFocus = document.activeElement;
     const slides = request.slides ?? storedSlides();
     if (shownLessonStep() && !request.slides) deck = lessonDeck(show, isAwaitingReplies);
@@ -269,6 +270,12 @@ export function stage(element) {
     find(box, "h2").focus({ preventScroll: true });
     textTimer = setInterval(() => setText(find(box, ".text"), promptText()), FOLLOW_MS);
     show();
+  }
+
+  /** Close the open lists and menus, which would cover the figure. */
+  function closeLists() {
+    for (const opener of findAll(document, "#header .open[aria-expanded=true]")) opener.click();
+    for (const menu of findAll(document, "details.menu[open]")) /** @type {HTMLDetailsElement} */ (menu).open = false;
   }
 
   function leavePresentation() {
@@ -347,9 +354,9 @@ export function stage(element) {
     if (!find(box, ".head-step").hidden && headIndex >= 0 && headIndex < layers * heads) select({ layer: Math.floor(headIndex / heads), head: headIndex % heads });
   }
 
-  // Return the prompt of the figure; when comparing, those of the runs shown.
+  // Return the text of the figure, with its generated tokens; when comparing, those of the runs shown.
   function promptText() {
-    const text = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "", b = find(document, "#runs .about")?.textContent;
+    const written = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value ?? "", text = (written + (find(document, "#story .generated")?.textContent ?? "")).replaceAll("\n", " ↵ "), b = find(document, "#runs .about")?.textContent;
     return b && !isStory() ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
   }
 

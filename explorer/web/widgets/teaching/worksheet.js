@@ -147,7 +147,8 @@ export async function openSheet(name, steps) {
     }
   }
   if (answers.children.length > 1) {
-    const box = make("input", { type: "checkbox", checked: true });
+    const box = make("input", { type: "checkbox" });
+    answers.hidden = true;
     box.addEventListener("change", () => { answers.hidden = !box.checked; });
     status.before(make("label", {}, box, " ", _("with the answers")));
     paper.append(answers);
@@ -190,7 +191,7 @@ async function copyFigure(id) {
   await window.explorer.settled();
   const plot = block.querySelector(".plot:has(.main-svg)");
   if (plot) {
-    const { width, height } = plot.getBoundingClientRect(), { data, layout } = await standaloneFigure(plot);
+    const { width, height } = plot.getBoundingClientRect(), { data, layout } = await standaloneFigure(plot, true);
     container.append(make("img", { className: "plot", alt: plot.ariaLabel ?? "", src: await plotly().toImage({ data, layout }, { format: "svg", width, height: Math.max(height, layout.height) }) }));
     return container;
   }

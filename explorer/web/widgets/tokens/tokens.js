@@ -359,6 +359,7 @@ export function branches(element) {
 }
 
 const STORAGE_KEY = "explorer:visited";
+const DOUBLE_CLICK_MS = 500; // longest time between the clicks of a double click
 const PROMPT_DELAY_MS = 500; // Gradio updates the prompt's text after the page's state, without an event
 const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 
@@ -394,8 +395,17 @@ export function guess(element) {
     changeSettings({ guess: box.value.trim() });
     find(document, "#step").focus({ preventScroll: true });
     document.body.classList.add("guessed");
+    ignoreSecondClick();
     requestAnimationFrame(goToTop); // on a phone the focused bar is below everything
   });
+
+  /** Ignore clicks on the list that comes where the button was: the second of a double click. */
+  function ignoreSecondClick() {
+    const list = find(document, "#next-token");
+    list.inert = true;
+    setTimeout(() => { list.inert = false; }, DOUBLE_CLICK_MS);
+  }
+
   find(form, ".know").addEventListener("click", () => {
     isHidden = false;
     writeStorage(STORAGE_KEY, "true");
