@@ -101,7 +101,7 @@ def test_pattern_heatmap_and_query_row_match_trace(open_page):
     for letter, title in (("x", "key"), ("y", "query")):
         expect(person.pattern.locator(f".{letter}title")).to_contain_text(title)
         tick_labels = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
-        step = -(-len(tokens) // (24 if letter == "x" else 48))
+        step = -(-len(tokens) // (32 if letter == "x" else 48))
         assert tick_labels == [token.replace(" ", "·") for token in tokens[::step]]
     for query, key in ((20, 3), (9, 8), (27, 0)):
         text = read_hover_text(person, person.pattern, key, query)
