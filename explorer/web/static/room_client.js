@@ -72,7 +72,7 @@ async function sendRoomRequest(name, body, signal) {
  */
 /** @typedef {{ number: number, text: string, answers: string[], shows_replies: boolean }} ClassQuestion */
 
-const STORED_FIELDS = ["code", "key", "student", "leads", "follows", "question", "asked", "ownReply", "holds", "heldReplies"];
+const STORED_FIELDS = ["code", "key", "student", "leads", "follows", "question", "asked", "ownReply", "holds", "heldReplies", "lesson", "held_from"];
 
 /** Current room, or null. @type {Room | null} */
 export let room = null;
@@ -162,7 +162,8 @@ const parseCode = (text) => text.toUpperCase().replace(/[\s–—-]/g, "").repla
 /** Join a room, under the same student id as before in this tab. @param {string} text code as typed */
 export function joinRoom(text) {
   const code = parseCode(text), stored = storedRoom(), isSame = stored.code === code && Boolean(stored.student);
-  enterRoomAs({ code, student: isSame ? stored.student : newStudentId(), follows: isSame ? stored.follows : true, ownReply: isSame ? stored.ownReply : null, heldReplies: (isSame && stored.heldReplies) || {} });
+  const { student, follows, ownReply, heldReplies = {}, lesson = "", held_from = 0 } = stored; // an answer is still held until the class says otherwise
+  enterRoomAs({ code, ...(isSame ? { student, follows, ownReply, heldReplies, lesson, held_from } : { student: newStudentId() }) });
 }
 const newStudentId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 

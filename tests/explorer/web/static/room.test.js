@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { urlWithoutRoom } from "../../../../explorer/web/static/history.js";
-import { changeRoom, closeRoom, endRoom, endReason, enterRoom, setFollowing, isTeacher, joinRoom, leaveRoom, joinUrl, room } from "../../../../explorer/web/static/room_client.js";
-import { setState } from "../../../../explorer/web/static/page_state.js";
+import { isAnswerHeld, heldReply, replyToStep, changeRoom, closeRoom, endRoom, endReason, enterRoom, setFollowing, isTeacher, joinRoom, leaveRoom, joinUrl, room } from "../../../../explorer/web/static/room_client.js";
+import { setState, state } from "../../../../explorer/web/static/page_state.js";
 import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "./room_page.js";
 import { settled } from "./browser_stubs.js";
 
@@ -78,6 +78,20 @@ test("a student stays in a room over a reload and a failed request; a refusal en
   await settled();
   await settled();
   assert.deepEqual([room, endReason], [null, "There is no such room."]);
+  endRoom();
+});
+
+test("an answer is still held back after a reload, until the class says otherwise", async () => {
+  setState(MINE);
+  joinRoom(CODE);
+  await told({ leads: true, lesson: "order", step: 1, held_from: 2, state: null });
+  setState({ ...MINE, lesson: "order", step: 2 });
+  replyToStep("3");
+  enterRoom(); // as on opening the page
+  await settled();
+  setState({ ...MINE, lesson: "order", step: 2 });
+  await settled();
+  assert.deepEqual([isAnswerHeld(), heldReply(), state.reply], [true, "3", ""]);
   endRoom();
 });
 
