@@ -46,9 +46,8 @@ LOG_ERROR_TOASTS = """new MutationObserver(() => {
 FAILED = pytest.StashKey[bool]()
 # What everybody does in the page; all other browser tests are slow ones.
 QUICK_FILES = (
-    *("test_accessibility.py", "test_depth.py", "test_first_page.py", "test_generation.py", "test_hostile_text.py"),
-    *("test_requests.py", "test_selection.py", "test_settings.py", "test_simple_page.py", "test_url.py"),
-    "test_whole_model.py",
+    *("test_depth.py", "test_first_page.py", "test_generation.py", "test_hostile_text.py", "test_selection.py"),
+    *("test_settings.py", "test_simple_page.py", "test_url.py", "test_whole_model.py"),
 )
 
 

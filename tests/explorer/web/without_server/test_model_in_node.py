@@ -28,6 +28,7 @@ from tests.explorer.web.without_server.node import Answers, run_node_tasks
 from tests.nasty_prompts import NASTY_PROMPTS
 from tests.subtest_loops import subtest_each
 
+pytestmark = pytest.mark.slow
 MODELS = ("llama-fables", "llama-fables-gpt")
 TOLERANCE, ROUNDING = 1e-4, 1e-6  # relative to a value's largest number: float32 has steps of 1.5e-5 at 200
 PROMPTS = (

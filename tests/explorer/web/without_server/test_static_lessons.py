@@ -19,6 +19,7 @@ from tests.exhaustive import exhaustive
 
 from .test_static_page import LONG, find_difference, first_page, make_state, open_url, sites, unpack  # noqa: F401
 
+pytestmark = pytest.mark.slow
 PACKED = json.loads(lesson_files()["lessons.en.js"].removeprefix("export const LESSONS = ").removesuffix(";\n"))
 STEPS = {lesson["name"]: [step["is_here"] for step in lesson["steps"]] for lesson in PACKED}
 CORE = {"choosing-the-next-word", "many-heads"}  # these have every kind of question and task

@@ -32,6 +32,7 @@ from tests.browser import chromium
 from tests.exhaustive import exhaustive, first_in_core
 from tests.subtest_loops import subtest_each
 
+pytestmark = pytest.mark.slow
 TIMEOUT_MS = 60_000
 SETTLED = "window.explorer && window.explorer.state.checkpoint && window.explorer.settled().then(() => true)"
 # Contents that depend on where the model runs, or that need Python
@@ -371,7 +372,6 @@ def wait_until_settled(page: BrowserPage):
     page.evaluate("window.explorer.settled()")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", first_in_core(["course/explorer/docs/try/", "docs/try/"]))
 def test_student_session_works(open_url, sites, path):
     page, (lm, tokenizer) = open_url(f"{sites[path]}?max_new_tokens=12"), load_checkpoint("llama-fables")
@@ -446,7 +446,6 @@ WAIT_UNTIL_CACHED = """async () => {
 }"""
 
 
-@pytest.mark.slow
 def test_page_works_offline_after_first_visit(open_url, sites):
     address = sites["course/explorer/docs/try/"]
     page = open_url(address)
@@ -476,7 +475,6 @@ def copied_site(tmp_path) -> Iterator[tuple[Path, str]]:
     server.shutdown()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_missing, words", [(True, "cannot be loaded"), (False, "is damaged")])
 def test_unreadable_model_is_reported(open_url, copied_site, is_missing, words):
     folder, url = copied_site
@@ -498,7 +496,6 @@ WAIT_UNTIL_RENEWED = """async (title) => {
 }"""
 
 
-@pytest.mark.slow
 def test_new_version_appears_at_second_visit(open_url, copied_site):
     folder, url = copied_site
     page = open_url(url)
@@ -518,7 +515,6 @@ def test_new_version_appears_at_second_visit(open_url, copied_site):
     page.context.close()  # before its server
 
 
-@pytest.mark.slow
 def test_badge_warns_of_wrong_number(open_url, copied_site):
     folder, url = copied_site
     model = folder / "explorer" / "web" / "static" / "in_browser" / "transformer_lm.js"
