@@ -527,7 +527,7 @@ def feed_forward_sentence(trace: Trace, selection: Selection) -> str:
 NEXT_STEP = N_("Choose a neuron.")
 
 
-WRITES_MOST = N_("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.")
+WRITES_MOST = N_("Layer {layer}: neuron {neuron} of {count} writes most at {query}: length {norm}.")
 WRITES_LESS = N_(
     "Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest})."
 )

@@ -36,7 +36,7 @@ async function formula(context) {
 async function sentence(context) {
   const { config, tokens, layer, neuron, position } = context, { norms } = await layerNeurons(context), most = argmax(norms);
   const values = { layer, neuron, query: quoteToken(tokens[position]), count: config.d_ff, norm: formatNumber(norms[neuron]), most, largest: formatNumber(norms[most]) };
-  let description = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}, a vector of length {norm}.", values)
+  let description = norms[neuron] === norms[most] ? _("Layer {layer}: neuron {neuron} of {count} writes most at {query}: length {norm}.", values)
     : _("Layer {layer}: neuron {neuron} writes a vector of length {norm} at {query}; neuron {most} writes most ({largest}).", values);
   if (norms[most] === 0) description = _("Layer {layer}: no neuron writes anything at {query}.", values);
   return `${description} ${_("Choose a neuron.")}`;
