@@ -76,15 +76,23 @@ def patch_each_node(
 ) -> Generator[int, None, np.ndarray]:
     """Compute every metric of the target run with each node of a tap patched alone, in batches.
 
-    Yields how many are done, including `done` earlier ones; returns (M, P).
+    Yields how many are done, including `done` earlier ones; returns (M, P). A node with the target's own value changes
+    nothing and is not run, such as those of the tokens before the first that differs.
 
     Args:
         source_value: (1, P, …), the source run's value; for neurons (1, T, P).
     """
     lm, ids = setup.lm, setup.batch(setup.target_ids)
-    is_neurons, metrics = tap.endswith("ffn.hidden"), []
-    count = source_value.shape[-1 if is_neurons else 1]
-    for indices in torch.arange(count).split(max(1, chunk_tokens(lm.config) // ids.shape[1])):
+    is_neurons, target_values = tap.endswith("ffn.hidden"), []
+    with (
+        forward_hooks([lm.taps[tap]], lambda module, inputs, value: target_values.append(value)),
+        torch.inference_mode(),
+    ):
+        unpatched = setup.measure_all(lm(ids, last_only=True))  # (M, 1)
+    differs = (source_value != target_values[0])[0]
+    nodes = (differs.any(0) if is_neurons else differs.flatten(1).any(1)).nonzero().flatten().cpu()
+    metrics = unpatched.repeat(1, source_value.shape[-1 if is_neurons else 1])  # (M, P)
+    for indices in filter(len, nodes.split(max(1, chunk_tokens(lm.config) // ids.shape[1]))):
         check_budget(tokens=len(indices) * ids.shape[1])
         rows = torch.arange(len(indices))
 
@@ -101,10 +109,10 @@ def patch_each_node(
 
         hooks = forward_hooks([lm.blocks[layer].resid_pre], expand), forward_hooks([lm.taps[tap]], patch)
         with hooks[0], hooks[1], torch.inference_mode():
-            metrics.append(setup.measure_all(lm(ids, last_only=True)))
-        done += len(indices)
-        yield done
-    return torch.cat(metrics, dim=1).numpy()
+            metrics[:, indices] = setup.measure_all(lm(ids, last_only=True))
+        yield done + int(indices[-1]) + 1
+    yield done + metrics.shape[1]
+    return metrics.numpy()
 
 
 def attribution_patching(
