@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { nearestInDirection } from "../../../../explorer/web/static/dom.js";
 import { arrowHead, partsOnSheet } from "../../../../explorer/web/widgets/figure/model_map.js";
+import { drawingLayout } from "../../../../explorer/web/widgets/figure/whole_model.js";
 
 const map = {
   alt: "A map.",
@@ -45,4 +46,12 @@ test("an arrowhead points in the direction of its line", () => {
   assert.deepEqual(ends(arrowHead([0, 0, 9, 0])).map(([x]) => x), [9, 2, 2]);
   assert.deepEqual(ends(arrowHead([0, 0, 0, 9])).map(([, y]) => y), [9, 2, 2]);
   assert.deepEqual(ends(arrowHead([9, 0, 0, 0])).map(([x]) => x), [0, 7, 7]);
+});
+
+test("a short answer stands beside a phone's drawing; what isolates its direction takes no room", () => {
+  globalThis.document = /** @type {any} */ ({});
+  const blocks = [{ heads: [0, 0] }, { heads: [0, 0] }], rows = [[0, 0, "The"], [1, 1, "·fox"]];
+  const space = (answer) => drawingLayout({ blocks, rows, query: 1, answer }, { level: "", layer: 0, head: 0 }, { width: 358, height: 400 }).right;
+  assert.equal(space("\u2068·was\u2069"), space("·was"));
+  assert.ok(space("·was") > 60 && space("·grandmother") === 60); // the long one stands below the arrow
 });

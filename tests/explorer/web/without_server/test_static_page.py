@@ -176,7 +176,7 @@ STATES = {
     "tokens": ALL_FIGURES | {"view": "tokens", "query": 7, "dim": 5},
     "tokens of the twin": ALL_FIGURES | {"view": "tokens", "checkpoint": "llama-fables-gpt", "dim": 300},
     "odd tokens": ALL_FIGURES | {"view": "tokens", "text": "e\u0301 🌙 שלום\n\n\tx<b>", "query": 3},
-    "folded": {"view": "attention"},
+    "folded, of a switched-off head": {"view": "attention", "layer": 4, "head": 1, "edits": "blocks.4.attn.z.1*zero"},
     "folded positions": {"view": "positions"},
     "written": STORY | {"num_written": 5, "query": 15},
 }
