@@ -43,7 +43,7 @@ def patching_effects(experiment: PatchingExperiment, measured: np.ndarray, metri
 def component_effects(experiment: PatchingExperiment, component: str, metric: str, direction: str) -> np.ndarray:
     """Return the effects of all nodes of a component, (L, P)."""
     return patching_effects(
-        experiment, experiment.component_metrics()[component][DIRECTIONS.index(direction)], metric, direction
+        experiment, experiment.component_metrics(component)[DIRECTIONS.index(direction)], metric, direction
     )
 
 

@@ -105,7 +105,7 @@ def make_intervention(
         source: for patches, the `Trace` of the other run.
     """
     if operation not in KINDS:
-        raise UserError(_("an edit is one of {kinds}, got {got!r}", kinds=", ".join(KINDS), got=operation[:80]))
+        raise UserError(_("a change is one of {kinds}, got {got!r}", kinds=", ".join(KINDS), got=operation[:80]))
     intervention = KINDS[operation](tap, amount, index, PositionSet.parse(positions), by)
     if source is None:
         return intervention
@@ -121,14 +121,14 @@ def parse_intervention(text: str) -> Intervention:
     needs_argument = operation in KINDS and KINDS[operation].argument_example
     by = rest.pop(0) if needs_argument and rest else ""
     if not operation or len(rest) > 1:
-        raise UserError(_("an edit is written tap*operation or tap*operation*amount, got {got!r}", got=text[:80]))
+        raise UserError(_("a change is written tap*operation or tap*operation*amount, got {got!r}", got=text[:80]))
     location, at_sign, positions = location.partition("@")
     indexed = INDEXED.fullmatch(location)
     tap, index = (indexed[1], int(indexed[2] or indexed[3])) if indexed else (location, None)
     try:
         amount = float(rest[0]) if rest else 0.0
     except ValueError:
-        raise UserError(_("the amount of an edit is a number, got {got!r}", got=rest[0][:80])) from None
+        raise UserError(_("the amount of a change is a number, got {got!r}", got=rest[0][:80])) from None
     return make_intervention(tap, operation, amount, index, positions=positions if at_sign else None, by=by)
 
 
@@ -142,7 +142,7 @@ def parse_interventions(interventions: str | Sequence[str]) -> tuple[Interventio
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise UserError(_("edits are texts"))
     if len(texts) > MAX_INTERVENTIONS:
-        raise UserError(_("a run has at most {most} edits, got {got}", most=MAX_INTERVENTIONS, got=len(texts)))
+        raise UserError(_("a run has at most {most} changes, got {got}", most=MAX_INTERVENTIONS, got=len(texts)))
     parsed = tuple(map(parse_intervention, texts))
     if len({intervention.identity_key for intervention in parsed}) < len(parsed):
         raise UserError(_("a run can have each intervention on an activation only once, got one twice"))

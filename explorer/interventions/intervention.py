@@ -380,7 +380,7 @@ class Intervention:
 
     def __post_init__(self):
         if not TAP.fullmatch(self.tap):
-            message = _("an edit changes a value with a name such as blocks.0.attn.z, got {got!r}", got=self.tap[:80])
+            message = _("a change is of a value with a name such as blocks.0.attn.z, got {got!r}", got=self.tap[:80])
             raise UserError(message)
         if self.taps and (self.tap not in self.taps or self.index is not None):
             message = _("{kind!r} changes the whole of {taps}, got {got}")

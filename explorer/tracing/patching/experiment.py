@@ -98,13 +98,14 @@ class PatchingExperiment:
         """Every metric of the clean and the corrupted run, (2, M)."""
         return RESULTS.get(("unpatched", self), lambda: self._call("unpatched"))
 
-    def component_metrics(self) -> dict[str, np.ndarray]:
-        """Return component -> (2, M, L, P): every metric after patching each node alone, in both DIRECTIONS."""
+    def component_metrics(self, component: str) -> np.ndarray:
+        """Return every metric after patching each node of a component alone, in both DIRECTIONS, (2, M, L, P)."""
         config = get_model(self.model)[0].config
-        heads = (2 + self.is_by_position) * config.num_heads + 2 * config.kv_heads
-        nodes_per_layer = 3 * (len(self.clean) + len(self.corrupted)) + 2 * heads
+        nodes_per_layer = 2 * (config.kv_heads if component in ("attn.k", "attn.v") else config.num_heads)
+        if component in BY_POSITION:
+            nodes_per_layer = len(self.clean) + len(self.corrupted)
         num_nodes = config.num_layers * nodes_per_layer
-        return get_or_run(self._job("parts", num_nodes=num_nodes, num_passes=num_nodes * 0.6))
+        return get_or_run(self._job("component", component, num_nodes=num_nodes, num_passes=num_nodes * 0.6))
 
     def neuron_metrics(self, layer: int) -> np.ndarray:
         """Return every metric after patching each neuron of a layer alone, (2, M, F), in both DIRECTIONS."""

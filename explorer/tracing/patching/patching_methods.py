@@ -386,31 +386,25 @@ def unpatched_metrics(lm: TransformerLM, experiment: PatchingExperiment) -> np.n
     return torch.stack(metrics).numpy()
 
 
-def patch_components(lm: TransformerLM, experiment: PatchingExperiment) -> JobSteps:
-    """Compute every metric after patching each node of every component, in both directions.
+def patch_component(lm: TransformerLM, experiment: PatchingExperiment, component: str) -> JobSteps:
+    """Compute every metric after patching each node of a component alone, in both directions.
 
-    Yields how many nodes are done; returns component -> (2, M, L, P); NaN at positions where nothing is patched,
-    and for patterns unless the prompts are aligned position by position.
+    Yields how many nodes are done; returns (2, M, L, P); NaN at positions where nothing is patched, and for patterns
+    unless the prompts are aligned position by position.
     """
-    metrics: dict[str, list[np.ndarray]] = {component: [] for component in COMPONENTS}
-    done, layers = 0, lm.config.num_layers
+    metrics, done, taps = [], 0, component_taps(component, lm.config.num_layers)
     for direction in DIRECTIONS:
         setup = make_setup(lm, experiment, direction)
-        included = [component for component in COMPONENTS if component != "attn.pattern" or setup.partners is None]
-        source_values = setup.source_values(
-            [tap for component in included for tap in component_taps(component, layers)]
-        )
-        for component in COMPONENTS:
-            if component not in included:
-                metrics[component].append(np.full((len(METRICS), layers, lm.config.num_heads), np.nan))
-                continue
-            measured = []
-            for layer, tap in enumerate(component_taps(component, layers)):
-                measured.append((yield from patch_each_node(setup, layer, tap, source_values[tap], done)))
-                done += source_values[tap].shape[1]
-            both = np.stack(measured, axis=1)  # (M, L, P)
-            metrics[component].append(setup.to_clean_positions(both) if component in BY_POSITION else both)
-    return {component: np.stack(both) for component, both in metrics.items()}
+        if component == "attn.pattern" and setup.partners is not None:
+            metrics.append(np.full((len(METRICS), lm.config.num_layers, lm.config.num_heads), np.nan))
+            continue
+        source_values, measured = setup.source_values(taps), []
+        for layer, tap in enumerate(taps):
+            measured.append((yield from patch_each_node(setup, layer, tap, source_values[tap], done)))
+            done += source_values[tap].shape[1]
+        both = np.stack(measured, axis=1)  # (M, L, P)
+        metrics.append(setup.to_clean_positions(both) if component in BY_POSITION else both)
+    return np.stack(metrics)
 
 
 def patch_neurons(lm: TransformerLM, experiment: PatchingExperiment, layer: int) -> JobSteps:
@@ -477,7 +471,7 @@ def node_difference_and_gradient(
 
 PATCHING_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "unpatched": unpatched_metrics,
-    "parts": patch_components,
+    "component": patch_component,
     "neurons": patch_neurons,
     "paths": patch_paths,
     "path": patch_path,

@@ -64,7 +64,7 @@ def node_patch_and_metrics(
     Raises:
         PointNotFoundError: the map has no such cell, or its position is not aligned.
     """
-    metrics = prompt_pair.experiment.component_metrics()[component][DIRECTIONS.index(direction)]  # (M, L, P)
+    metrics = prompt_pair.experiment.component_metrics(component)[DIRECTIONS.index(direction)]  # (M, L, P)
     for layer_columns in metrics:
         get_element(layer_columns, layer, column)
     text = patch_texts(prompt_pair, component, direction, metrics.shape[1:])[layer][column]

@@ -372,7 +372,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
         return ""
     layers, position = layers_of_largest_effect(effects)
     row = METRICS.index("probability")
-    patched = experiment.component_metrics()[component][DIRECTIONS.index("denoise"), row, layers, position]
+    patched = experiment.component_metrics(component)[DIRECTIONS.index("denoise"), row, layers, position]
     before, after = experiment.unpatched_metrics[1, row], patched[np.abs(effects[layers, position]).argmax()]
     template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
     sentence = translate(

@@ -133,19 +133,19 @@ function findTokens(vocabulary, find, order) {
 /** Describe which token the random number draws. @param {Prediction} prediction @param {string[]} vocabulary */
 function describeRandomDraw({ settings, u, drawn, actual }, vocabulary) {
   const values = { seed: settings.seed, u: formatNumber(u), token: quoteToken(vocabulary[drawn]) };
-  if (actual === null) return _("With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", values);
-  if (actual === drawn) return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.", values);
-  return _("With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has {other}.", { ...values, other: quoteToken(vocabulary[actual]) });
+  if (actual === null) return _("Seed {seed} gives the random number u = {u} here. It selects {token}, which Step would write.", values);
+  if (actual === drawn) return _("Seed {seed} gives the random number u = {u} here. It selects {token}, as in the text.", values);
+  return _("Seed {seed} gives the random number u = {u} here. It selects {token}; the text has {other}.", { ...values, other: quoteToken(vocabulary[actual]) });
 }
 
 /** Describe the distribution in a sentence or two. @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {number} position */
 export function summariseDistribution({ sampled, plain, actual }, vocabulary, after, position) {
-  const text = _("After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after temperature and filters; the model’s own is {own}.", {
+  const text = _("After {token} (position {position}), {kept:,} of {size:,} tokens can be sampled. Entropy {entropy} bits; {own} bits before temperature and filters.", {
     token: quoteToken(after), position, kept: formatCount(sampled.filter((p) => p > 0).length), size: formatCount(sampled.length), entropy: formatNumber(Math.max(0, entropy(sampled))), own: formatNumber(Math.max(0, entropy(plain))),
   });
   if (actual === null) return text;
   const rank = 1 + plain.filter((p) => p > plain[actual]).length;
-  return `${text} ${_("The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatNumber(plain[actual]) })}`;
+  return `${text} ${_("The text continues with {token}: rank {rank:,}, {probability} before temperature.", { token: quoteToken(vocabulary[actual]), rank: formatCount(rank), probability: formatPercent(plain[actual]) })}`;
 }
 
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} [isStory] */

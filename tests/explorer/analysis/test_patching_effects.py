@@ -100,7 +100,7 @@ def test_rerun_with_patch_matches_component_metrics(style):
         ("attn.pattern", (1, 2), "blocks.1.attn.pattern.2*patch"),
     ):
         for row, direction in enumerate(DIRECTIONS):
-            cell_metrics = patching_experiment.component_metrics()[part][(row, slice(None), *cell)]
+            cell_metrics = patching_experiment.component_metrics(part)[(row, slice(None), *cell)]
             assert_allclose(
                 patching_experiment.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5
             )
@@ -192,7 +192,7 @@ def test_unequal_prompts_rerun_with_patch_matches(style):
             ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal_experiment.target_positions(direction)[4]}*patch"),
             ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
         ):
-            cell_metrics = unequal_experiment.component_metrics()[part][(row, slice(None), *cell)]
+            cell_metrics = unequal_experiment.component_metrics(part)[(row, slice(None), *cell)]
             assert_allclose(
                 unequal_experiment.rerun_with_patch(direction, parse_intervention(text)), cell_metrics, atol=2e-5
             )

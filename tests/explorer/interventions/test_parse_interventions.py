@@ -36,7 +36,7 @@ def test_list_and_joined_text_are_equivalent():
         (["embed*add*unembed.1*1", "embed*add*unembed.1*2"], "each intervention on an activation only once"),
         (
             ["embed*scale*1"] * (MAX_INTERVENTIONS + 1),
-            f"at most {MAX_INTERVENTIONS} edits, got {MAX_INTERVENTIONS + 1}",
+            f"at most {MAX_INTERVENTIONS} changes, got {MAX_INTERVENTIONS + 1}",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
-from explorer.explain.notation import format_contribution, format_number, format_signed, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, format_signed, quote_token
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from model.generation.sampling import sampling_distribution
@@ -461,8 +461,8 @@ def summarise_distribution(
     """Summarise the distribution in a sentence or two."""
     num_candidates = int((prediction.sampled > 0).sum())
     text = _(
-        "After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after "
-        "temperature and filters; the model’s own is {own}.",
+        "After {token} (position {position}), {kept:,} of {size:,} tokens can be sampled. Entropy {entropy} bits; "
+        "{own} bits before temperature and filters.",
         token=quote_token(after),
         position=position,
         kept=num_candidates,
@@ -473,10 +473,10 @@ def summarise_distribution(
     if prediction.actual is None:
         return text
     actual_text = _(
-        "The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.",
+        "The text continues with {token}: rank {rank:,}, {probability} before temperature.",
         token=quote_token(vocabulary[prediction.actual]),
         rank=prediction.rank(prediction.actual),
-        probability=format_number(prediction.plain[prediction.actual]),
+        probability=format_percent(prediction.plain[prediction.actual]),
     )
     return f"{text} {actual_text}"
 
@@ -492,16 +492,15 @@ def random_draw_text(vocabulary: Sequence[str], seed: int, u: float, sampled_id:
     values = {"seed": seed, "u": format_number(u), "token": quote_token(vocabulary[sampled_id])}
     if actual is None:
         return _(
-            "With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", **values
+            "Seed {seed} gives the random number u = {u} here. It selects {token}, which Step would write.", **values
         )
     if actual == sampled_id:
         return _(
-            "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.",
+            "Seed {seed} gives the random number u = {u} here. It selects {token}, as in the text.",
             **values,
         )
     return _(
-        "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has "
-        "{other}.",
+        "Seed {seed} gives the random number u = {u} here. It selects {token}; the text has {other}.",
         other=quote_token(vocabulary[actual]),
         **values,
     )

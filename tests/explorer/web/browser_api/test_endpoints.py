@@ -145,7 +145,7 @@ def test_sampling_slider_changes_prediction_only(all_contents, state):
         == set(hot)
         == {"next-token", "next-token-words", "problem", "brief", "guess", "changes-effect", "why-token-question"}
     )
-    assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
+    assert "1 of 300 tokens can be sampled" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
     assert before == after  # the model's own probabilities are unchanged

@@ -35,7 +35,7 @@ def test_prediction_follows_selected_token(builder, page_state):
     assert prediction.actual == page_state.run.prompt[3]
     assert len(prediction.sampled) == 300
     words = around.prediction(page_state, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
-    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits after temperature and filters;" in words
+    assert "(position 2), 1 of 300 tokens can be sampled. Entropy 0 bits;" in words
     words = around.prediction(builder.select_last_token(page_state), GenerationSettings(top_k=7), trace)[
         NEXT_TOKEN_WORDS
     ]

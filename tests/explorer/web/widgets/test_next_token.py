@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, next_token_distribution
-from explorer.explain.notation import format_number
+from explorer.explain.notation import format_number, format_percent
 from explorer.lessons.prediction_explanation import describe_change_effect
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
@@ -196,24 +196,24 @@ def make_falling():
 def test_summary_has_entropy_and_rank(make_falling):
     prediction = make_falling(actual=41)
     text = summarise_distribution(prediction, VOCABULARY, " w7", 6)
-    assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
-    assert f"entropy {format_number(prediction.entropy)} bits after temperature and filters" in text
-    assert f"the model’s own is {format_number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
-    assert f"“·w41”, rank 42, the model’s probability {format_number(prediction.plain[41])}" in text
-    assert "goes on" not in summarise_distribution(make_falling(), VOCABULARY, " w7", 6)
+    assert text.startswith("After “·w7” (position 6), 5 of 50 tokens can be sampled")
+    plain_entropy = format_number(-(prediction.plain * np.log2(prediction.plain)).sum())
+    assert f"Entropy {format_number(prediction.entropy)} bits; {plain_entropy} bits before temperature" in text
+    assert f"“·w41”: rank 42, {format_percent(prediction.plain[41])} before temperature" in text
+    assert "continues" not in summarise_distribution(make_falling(), VOCABULARY, " w7", 6)
 
 
 @pytest.mark.parametrize(
     ("actual", "end"),
     [
-        (None, ". Step would draw that."),
-        (3, " and would draw what the text has."),
-        (7, " and would draw that; the text has “·w7”."),
+        (None, ", which Step would write."),
+        (3, ", as in the text."),
+        (7, "; the text has “·w7”."),
     ],
 )
 def test_random_draw_is_described_with_its_token(actual, end):
     text = random_draw_text(VOCABULARY, seed=5, u=0.43712, sampled_id=3, actual=actual)
-    assert text == f"With seed 5 the random number here is u = 0.437: it falls on “·w3”{end}"
+    assert text == f"Seed 5 gives the random number u = 0.437 here. It selects “·w3”{end}"
 
 
 PROBABILITIES_A, PROBABILITIES_B = np.array([0.5, 0.25, 0.25]), np.array([0.75, 0.125, 0.125])
