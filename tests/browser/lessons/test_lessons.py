@@ -117,10 +117,13 @@ def test_named_button_is_visible_and_slide_hints_at_it(page, bundled_address, le
     for name in names:
         expect(page.get_by_role("button", name=name).locator("visible=true").first).to_be_in_viewport()
     page.locator("#present-lesson").click()
-    hint = page.locator("#stage .keys")
+    hint, at = page.locator("#stage .keys"), page.locator("#stage .at")
+    expect(at).to_contain_text(str(number))
     while hint.text_content() != "The button is on the page: press Esc.":
         expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides has the hint
+        shown = at.text_content()
         page.keyboard.press("ArrowRight")
+        expect(at).not_to_have_text(shown)
     page.keyboard.press("Escape")
 
 
