@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.analysis.attention import attention_cell, query_key_vectors
 from explorer.analysis.direct_logit_attribution import (
+    changed_head_mask,
     check_component_sum,
     direct_logit_attribution,
     has_intervention_additions,
@@ -435,33 +436,52 @@ def block_sentence(heads: float, feed_forward: float, token: str) -> str:
     """Return the story's sentence on an open block: whether its two parts add to the token's logit."""
     if (heads > 0) == (feed_forward > 0):
         template = (
-            N_("The heads and the feed-forward of this layer speak for {token}.")
+            N_("Taken together, the heads of this layer speak for {token}, and so does its feed-forward.")
             if heads > 0
-            else N_("The heads and the feed-forward of this layer speak against {token}.")
+            else N_("Taken together, the heads of this layer speak against {token}, and so does its feed-forward.")
         )
     else:
         template = (
-            N_("The heads of this layer speak for {token}, its feed-forward against it.")
+            N_("Taken together, the heads of this layer speak for {token}; its feed-forward speaks against it.")
             if heads > 0
-            else N_("The heads of this layer speak against {token}, its feed-forward for it.")
+            else N_("Taken together, the heads of this layer speak against {token}; its feed-forward speaks for it.")
         )
     return translate(template, token=token)
 
 
-def head_sentence(trace: Trace, selection: Selection, key: int, weight: float, effect: float, token: str) -> str:
-    """Return the story's sentence on an open head: where it looks most, and whether that adds to the token's logit."""
-    if float(f"{effect:.2f}") == 0:
-        template = N_("{query} looks most at {key} here ({percent}). This says little about {token}.")
-    elif effect > 0:
-        template = N_("{query} looks most at {key} here ({percent}). This speaks for {token}.")
+def head_sentence(
+    trace: Trace, selection: Selection, key: int, sources: AttributionBySource, head_effect: float, token: str
+) -> str:
+    """Return the story's sentences on an open head: where it looks most, and what that and the head say of the token.
+
+    Args:
+        head_effect: what the whole head adds to the token's logit.
+    """
+    layer, head, query = selection.layer, selection.head, selection.query
+    look = _(
+        "In this head, {query} looks most at {key} ({percent}).",
+        query=quote_word(trace.tokens[query]),
+        key=quote_word(trace.tokens[key]),
+        percent=format_percent(float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])),
+    )
+    if changed_head_mask(trace, layer, query)[head]:
+        return f"{look} {_('A change replaces what this head adds.')}"
+    effect = float(f"{sources.effects[layer, head, key]:.2f}")
+    if effect == 0:
+        says = _("This look says little about {token}.", token=token)
+    elif effect * head_effect < 0:
+        says = (
+            _("This look speaks for {token}, the head as a whole against it.", token=token)
+            if effect > 0
+            else _("This look speaks against {token}, the head as a whole for it.", token=token)
+        )
     else:
-        template = N_("{query} looks most at {key} here ({percent}). This speaks against {token}.")
-    values = {
-        "query": quote_word(trace.tokens[selection.query]),
-        "key": quote_word(trace.tokens[key]),
-        "percent": format_percent(weight),
-    }
-    return translate(template, token=token, **values)
+        says = (
+            _("This look speaks for {token}.", token=token)
+            if effect > 0
+            else _("This look speaks against {token}.", token=token)
+        )
+    return f"{look} {says}"
 
 
 def target_text(trace: Trace, selection: Selection) -> str:
@@ -522,7 +542,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         if level == "head":
             key = int(weights.argmax())
         if level == "head" and selection.depth == "story":
-            return head_sentence(trace, selection, key, float(weights[key]), sources.effects[layer, head, key], token)
+            return head_sentence(trace, selection, key, sources, attribution.heads[layer, head], token)
         if level == "head":
             template = N_(
                 "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit "

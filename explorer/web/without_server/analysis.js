@@ -56,18 +56,18 @@ export function directLogitAttribution(trace, position, tokenId, contrastId = nu
 
 /**
  * Split the heads' attribution at a position by key position: effects on the logit and ‖weight · W_O v‖₂, each (L, H, T).
- * Heads that an intervention changes have no sources; `changed` (L, H) is their contribution.
+ * Heads that an intervention changes have no sources; `changed` (L, H) is their contribution, and `changedMask` (L, H) marks them.
  * @param {Trace} trace @param {number} position @param {Pick<ReturnType<typeof directLogitAttribution>, "heads" | "directions">} attribution
  */
 export function headSources(trace, position, attribution) {
   const { config, weights, dHead } = trace.lm, { num_layers: L, num_heads: H, d_model: D } = config, T = trace.tokenIds.length;
-  const effects = new Float64Array(L * H * T), norms = new Float64Array(L * H * T), changed = new Float64Array(L * H), output = new Float64Array(D);
+  const effects = new Float64Array(L * H * T), norms = new Float64Array(L * H * T), changed = new Float64Array(L * H), changedMask = new Uint8Array(L * H), output = new Float64Array(D);
   const interventions = parseInterventions(trace.interventions, config);
   for (let layer = 0; layer < L; layer++) {
     const { data: pattern } = trace.get(`blocks.${layer}.attn.pattern`), { data: values } = trace.get(`blocks.${layer}.attn.v`), outputWeight = weights[`blocks.${layer}.attn.o_proj.weight`];
     for (let head = 0; head < H; head++) {
       const isChanged = interventions.some(({ tap, index, position: changed }) => tap === `blocks.${layer}.attn.z` && (index ?? head) === head && (changed ?? position) === position);
-      if (isChanged) changed[layer * H + head] = attribution.heads[layer * H + head];
+      if (isChanged) changedMask[layer * H + head] = 1, changed[layer * H + head] = attribution.heads[layer * H + head];
       for (let key = 0; key <= position && !isChanged; key++) {
         const weight = pattern[(head * T + position) * T + key], v = (head * T + key) * dHead;
         let effect = 0, squaredNorm = 0;
@@ -80,7 +80,7 @@ export function headSources(trace, position, attribution) {
       }
     }
   }
-  return { effects, norms, changed };
+  return { effects, norms, changed, changedMask };
 }
 
 /** Return ln Σ e^logits and the entropy of one distribution in bits. @param {Float32Array} logits (V,) */

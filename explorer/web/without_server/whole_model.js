@@ -179,7 +179,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (open) {
     const row = weights.subarray(start, start + position + 1), keyIndex = open === "head" ? row.indexOf(Math.max(...row)) : key;
     const values = { layer, head, query: after, key: quote(tokens[keyIndex]), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
-    if (open === "head" && depth === "story") return headSentence(sources.effects[start + keyIndex], values);
+    if (open === "head" && depth === "story") return headSentence(sources.effects[start + keyIndex], attribution.heads[layer * H + head], sources.changedMask[layer * H + head] === 1, values);
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
@@ -191,15 +191,18 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
 
 /** Describe whether an open block's two parts add to the token's logit. @param {number} heads @param {number} feedForward @param {string} token */
 function blockSentence(heads, feedForward, token) {
-  if (heads > 0 && feedForward > 0) return _("The heads and the feed-forward of this layer speak for {token}.", { token });
-  if (heads > 0) return _("The heads of this layer speak for {token}, its feed-forward against it.", { token });
-  return feedForward > 0 ? _("The heads of this layer speak against {token}, its feed-forward for it.", { token }) : _("The heads and the feed-forward of this layer speak against {token}.", { token });
+  if (heads > 0 && feedForward > 0) return _("Taken together, the heads of this layer speak for {token}, and so does its feed-forward.", { token });
+  if (heads > 0) return _("Taken together, the heads of this layer speak for {token}; its feed-forward speaks against it.", { token });
+  return feedForward > 0 ? _("Taken together, the heads of this layer speak against {token}; its feed-forward speaks for it.", { token }) : _("Taken together, the heads of this layer speak against {token}, and so does its feed-forward.", { token });
 }
 
-/** Describe where an open head looks most, and whether that adds to the token's logit. @param {number} effect @param {Record<string, any>} values */
-function headSentence(effect, values) {
-  if (+effect.toFixed(2) === 0) return _("{query} looks most at {key} here ({percent}). This says little about {token}.", values);
-  return effect > 0 ? _("{query} looks most at {key} here ({percent}). This speaks for {token}.", values) : _("{query} looks most at {key} here ({percent}). This speaks against {token}.", values);
+/** Describe where an open head looks most, and what that and the whole head add to the token's logit. @param {number} effect of the look @param {number} headEffect @param {boolean} isChanged whether a change replaces what the head adds @param {Record<string, any>} values */
+function headSentence(effect, headEffect, isChanged, values) {
+  const look = _("In this head, {query} looks most at {key} ({percent}).", values), rounded = +effect.toFixed(2);
+  if (isChanged) return `${look} ${_("A change replaces what this head adds.")}`;
+  if (rounded === 0) return `${look} ${_("This look says little about {token}.", values)}`;
+  if (rounded * headEffect < 0) return `${look} ${rounded > 0 ? _("This look speaks for {token}, the head as a whole against it.", values) : _("This look speaks against {token}, the head as a whole for it.", values)}`;
+  return `${look} ${rounded > 0 ? _("This look speaks for {token}.", values) : _("This look speaks against {token}.", values)}`;
 }
 
 /** Return the sum of contributions to the target's logit, in numbers. */

@@ -183,7 +183,7 @@ export function wholeModel(element) {
   function drawBlocks(open) {
     const { blockLefts, blockWidths, gap, height } = layout, maxEffect = largestMagnitude(model.blocks.flatMap(({ heads }) => heads));
     const narrowest = Math.min(...blockWidths), numberInterval = Math.max(1, Math.ceil(20 / narrowest));
-    const guessInterval = Math.max(1, Math.ceil(60 / narrowest)); // every so many blocks a best guess fits
+    const guessInterval = Math.max(1, Math.ceil(Math.min(60, SMALL_LETTER_WIDTH * Math.max(...model.blocks.map(({ guess }) => plainText(guess).length)) + 10) / narrowest)); // every so many blocks a best guess fits
     model.blocks.forEach((block, l) => {
       const isOpen = open.level && l === open.layer, x = blockLefts[l], w = blockWidths[l] - gap, { guess, probability } = block;
       const guessText = isGuessing() ? "" : _("best guess {guess} {percent}", { guess: plainText(guess), percent: formatPercent(probability) });
@@ -196,8 +196,8 @@ export function wholeModel(element) {
       });
       set(node, { "aria-expanded": Boolean(isOpen) });
       putChild(node, 0, "rect", { class: "shape", x, y: 4, width: Math.max(0, w), height: height - 6, rx: Math.min(10, w / 3) });
-      const title = w > 54 ? _("Layer {layer}", { layer: l }) : l % numberInterval === 0 || isOpen ? `${l}` : "";
-      putChild(node, 1, "text", { class: "title", x: w > 54 ? x + 10 : x + w / 2, y: 22, "text-anchor": w > 54 ? "start" : "middle" }, title);
+      const title = w > 62 ? _("Layer {layer}", { layer: l }) : l % numberInterval === 0 || isOpen ? `${l}` : "";
+      putChild(node, 1, "text", { class: "title", x: w > 62 ? x + 10 : x + w / 2, y: 22, "text-anchor": w > 62 ? "start" : "middle" }, title);
       const guessSpan = isOpen ? 1 : (model.blocks.length - 1 - l) % guessInterval === 0 ? guessInterval : 0, letters = (isOpen ? layout.streamWidths[l] + 40 : narrowest * guessSpan - 10) / SMALL_LETTER_WIDTH;
       const alignsRight = guessInterval > 1 && !isOpen, position = { x: alignsRight ? x + w : x + (isOpen ? layout.streamWidths[l] / 2 : w / 2), "text-anchor": alignsRight ? "end" : "middle" };
       const isHidden = !guessSpan || (open.level && !isOpen && (letters < 4 || width() < PHONE_WIDTH)) || (isOpen && layout.streamWidths[l] < 60);
@@ -213,7 +213,7 @@ export function wholeModel(element) {
 
   const width = () => layout.width;
   /** Format an effect: as words in the story, else in logits. @param {number | null} value @param {number} max the largest effect @param {boolean} [isShort] whether it has the space of a number */
-  const effectText = (value, max, isShort = false) => (isStory() ? { adds: isShort ? _("for it") : _("for the answer"), takes: isShort ? _("against it") : _("against the answer"), neutral: isShort ? "" : _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
+  const effectText = (value, max, isShort = false) => (isStory() ? { adds: isShort ? _("supports") : _("for the answer"), takes: isShort ? _("opposes") : _("against the answer"), neutral: isShort ? "" : _("of little effect on the answer") }[effectStyle(value, max).sign] : formatSigned(value));
   const headLabel = (l, h, value, max) => _("layer {layer} head {head}: {value}", { layer: l, head: h, value: effectText(value, max) });
 
   function drawHeadDots(heads, l, x, availableWidth, maxEffect) {

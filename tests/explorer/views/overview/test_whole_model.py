@@ -123,16 +123,25 @@ def test_sentence_names_head_with_largest_effect(trace):
     check_story_sentences(trace, figure)
 
 
+@subtest_each("style", STYLES)
+def test_story_says_that_open_head_is_changed(style):
+    trace = capture_edited_style(style)  # changes head 1
+    changed, other = (whole_model_sentence(trace, select(trace, open="head", depth="story", head=h)) for h in (1, 2))
+    assert changed.endswith(" A change replaces what this head adds.") and " This look " in other
+
+
 def check_story_sentences(trace, figure):
     """Compare what the story says of an open block and of its head with the signs of their effects."""
     block, head = (whole_model_sentence(trace, select(trace, open=level, depth="story")) for level in ("block", "head"))
     heads, feed_forward = sum(figure.blocks[1].heads), figure.blocks[1].feed_forward
     verbs = "speak for" if heads > 0 else "speak against"
-    assert verbs in block and (", its feed-forward " in block) == ((heads > 0) != (feed_forward > 0))
+    assert verbs in block and ("; its feed-forward " in block) == ((heads > 0) != (feed_forward > 0))
     key = trace["blocks.1.attn.pattern"][2, QUERY, : QUERY + 1].argmax()
     effect = attribution_by_source(trace, QUERY, int(next_token_ranking(trace, QUERY)[0])).effects[1, 2, key]
     verb = "says little about" if abs(effect) < 0.005 else "speaks for" if effect > 0 else "speaks against"
-    assert f"looks most at {quote_word(trace.tokens[key])} here (" in head and f"This {verb} " in head
+    assert f"looks most at {quote_word(trace.tokens[key])} (" in head and f"This look {verb} " in head
+    differs = abs(effect) >= 0.005 and (figure.blocks[1].heads[2] > 0) != (effect > 0)
+    assert ("the head as a whole" in head) == differs
 
 
 @each_style
