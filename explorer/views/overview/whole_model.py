@@ -465,7 +465,7 @@ def head_sentence(
         percent=format_percent(float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])),
     )
     if changed_head_mask(trace, layer, query)[head]:
-        return f"{look} {_('A change replaces what this head adds.')}"
+        return " ".join((look, _("A change replaces what this head adds.")))
     effect = float(f"{sources.effects[layer, head, key]:.2f}")
     if effect == 0:
         says = _("This look says little about {token}.", token=token)

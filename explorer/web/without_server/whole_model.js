@@ -199,10 +199,13 @@ function blockSentence(heads, feedForward, token) {
 /** Describe where an open head looks most, and what that and the whole head add to the token's logit. @param {number} effect of the look @param {number} headEffect @param {boolean} isChanged whether a change replaces what the head adds @param {Record<string, any>} values */
 function headSentence(effect, headEffect, isChanged, values) {
   const look = _("In this head, {query} looks most at {key} ({percent}).", values), rounded = +effect.toFixed(2);
-  if (isChanged) return `${look} ${_("A change replaces what this head adds.")}`;
-  if (rounded === 0) return `${look} ${_("This look says little about {token}.", values)}`;
-  if (rounded * headEffect < 0) return `${look} ${rounded > 0 ? _("This look speaks for {token}, the head as a whole against it.", values) : _("This look speaks against {token}, the head as a whole for it.", values)}`;
-  return `${look} ${rounded > 0 ? _("This look speaks for {token}.", values) : _("This look speaks against {token}.", values)}`;
+  const says = () => {
+    if (isChanged) return _("A change replaces what this head adds.");
+    if (rounded === 0) return _("This look says little about {token}.", values);
+    if (rounded * headEffect < 0) return rounded > 0 ? _("This look speaks for {token}, the head as a whole against it.", values) : _("This look speaks against {token}, the head as a whole for it.", values);
+    return rounded > 0 ? _("This look speaks for {token}.", values) : _("This look speaks against {token}.", values);
+  };
+  return `${look} ${says()}`;
 }
 
 /** Return the sum of contributions to the target's logit, in numbers. */
