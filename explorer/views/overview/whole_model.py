@@ -32,6 +32,7 @@ from explorer.explain.notation import (
     format_percent,
     format_six_digits,
     quote_token,
+    quote_token_in_text,
     quote_word,
     quote_word_in_text,
 )
@@ -489,7 +490,7 @@ def whole_model_alt_text(trace: Trace, selection: Selection, sources: Attributio
             _(
                 "The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.",
                 logit=logit_label(trace, *tokens),
-                key=quote_token(trace.tokens[key]),
+                key=quote_token_in_text(trace.tokens, key),
                 layer=layer,
                 head=head,
                 effect=format_contribution(sources.effects[best]),
@@ -538,7 +539,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
             layer=layer,
             head=head,
             query=after,
-            key=quote(trace.tokens[key]),
+            key=quote_token_in_text(trace.tokens, key),
             percent=format_percent(float(weights[key])),
             effect=format_contribution(sources.effects[layer, head, key]),
             token=token,
@@ -569,7 +570,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
-    effect, source = format_contribution(sources.effects[best]), quote_token(trace.tokens[key])
+    effect, source = format_contribution(sources.effects[best]), quote_token_in_text(trace.tokens, key)
     score = f"{logit:.1f}".replace("-", "−")
     return translate(template, start=start, layer=layer, head=head, key=source, effect=effect, score=score)
 
