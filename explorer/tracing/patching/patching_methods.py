@@ -13,7 +13,6 @@ from explorer.tracing.forward_hooks import forward_hooks
 from explorer.tracing.jobs import JobSteps, check_budget, chunk_tokens, run_to_completion
 from explorer.tracing.patching.experiment import (
     BY_POSITION,
-    COMPONENTS,
     PatchingExperiment,
     Receiver,
     check_component,
