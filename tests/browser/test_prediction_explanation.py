@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.prediction_reasons import prediction_reasons
 from explorer.lessons.prediction_explanation import explain_prediction
 from explorer.state.page_state import PageState
@@ -20,7 +21,8 @@ def make_expected_clauses(state: dict) -> list:
     runs, page_state = RunService(ModelLibrary("cpu")), PageState.parse(state)
     _lm, trace = runs.model_and_trace(page_state.run)
     reasons = prediction_reasons(trace, page_state.selection.query, page_state.selection.target)
-    return list(explain_prediction(trace, page_state.selection.query, reasons))
+    prediction = next_token_distribution(trace, page_state.selection.query)
+    return list(explain_prediction(trace, page_state.selection.query, reasons, prediction))
 
 
 @pytest.mark.exhaustive
