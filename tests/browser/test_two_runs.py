@@ -296,7 +296,15 @@ def test_table_of_changed_pair_fits_and_patching_names_unchanged_model(open_new_
     assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
     expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
     person.visit("patching", "Patching")
-    expect(person.page.locator("#changes")).to_contain_text("The maps are of the unchanged model.")
+    changes = person.page.locator("#changes")
+    expect(changes).to_contain_text("The maps are of the unchanged model.")
+    edit = person.state["edits"]
+    person.evaluate(f"actions.setInterventions([{edit!r}], 'b.edits')")
+    expect(changes).to_contain_text("B is changed")
+    expect(changes.get_by_text("The maps are of the unchanged model.")).to_have_count(1)
+    person.evaluate("actions.setInterventions([])")
+    expect(changes.locator("[data-edit]")).to_have_count(1)
+    expect(changes).to_contain_text("The maps are of the unchanged model.")
 
 
 @pytest.mark.exhaustive

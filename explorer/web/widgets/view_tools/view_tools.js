@@ -62,7 +62,8 @@ export function choosers(element) {
 
   function update() {
     for (const list of fieldControls()) {
-      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
+      const value = state[list.dataset.field], { placeholder = "" } = /** @type {HTMLInputElement} */ (list);
+      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = value && placeholder.slice(1, -1) === `·${value}` ? `·${value}` : value; // with its space; it is between isolates
       if (list.dataset.field === "rival") list.closest("label").classList.toggle("in-use", Boolean(state.rival)); // stays in sight
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
@@ -249,9 +250,9 @@ export function changes(element) {
     });
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
-    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
-    const ownSentence = state.view === "patching" ? _("{changes} The maps are of the unchanged model.") : changedSentence;
-    const template = target === "edits" ? ownSentence : _("B is changed: {changes}");
+    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes}");
+    const isMapped = state.view === "patching", ownSentence = isMapped ? _("{changes} The maps are of the unchanged model.") : changedSentence;
+    const template = target === "edits" ? ownSentence : isMapped && !content.edits.length ? _("B is changed: {changes} The maps are of the unchanged model.") : _("B is changed: {changes}");
     return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 

@@ -16,7 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, describe_patching
-from explorer.views.patching.effect_maps import make_prompt_pair
+from explorer.views.patching.effect_maps import PALE_FACTOR, make_prompt_pair
 from explorer.views.selection import make_selection_dropdowns
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
@@ -205,10 +205,13 @@ def test_small_metric_difference_gives_a_warning(style, monkeypatch):
 
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
     assert all(number in text for text in texts())
+    pale = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
     assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
         "Careful" in text for text in texts()
     )
+    drawn = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
+    assert pale["zmax"] == PALE_FACTOR * drawn["zmax"]
 
 
 @each_style
@@ -279,6 +282,9 @@ def test_dropdowns_name_proposed_tokens(style):
     proposed = make_prompt_pair(runs, chosen).experiment.wrong
     (wrong,) = make_selection_dropdowns(("wrong",), runs.trace, chosen, runs)
     assert proposed != experiment.wrong and wrong.options[0][1] == shorten_token(vocabulary[proposed])
+    token = next(text for text in vocabulary[256:] if text.startswith(" ") and text[1:] not in vocabulary)
+    (written,) = make_selection_dropdowns(("wrong",), runs.trace, Selection().replace(wrong=token[1:]), runs)
+    assert written.options[0] == ("", shorten_token(token))  # with the space that was not written
 
 
 @each_style
