@@ -196,7 +196,7 @@ def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
     expect(figure.locator(".acts .switched-off > span")).to_have_text(
         f"Layer {layer} head {head} is off: {before} → {after[token]} after temperature and filters"
     )
-    chip = person.page.locator("#changes button", has_text=f"Layer {layer} head {head} is switched off")
+    chip = person.page.locator("#changes button", has_text=f"layer {layer} head {head}: off")
     expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
     expect(chip).to_be_visible()
     on_again.click()

@@ -140,7 +140,7 @@ function actionItems() {
 
 /** Return the item that ablates a head, or restores it. @param {number} layer @param {number} head */
 function ablationItem(layer, head) {
-  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
+  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch layer {layer} head {head} on again", { layer, head }) : _("Switch layer {layer} head {head} off", { layer, head });
   return makeItem(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
 }
 
@@ -188,8 +188,8 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
     if (isAblation) return kind === "head" && layer < layers && index < heads ? [ablationItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
     if (kind === "layer") return [makeItem(_("layer"), _("Layer {layer}", { layer }), [], () => goToLayer(layer))];
-    if (kind === "head") return [makeItem(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => goToPart({ view: "attention", layer, head: index }))];
-    return [makeItem(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => goToPart({ view: "feed_forward", layer, neuron: index }))];
+    if (kind === "head") return [makeItem(_("head"), _("Layer {layer} head {head}", { layer, head: index }), [], () => goToPart({ view: "attention", layer, head: index }))];
+    return [makeItem(_("neuron"), _("Layer {layer} neuron {neuron}", { neuron: index, layer }), [], () => goToPart({ view: "feed_forward", layer, neuron: index }))];
   });
 }
 

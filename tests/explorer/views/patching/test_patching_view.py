@@ -120,7 +120,7 @@ def test_click_patches_and_keeps_query_at_answer(lms, style, name, chosen, part,
 def test_clicked_estimate_names_its_location(style):
     runs = make_patching_case(style).runs
     for name, chosen, label in (
-        ("estimate", {}, "head 1 of layer 1, m ="),
+        ("estimate", {}, "layer 1 head 1, m ="),
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
         ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.trace.tokens[1])} (1), m ="),
     ):
@@ -166,7 +166,9 @@ def test_clicked_effect_names_its_three_metrics(style):
         text = "\n".join(derivation.lines())
         assert f"(m(patched) − m({direction})) / (m(clean) − m(corrupted))" in text
         assert derivation.recomputed_value == pytest.approx(derivation.value, abs=effect_tolerance(runs))
-        assert all(f"{word} " in text for word in ("clean", "corrupted", "patched")) and "head 1 of layer 1" in text
+        assert all(f"{word} " in text for word in ("clean", "corrupted", "patched"))
+        source = "clean" if name == "heads_denoise" else "corrupted"
+        assert f"layer 1 head 1 as in the {source} run, m = " in text
         assert derivation.value == cells(draw_panel(name, runs))[1, 1]
     bars = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
     derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), ClickedPoint(x=0, y=0, curve=1, item=2))
