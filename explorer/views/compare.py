@@ -203,7 +203,7 @@ def run_facts(trace: Trace) -> dict[str, str]:
         _("heads"): str(trace.config.num_heads),
         _("tokens"): f"{len(trace):,}",
         _("changes"): str(len(trace.edits)),
-        _("loss of the text"): "–" if np.isnan(loss) else format_number(loss),
+        _("loss of the text, nats"): "–" if np.isnan(loss) else format_number(loss),
     }
 
 

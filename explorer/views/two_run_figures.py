@@ -286,15 +286,18 @@ def _name_tokens_of_both(layout: Mapping[str, Any], comparison: Comparison) -> d
     """Return the layout with both tokens at each place of a token axis where B has another one."""
     new, (a, b) = dict(layout), (trace.tokens for trace in comparison.runs)
 
-    def name(position: int, text: str) -> str:
+    def name(position: int, text: str, separator: str) -> str:
         partner = comparison.alignment.partners[position]
-        return text if partner is None or a[position] == b[partner] else f"{text} / {label(b[partner])}"
+        return text if partner is None or a[position] == b[partner] else f"{text}{separator}{label(b[partner])}"
 
     for name_of_axis, axis in layout.items():
         if name_of_axis[0] in layout["meta"][TOKEN_AXIS_KEY] and name_of_axis[1:5] == "axis" and "ticktext" in axis:
+            # below each other, where names beside each other would run into the next ones
+            separator = "<br>" if name_of_axis[0] == "x" else " / "
             order = {category: i for i, category in enumerate(axis.get("categoryarray", ()))}
             ticks = zip(axis["tickvals"], axis["ticktext"], strict=True)
-            new[name_of_axis] = {**axis, "ticktext": [name(order.get(value, value), text) for value, text in ticks]}
+            names = [name(order.get(value, value), text, separator) for value, text in ticks]
+            new[name_of_axis] = {**axis, "ticktext": names}
     return new
 
 

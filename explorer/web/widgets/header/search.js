@@ -454,7 +454,7 @@ export function rankTokens(vocabulary, typed, count) {
 /** @typedef {{ kind: "layer" | "head" | "neuron" | "position" | "token", layer?: number, index?: number }} ModelPart */
 
 /**
- * Return the parts of the model that a query names: "4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
+ * Return the parts of the model that a query names: "4.4", "L4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
  * neuron, "L4" a layer; a number alone may be a layer, a position or a token's id. A head or neuron without a layer is
  * one of the selected layer.
  * @param {string} query
@@ -467,7 +467,7 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
   const neuron = alternatives("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = alternatives("position", "position", "pos", "#");
   const match = (pattern) => new RegExp(`^${pattern}$`, "iu").exec(query.trim().replace(/\s+/g, " "))?.slice(1).map(Number);
   const number = "(\\d{1,6})", gap = "(?:\\s?[.,:/]\\s?| )";
-  const pair = (kind) => `(?:${kind} ?)?${number}${gap}${number}`;
+  const pair = (kind) => `(?:(?:${kind}|${layer}) ?)?${number}${gap}${number}`;
   const layerAndIndex = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
   /** @type {ModelPart[]} */
   const parts = [];
