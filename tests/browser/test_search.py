@@ -83,7 +83,11 @@ def test_name_opens_its_place(person):
     for name, view in PLACES.items():
         choose_result(person, name)
         person.expect_selected(view=view)
-    for name, part in (("L1.0", {"layer": 1, "head": 0}), ("L1H0", {"layer": 1, "head": 0}), ("n1.5", {"layer": 1, "neuron": 5})):
+    for name, part in (
+        ("L1.0", {"layer": 1, "head": 0}),
+        ("L1H0", {"layer": 1, "head": 0}),
+        ("n1.5", {"layer": 1, "neuron": 5}),
+    ):
         choose_result(person, name)
         person.expect_selected(view="attention" if "head" in part else "feed_forward", **part)
         person.page.evaluate("() => window.explorer.select({ view: 'experiments' })")  # which has lists of both
