@@ -190,7 +190,7 @@ def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
     assert on_again.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
     texts = [text.strip() for text in person.prediction.locator(".text").all_text_contents()]
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
-    expect(effect).to_contain_text(f"Probability of “·{token}” before temperature: ")
+    expect(effect).to_contain_text(re.compile(f"Probability of “·?{re.escape(token)}” before temperature: "))
     expect(effect).to_contain_text(f"After temperature and filters: {before} → {after[token]}.")
     layer, head = re.findall(r"\d+", ablation)
     expect(figure.locator(".acts .switched-off > span")).to_have_text(
