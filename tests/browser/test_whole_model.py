@@ -171,7 +171,7 @@ def test_story_shows_effect_of_ablated_head_once(open_page):
     person.tab("2 · Who looks at whom")
     before, after = note.text_content().partition(": ")[2].split(" → ")
     expect(changes.locator(".effect")).to_have_text(re.compile(f" is picked: {before} before, {after} now.( .*)?$"))
-    expect(changes).not_to_contain_text("own p")
+    expect(changes).not_to_contain_text("temperature")
 
 
 def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
