@@ -403,7 +403,7 @@ def _difference_note(attributions: Sequence[LogitAttribution], are_replaced: Seq
     notes = [
         _("of the whole logit: {less}", less=format_contribution(attributions[0].logit - attributions[1].logit)),
         *(
-            _("replaced in {run} by a change: {count} parts", run=run, count=sum(parts))
+            _("parts replaced in {run} by a change: {count}", run=run, count=sum(parts))
             for run, parts in zip(("A", "B"), are_replaced, strict=True)
             if any(parts)
         ),

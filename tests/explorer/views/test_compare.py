@@ -114,7 +114,7 @@ def test_parts_that_a_patch_replaces_are_told():
     replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.text]
     assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
     note = figure.layout.annotations[0].text
-    assert note.startswith("of the whole logit: ") and note.endswith("; replaced in B by a change: 3 parts")
+    assert note.startswith("of the whole logit: ") and note.endswith("; parts replaced in B by a change: 3")
 
 
 @subtest_each("factor", [0.5, 2.0])
