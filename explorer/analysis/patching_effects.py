@@ -1,6 +1,6 @@
 """Activation patching: normalised effects, and agreement of estimates with exact effects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -184,9 +184,10 @@ def patch_effect(
             Input(_("logits of the corrupted run, at [{query}]", query=last_positions[1]), (), (size,)),
         ),
     )
+    source_name = _("the clean run") if direction == "denoise" else _("the corrupted run")
     location = _(
         "{edit}, m = {metric}: clean {clean}, corrupted {corrupted}, patched {patched}",
-        edit=intervention.describe(runs[0].config, token_formatter(runs[0])),
+        edit=replace(intervention, source_name=source_name).describe(runs[0].config, token_formatter(runs[0])),
         metric=metric_label(metric),
         **numbers,
     )

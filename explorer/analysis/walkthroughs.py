@@ -14,7 +14,7 @@ from explorer.architecture.formulas import angles_tap, score_divisor_formula, sc
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
 from explorer.explain.captured.formulas import first_token_position
-from explorer.explain.notation import escape_token, format_number, quote_token, token_formatter
+from explorer.explain.notation import escape_token, escape_token_in_text, format_number, quote_token, token_formatter
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -98,7 +98,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     columns = ["q·k", _("score"), _("after the mask"), _("weight")]
     values = [display_numbers(value[keys]) for value in (steps.dots, steps.scores, masked)]
     values.append(display_numbers(steps.weights[keys], format_weight))
-    names = [escape_token(trace.tokens[key]) for key in keys]
+    names = [escape_token_in_text(trace.tokens, key) for key in keys]
     query_token = quote_token(trace.tokens[query])
     is_whole = int(steps.allowed.sum()) == int(steps.allowed[keys].sum())
 
@@ -148,7 +148,7 @@ def value_mix_step(trace: Trace, layer: int, head: int, query: int, keys: Sequen
         return {"label": label, "weight": format_weight(weight), "opacity": float(weight), "shares": shares,
                 "first": format_number(vector[0])}  # fmt: skip
 
-    strips = [strip(escape_token(trace.tokens[key]), values[key], weights[key]) for key in keys]
+    strips = [strip(escape_token_in_text(trace.tokens, key), values[key], weights[key]) for key in keys]
     sum_strip = strip(_("the sum, z"), fetched, 1.0) | {"is_sum": True}
     frames = [{"strips": strips[:count]} for count in range(1, len(strips) + 1)] + [{"strips": [*strips, sum_strip]}]
     text = _(

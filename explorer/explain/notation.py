@@ -58,6 +58,12 @@ def quote_word_in_text(tokens: Sequence[str], position: int) -> str:
     return _("{word} number {number}", word=word, number=index + 1)
 
 
+def escape_token_in_text(tokens: Sequence[str], position: int) -> str:
+    """Return the token at a position with its spaces visible, and with its position if the text repeats it."""
+    is_repeated = list(tokens).count(tokens[position]) > 1
+    return escape_token(tokens[position]) + (f" ({position})" if is_repeated else "")
+
+
 def quote_token_in_text(tokens: Sequence[str], position: int) -> str:
     """Return the token at a position in quotation marks, with its position if the text repeats it."""
     token = quote_token(tokens[position])

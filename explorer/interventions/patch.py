@@ -71,6 +71,7 @@ class CrossRunIntervention(Intervention):
             (`explorer.tracing.comparison`).
         prompt: ids at the positions that it applies to; None: all of the first pass.
         pins: pairs of positions that the user aligned.
+        source_name: what the other run is called, "A" or "B"; "" if it has no name.
     """
 
     hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
@@ -83,16 +84,19 @@ class CrossRunIntervention(Intervention):
     source: Hashable = None
     prompt: tuple[int, ...] | None = None
     pins: tuple[tuple[int, int], ...] = ()
+    source_name: str = ""
 
     def for_prompt(self, prompt: Sequence[int]) -> Intervention:
         return replace(self, prompt=tuple(prompt))
 
     def component_label(self) -> str:
-        """Return a label of the value, for example "head 1 of layer 2" or "resid_post of layer 2"."""
+        """Return a label of the value, for example "layer 2 head 1" or "resid_post of layer 2"."""
         layer, name, part = self.target_labels()
+        if name == "attn.z" and part is not None:
+            return _("layer {layer} head {head}", layer=layer, head=self.index)
         if name != "attn.z":
             part = name if part is None else _("{part} of {name}", part=part, name=name)
-        elif part is None:
+        else:
             part = _("all heads")
         return part if layer is None else _("{name} of layer {layer}", name=part, layer=layer)
 
@@ -104,6 +108,8 @@ class Patch(CrossRunIntervention):
     order: ClassVar[int] = 60
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        if self.source_name:
+            return _("{name} as in {run}", name=self.component_label(), run=self.source_name)
         return _("{name} as in the other run", name=self.component_label())
 
 
@@ -118,6 +124,8 @@ class PatchMean(CrossRunIntervention):
     )
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
+        if self.source_name:
+            return _("{name} at its mean over {run}", name=self.component_label(), run=self.source_name)
         return _("{name} at its mean over the other run", name=self.component_label())
 
 

@@ -57,9 +57,9 @@ SUBLAYERS = {
         N_("all heads of layer {layer}: mean"),
     ),
     ("attn.z", True): (
-        N_("head {layer}.{index}: off"),
-        N_("head {layer}.{index} × {factor}"),
-        N_("head {layer}.{index}: mean"),
+        N_("layer {layer} head {index}: off"),
+        N_("layer {layer} head {index} × {factor}"),
+        N_("layer {layer} head {index}: mean"),
     ),
     ("ffn.hidden", False): (
         N_("all neurons of layer {layer}: off"),
@@ -67,9 +67,9 @@ SUBLAYERS = {
         N_("all neurons of layer {layer}: mean"),
     ),
     ("ffn.hidden", True): (
-        N_("neuron {layer}.{index}: off"),
-        N_("neuron {layer}.{index} × {factor}"),
-        N_("neuron {layer}.{index}: mean"),
+        N_("layer {layer} neuron {index}: off"),
+        N_("layer {layer} neuron {index} × {factor}"),
+        N_("layer {layer} neuron {index}: mean"),
     ),
 }
 # of any other value: whether it is in a layer, and whether it is one part -> both templates

@@ -20,6 +20,7 @@ from explorer.explain.notation import (
     format_percent,
     join_names,
     quote_token,
+    quote_token_in_text,
     quote_word,
     quote_word_in_text,
 )
@@ -53,6 +54,12 @@ def is_unlikely_token(prediction: NextTokenDistribution, token_id: int) -> bool:
     return prediction.rank(token_id) > 1 and prediction.plain[token_id] < MIN_EXPLAINED_CHANCE
 
 
+def name_probability(prediction: NextTokenDistribution, token_id: int) -> str:
+    """Return a token's probability before temperature, in percent; it says so where the settings change it."""
+    own, sampled = (format_percent(float(chances[token_id])) for chances in (prediction.plain, prediction.sampled))
+    return own if own == sampled else _("{percent} before temperature", percent=own)
+
+
 def explain_written_token(
     trace: Trace, prediction: NextTokenDistribution, temperature: float, quote: Callable[[str], str] = quote_word
 ) -> Iterator[ExplanationSentence]:
@@ -74,8 +81,8 @@ def explain_written_token(
         )
     else:
         text = _(
-            "{token} was not the likeliest: the model’s own chance was {own}, number {rank:,} on its list.",
-            own=format_percent(float(prediction.plain[token_id])),
+            "{token} was not the likeliest: its chance was {chance}, number {rank:,} on the model’s list.",
+            chance=name_probability(prediction, token_id),
             **values,
         )
     yield ExplanationSentence(text)
@@ -84,12 +91,14 @@ def explain_written_token(
         text = _(
             "The model itself expected {first}: {own}.",
             first=quote(trace.vocabulary[first]),
-            own=format_percent(float(prediction.plain[first])),
+            own=name_probability(prediction, first),
         )
         yield ExplanationSentence(text)
 
 
-def explain_prediction(trace: Trace, position: int, explanation: PredictionReasons) -> Iterator[ExplanationSentence]:
+def explain_prediction(
+    trace: Trace, position: int, explanation: PredictionReasons, prediction: NextTokenDistribution
+) -> Iterator[ExplanationSentence]:
     """Yield sentences on the reasons for a token after a position, from `explorer.analysis.prediction_reasons`."""
     token, contrast = (
         quote_token(trace.vocabulary[token_id]) for token_id in (explanation.token_id, explanation.contrast_id)
@@ -97,7 +106,7 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
     values = {
         "token": token,
         "rival": contrast,
-        "probability": format_number(2**explanation.log2_p),
+        "probability": name_probability(prediction, explanation.token_id),
         "lead": format_number(abs(explanation.logit_difference)),
     }
     if reason := explanation.look_back:
@@ -107,7 +116,7 @@ def explain_prediction(trace: Trace, position: int, explanation: PredictionReaso
             token=token,
             layer=component.layer,
             head=component.head,
-            key=quote_token(trace.tokens[reason.key]),
+            key=quote_token_in_text(trace.tokens, reason.key),
             effect=format_contribution(reason.effect),
         )
         location = _component_location(component, "attention", position) | {"key": reason.key, "pattern": "weight"}
@@ -145,7 +154,7 @@ def explain_prediction_in_story(
     if own == chance:
         text = _("Chance of {token}: {chance}.", **values)
     else:
-        text = _("Chance of {token}: {chance} with the settings now; model’s own {own}.", **values)
+        text = _("Chance of {token}: {chance} with the settings now; {own} before temperature.", **values)
     yield from first or (ExplanationSentence(text),)
     for reason in [explanation.look_back] if explanation.look_back else explanation.reasons[:1]:
         component = reason.component
@@ -200,7 +209,7 @@ def describe_change_effect(
     logits: tuple[np.ndarray, np.ndarray],
     is_story: bool = False,
 ) -> dict[str, str]:
-    """Return what interventions did to the likeliest token: its p, its logit, and p after the settings if it differs.
+    """Return what interventions did to the likeliest token: its probability, its logit, and both after the settings.
 
     The story has only the chance that it is picked, in percent, as the list beside it does.
 
@@ -212,57 +221,62 @@ def describe_change_effect(
     """
     distributions = (before.sampled, prediction.sampled) if is_story else (before.plain, prediction.plain)
     first, now = (int(distribution.argmax()) for distribution in distributions)
-    chances = [format_percent(float(distribution[first])) for distribution in (before.sampled, prediction.sampled)]
-    token, other = quote_word(vocabulary[first]), quote_word(vocabulary[now])
+    own, sampled = (
+        [format_percent(float(distribution[first])) for distribution in pair]
+        for pair in ((before.plain, prediction.plain), (before.sampled, prediction.sampled))
+    )
+    chances = " → ".join(sampled)
     if is_story:
-        share = format_percent(float(prediction.sampled[now]))
-        sentences = [
-            _(
-                "The chance that {token} is picked: {before} before, {after} now.",
-                token=token,
-                before=chances[0],
-                after=chances[1],
-            )
-        ]
+        quote, share = quote_word, format_percent(float(prediction.sampled[now]))
+        template = N_("The chance that {token} is picked: {before} before, {after} now.")
+    elif own == sampled:
+        quote, share = quote_token, name_probability(prediction, now)
+        template = N_("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.")
     else:
-        share = format_number(prediction.plain[now])
-        own, sampled = (
-            [format_number(distribution[first]) for distribution in pair]
-            for pair in (distributions, (before.sampled, prediction.sampled))
+        quote, share = quote_token, name_probability(prediction, now)
+        template = N_(
+            "Probability of {token} before temperature: {own_before} → {own_after}, logit {logit_before} → "
+            "{logit_after}. After temperature and filters: {before} → {after}."
         )
-        logit_before, logit_after = (f"{run[first]:.2f}".replace("-", "−") for run in logits)
-        sentences = [
-            _(
-                "The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.",
-                token=token,
-                own_before=own[0],
-                own_after=own[1],
-                logit_before=logit_before,
-                logit_after=logit_after,
-            )
-        ]
-        if sampled != own:
-            sentences.append(_("After the settings: {before} → {after}.", before=sampled[0], after=sampled[1]))
+        chances = _("{chances} after temperature and filters", chances=chances)
+    logit_before, logit_after = (f"{run[first]:.2f}".replace("-", "−") for run in logits)
+    sentences = [
+        translate(
+            template,
+            token=quote(vocabulary[first]),
+            before=sampled[0],
+            after=sampled[1],
+            own_before=own[0],
+            own_after=own[1],
+            logit_before=logit_before,
+            logit_after=logit_after,
+        )
+    ]
     if now != first:
-        sentences.append(_("{other} is likeliest now: {share}.", other=other, share=share))
-    return {"words": " ".join(sentences), "chances": " → ".join(chances)}
+        sentences.append(_("{other} is likeliest now: {share}.", other=quote(vocabulary[now]), share=share))
+    return {"words": " ".join(sentences), "chances": chances}
 
 
 def _reason_clauses(
     trace: Trace, position: int, explanation: PredictionReasons, reason: PredictionReason
 ) -> Iterator[ExplanationSentence]:
-    component, adds = reason.component, format_number(reason.effect)
+    component = reason.component
+    values = {
+        "layer": component.layer,
+        "adds": format_number(reason.effect),
+        "token": quote_token(trace.vocabulary[explanation.token_id]),
+        "rival": quote_token(trace.vocabulary[explanation.contrast_id]),
+    }
     is_named = explanation.look_back is not None and explanation.look_back.component == component
     if component.head is None:
-        text = _("The feed-forward of layer {layer} adds {adds} to that difference.", layer=component.layer, adds=adds)
+        text = _("The feed-forward of layer {layer} adds {adds} to the logit difference {token} − {rival}.", **values)
         yield ExplanationSentence(text, _component_location(component, "feed_forward", position), "feed_forward-curve")
     else:
         text = _(
-            "Layer {layer} head {head} adds {adds} to that difference; it looks most at {key} ({place}), with weight "
-            "{weight}.",
-            layer=component.layer,
+            "Layer {layer} head {head} adds {adds} to the logit difference {token} − {rival}; it looks most at {key} "
+            "({place}), with weight {weight}.",
+            **values,
             head=component.head,
-            adds=adds,
             key=quote_token(trace.tokens[reason.key]),
             place=reason.key,
             weight=format_number(reason.weight),
@@ -272,13 +286,13 @@ def _reason_clauses(
             "pattern": "weight",
         }
         yield ExplanationSentence(text, selection_change, "attention-pattern")
-    after = format_number(2 ** (explanation.log2_p - reason.cost))
+    after = format_percent(2 ** (explanation.log2_p - reason.cost))
     if reason.cost >= DECISIVE_BITS:
-        text = _("Switched off alone, it takes the probability down to {after}.", after=after)
+        text = _("Switched off alone, it takes that probability down to {after}.", after=after)
     elif reason.cost <= -DECISIVE_BITS:
-        text = _("Switched off alone, it lets the probability rise to {after}.", after=after)
+        text = _("Switched off alone, it lets that probability rise to {after}.", after=after)
     else:
-        text = _("Switched off alone, it leaves the probability at {after}.", after=after)
+        text = _("Switched off alone, it leaves that probability at {after}.", after=after)
     yield ExplanationSentence(
         text,
         _component_location(component, "experiments", position),
@@ -294,10 +308,10 @@ def _head_ablation(component: ModelComponent) -> str:
 def _joint_clause(trace: Trace, position: int, explanation: PredictionReasons, together: float) -> ExplanationSentence:
     components = [reason.component for reason in explanation.reasons]
     text = _(
-        "Switched off together, {parts} take the probability down to {after}: that costs {together} bits, where one "
+        "Switched off together, {parts} take that probability down to {after}: that costs {together} bits, where one "
         "by one they cost {sum} in sum.",
         parts=join_names(map(component_name, components)),
-        after=format_number(2 ** (explanation.log2_p - together)),
+        after=format_percent(2 ** (explanation.log2_p - together)),
         together=format_number(together),
         sum=format_number(sum(reason.cost for reason in explanation.reasons)),
     )
@@ -368,12 +382,14 @@ def _ablation_figure(component: ModelComponent) -> str:
     return "experiments-sublayers" if component.head is None else "experiments-heads"
 
 
-def explain_redundancy(trace: Trace, position: int, redundancy: RedundantComponents) -> Iterator[ExplanationSentence]:
+def explain_redundancy(
+    trace: Trace, position: int, redundancy: RedundantComponents, prediction: NextTokenDistribution
+) -> Iterator[ExplanationSentence]:
     """Yield sentences on the redundant components after a position, from `explorer.analysis.prediction_reasons`."""
     values = {
         "token": quote_token(trace.vocabulary[redundancy.token_id]),
         "rival": quote_token(trace.vocabulary[redundancy.contrast_id]),
-        "probability": format_number(2**redundancy.log2_p),
+        "probability": name_probability(prediction, redundancy.token_id),
     }
     selection_change, figure_id = {"view": "prediction", "query": position}, "prediction-parts"
     if not redundancy.sets:
@@ -392,13 +408,13 @@ def explain_redundancy(trace: Trace, position: int, redundancy: RedundantCompone
     yield ExplanationSentence(text, selection_change, figure_id)
     for component_set in redundancy.sets:
         text = _(
-            "{parts}: one by one they cost {alone} bits, in sum {sum}. Together they cost {together}. This leaves a "
-            "probability of {after}.",
+            "{parts}: one by one they cost {alone} bits, in sum {sum}. Together they cost {together}. This leaves that "
+            "probability at {after}.",
             parts=_capitalise(join_names(map(component_name, component_set.components))),
             alone=", ".join(format_number(bits) for bits in component_set.single_costs),
             sum=format_number(sum(component_set.single_costs)),
             together=format_number(component_set.joint_cost),
-            after=format_number(2 ** (redundancy.log2_p - component_set.joint_cost)),
+            after=format_percent(2 ** (redundancy.log2_p - component_set.joint_cost)),
         )
         yield ExplanationSentence(
             text, ablation_state_change(trace, position, component_set.components), "experiments-together_probability"

@@ -46,15 +46,16 @@ class RunRequest:
         """Return the position in the whole text of the first token that the model sees."""
         return self.dropped + len(self.token_ids) - num_visible
 
-    def with_patch_source(self, other: "RunRequest | None", pins: Pins) -> "RunRequest":
+    def with_patch_source(self, other: "RunRequest | None", name: str, pins: Pins) -> "RunRequest":
         """Return the run with another run as the source of its patches.
 
         The source is that run's prompt, without its own patches. None: there is none, and the patches cannot be
-        applied.
+        applied. Descriptions call it by its name.
         """
         source = other and replace(other.without_patches(), generated=())
         interventions = (
-            replace(e, source=source, pins=pins) if isinstance(e, CrossRunIntervention) else e for e in self.edits
+            replace(e, source=source, source_name=name, pins=pins) if isinstance(e, CrossRunIntervention) else e
+            for e in self.edits
         )
         return replace(self, edits=tuple(interventions))
 
@@ -317,10 +318,10 @@ class PageState:
     chat: str = ""
 
     def __post_init__(self):
-        object.__setattr__(self, "run", self.run.with_patch_source(self.other, self.pins))
+        object.__setattr__(self, "run", self.run.with_patch_source(self.other, "B", self.pins))
         if self.other:
             reverse_pins = tuple((b, a) for a, b in self.pins)
-            object.__setattr__(self, "other", self.other.with_patch_source(self.run, reverse_pins))
+            object.__setattr__(self, "other", self.other.with_patch_source(self.run, "A", reverse_pins))
 
     def without_patches(self) -> "PageState":
         """Return the state without patches in either run."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.direct_logit_attribution import (
+    LogitAttribution,
     component_contribution,
     direct_logit_attribution,
     has_intervention_additions,
@@ -55,6 +56,7 @@ from explorer.views.style import (
     frame_head,
     head_map_axes,
     label,
+    note_above,
     position_labels,
     stage_axis,
     token_axis,
@@ -88,6 +90,9 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
     values = relative_stream_distance(comparison)  # (S, T)
     raise_if_unaligned(values)
     largest = float(np.nanmax(values, initial=0.0))
+    scale = _("distance ÷ B’s length")
+    if largest > MAX_RELATIVE_DISTANCE:
+        scale = _("distance ÷ B’s length (colours end at 1)")
     fig = figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
@@ -99,7 +104,7 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
             customdata=click_layers(stage_list, len(trace)),
             hovertemplate=_("token %{x}, stream at %{y}<br>distance ÷ B’s length: %{z:.3g}<extra></extra>"),
             hoverongaps=False,
-            colorbar={"title": {"text": _("distance ÷ B’s length (≤ 1)"), "side": "right"}},
+            colorbar={"title": {"text": scale, "side": "right"}},
         ),
         alt=_(
             "How far apart the residual streams of A and B are, {tokens} tokens at {stages} stages: at most {most} "
@@ -198,7 +203,7 @@ def run_facts(trace: Trace) -> dict[str, str]:
         _("heads"): str(trace.config.num_heads),
         _("tokens"): f"{len(trace):,}",
         _("changes"): str(len(trace.edits)),
-        _("loss of the text"): "–" if np.isnan(loss) else format_number(loss),
+        _("loss of the text, nats"): "–" if np.isnan(loss) else format_number(loss),
     }
 
 
@@ -354,6 +359,9 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
     names, values, colours, _told, layers = zip(*bars_a, strict=True)
     values_b = [bar[1] for bar in bars_b]
     differences = np.subtract(values, values_b)
+    # what a change overwrites on its way to the logit adds exactly 0
+    are_replaced = [[value == 0 and has_intervention_additions(run) for value in bars]
+                    for run, bars in zip(comparison.runs, (values, values_b), strict=True)]  # fmt: skip
     logit = logit_label(arguments[0][0], *arguments[0][2:])
     return figure(
         go.Bar(
@@ -361,7 +369,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             y=differences,
             marker={"color": colours},
             customdata=[selection.layer if layer is None else layer for layer in layers],
-            text=[_bar_hover(*row) for row in zip(names, values, values_b, strict=True)],
+            text=[_bar_hover(*row) for row in zip(names, values, values_b, *are_replaced, strict=True)],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
@@ -379,15 +387,9 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             "ticktext": names,
             "showgrid": False,
         },
-        yaxis={
-            "title": {
-                "text": _(
-                    "A − B (of the whole logit: {less})",
-                    less=format_number(attributions[0].logit - attributions[1].logit),
-                )
-            }
-        },
+        yaxis={"title": {"text": _("adds to the logit, A − B")}},
         hovermode="x",
+        annotations=note_above(_difference_note(attributions, are_replaced)),
     )
 
 
@@ -396,8 +398,25 @@ def has_intervention_bar(comparison: Comparison) -> bool:
     return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
 
 
-def _bar_hover(name: str, a: float, b: float) -> str:
-    return _("{part}: {a} in A, {b} in B", part=name, a=format_contribution(a), b=format_contribution(b))
+def _difference_note(attributions: Sequence[LogitAttribution], are_replaced: Sequence[Sequence[bool]]) -> str:
+    """Return the difference of the whole logits, and how many parts a change replaces in either run."""
+    notes = [
+        _("of the whole logit: {less}", less=format_contribution(attributions[0].logit - attributions[1].logit)),
+        *(
+            _("parts replaced in {run} by a change: {count}", run=run, count=sum(parts))
+            for run, parts in zip(("A", "B"), are_replaced, strict=True)
+            if any(parts)
+        ),
+    ]
+    return "; ".join(notes)
+
+
+def _bar_hover(name: str, a: float, b: float, is_replaced_in_a: bool, is_replaced_in_b: bool) -> str:
+    in_a, in_b = (
+        _("replaced by a change") if is_replaced else format_contribution(value)
+        for value, is_replaced in ((a, is_replaced_in_a), (b, is_replaced_in_b))
+    )
+    return _("{part}: {a} in A, {b} in B", part=name, a=in_a, b=in_b)
 
 
 def likeliest_ids(a: np.ndarray, b: np.ndarray) -> np.ndarray:

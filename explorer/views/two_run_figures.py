@@ -132,13 +132,16 @@ class NoDifferenceError(Exception):
     """Two figures have no difference; the message says why, in a sentence."""
 
 
-def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison, title: str) -> go.Figure:
+def subtract_figures(
+    first: go.Figure, second: go.Figure, comparison: Comparison, title: str, between_tokens: str = " / "
+) -> go.Figure:
     """Return the figure of A − B: each value of A less B's at the same place; blank where B has none.
 
     Places correspond if their tokens are aligned or, on other axes, if their labels are equal.
 
     Args:
         title: of the panel.
+        between_tokens: what stands on a token axis between A's token and another one of B.
 
     Raises:
         NoDifferenceError: the figures have no values at corresponding places.
@@ -167,7 +170,7 @@ def subtract_figures(first: go.Figure, second: go.Figure, comparison: Comparison
         alt = _("{title}. There is no difference.", title=difference_title(title))
     figure = first.with_traces_and_layout(
         [_use_signed_scale(plot_trace, largest) for plot_trace in differences],
-        _difference_layout(differences, _name_tokens_of_both(layout, comparison), alt),
+        _difference_layout(differences, _name_tokens_of_both(layout, comparison, between_tokens), alt),
     )
     if not largest:
         annotate_empty(figure, _("A and B are the same here."))
@@ -282,13 +285,13 @@ def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], al
     return new
 
 
-def _name_tokens_of_both(layout: Mapping[str, Any], comparison: Comparison) -> dict[str, Any]:
+def _name_tokens_of_both(layout: Mapping[str, Any], comparison: Comparison, separator: str) -> dict[str, Any]:
     """Return the layout with both tokens at each place of a token axis where B has another one."""
     new, (a, b) = dict(layout), (trace.tokens for trace in comparison.runs)
 
     def name(position: int, text: str) -> str:
         partner = comparison.alignment.partners[position]
-        return text if partner is None or a[position] == b[partner] else f"{text} / {label(b[partner])}"
+        return text if partner is None or a[position] == b[partner] else f"{text}{separator}{label(b[partner])}"
 
     for name_of_axis, axis in layout.items():
         if name_of_axis[0] in layout["meta"][TOKEN_AXIS_KEY] and name_of_axis[1:5] == "axis" and "ticktext" in axis:

@@ -174,8 +174,7 @@ def test_head_switch_comes_first_and_interventions_replace(open_page):
     find_control(person, "Replace head 1 of layer 1 by its mean").check()  # behind the button for more interventions
     expect_interventions(person, "blocks.1.attn.z.1*mean")
     expect(person.warning).to_contain_text(
-        "Replaced “Layer 1 head 1 is switched off” by “Layer 1 head 1 is replaced by its mean”. "
-        "One part has one change at a time."
+        "Replaced “layer 1 head 1: off” by “layer 1 head 1: mean”. One part has one change at a time."
     )
     expect(labels.first.locator("input")).not_to_be_checked()
     assert labels.count() > 10

@@ -73,7 +73,7 @@ def test_clicked_cell_is_derived_patched_and_restored(patcher):
     expect(derivation).to_contain_text("effect = ")  # the derivation stays next to its effect
     patcher.wait_until_idle()
     patcher.tab("Attention")
-    expect(patcher.page.get_by_text("head 1 of layer 0 as in the other run").first).to_be_visible()
+    expect(patcher.page.get_by_text("layer 0 head 1 as in B").first).to_be_visible()
     patcher.tab("Patching")
     patcher.wait_until_idle()
     expect(plot).to_be_visible()  # results are cached

@@ -8,9 +8,11 @@ from playwright.sync_api import expect
 
 from explorer.analysis.prediction_reasons import prediction_reasons
 from explorer.lessons.prediction_explanation import explain_prediction
+from explorer.state.generation_settings import GenerationSettings
 from explorer.state.page_state import PageState
 from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
+from explorer.web.browser_api.page_contents import next_token_distribution_in_run
 
 from .person import ANSWER
 
@@ -20,7 +22,9 @@ def make_expected_clauses(state: dict) -> list:
     runs, page_state = RunService(ModelLibrary("cpu")), PageState.parse(state)
     _lm, trace = runs.model_and_trace(page_state.run)
     reasons = prediction_reasons(trace, page_state.selection.query, page_state.selection.target)
-    return list(explain_prediction(trace, page_state.selection.query, reasons))
+    settings = GenerationSettings.parse(state)
+    prediction = next_token_distribution_in_run(page_state.run, page_state.selection.query, settings, trace)
+    return list(explain_prediction(trace, page_state.selection.query, reasons, prediction))
 
 
 @pytest.mark.exhaustive
@@ -70,7 +74,9 @@ def switch_head_off_and_back(person, panel):
     switch = panel.get_by_role("button", name="Switch this head off")
     switch.first.click()
     line = panel.locator(".switched-off")
-    expect(line).to_have_text(re.compile(r"^Layer \d head \d is off: [\d.]+% → [\d.]+% Put it back$"))
+    expect(line).to_have_text(
+        re.compile(r"^Layer \d head \d is off: [\d.]+% → [\d.]+% after temperature and filters Put it back$")
+    )
     person.wait_until_idle()
     layer, head = re.findall(r"\d+", line.text_content())[:2]
     assert person.state["edits"] == f"blocks.{layer}.attn.z.{head}*zero"

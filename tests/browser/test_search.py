@@ -80,7 +80,14 @@ def test_name_opens_its_place(person):
     person.expect_selected(view="positions")
     choose_result(person, "logit lens")
     person.expect_selected(view="prediction")
-    for name, part in (("L1H0", {"layer": 1, "head": 0}), ("n1.5", {"layer": 1, "neuron": 5})):
+    for name, view in PLACES.items():
+        choose_result(person, name)
+        person.expect_selected(view=view)
+    for name, part in (
+        ("L1.0", {"layer": 1, "head": 0}),
+        ("L1H0", {"layer": 1, "head": 0}),
+        ("n1.5", {"layer": 1, "neuron": 5}),
+    ):
         choose_result(person, name)
         person.expect_selected(view="attention" if "head" in part else "feed_forward", **part)
         person.page.evaluate("() => window.explorer.select({ view: 'experiments' })")  # which has lists of both
@@ -94,13 +101,19 @@ def test_name_opens_its_place(person):
     assert person.page.evaluate("document.body.classList.contains('dark')")
 
 
+PLACES = {  # researcher's word -> the view that shows it
+    "resid_pre": "residual",
+    "mean ablation": "experiments",
+    "pre-softmax": "attention",
+    "OV circuit": "directions",
+}
 ACTIONS = {  # typed text -> name of the first result
     "save": "Save figure as PNG",
     **dict.fromkeys(("slide", "place", "bookmark", "saved view"), "Save this view as a slide"),
     **dict.fromkeys(("present", "projector", "full screen"), "Present (P)"),
     **dict.fromkeys(("numpy", "array"), "Copy as Python"),
-    **dict.fromkeys(("ablate", "switch off", "switch head off"), "Switch off head 1.0"),
-    "ablate 0.1": "Switch off head 0.1",
+    **dict.fromkeys(("ablate", "switch off", "switch head off"), "Switch layer 1 head 0 off"),
+    "ablate 0.1": "Switch layer 0 head 1 off",
     "print": "Print this view",
     **dict.fromkeys(("class", "ask the class", "question", "pose a question"), "Class"),
     "language": "Español",

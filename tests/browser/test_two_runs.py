@@ -121,7 +121,7 @@ def test_comparison_view_pairs_own_prompt_automatically(open_new_page):
 def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     person = open_new_page().open("compare")
     facts = person.page.locator("#compare-facts .plot")
-    expect(facts).to_contain_text("loss of the text")
+    expect(facts).to_contain_text("loss of the text, nats")
     texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (14, 3)).sum(axis=-1)[:6, :2]
     assert facts.evaluate(TICKS, "x") == ["A", "B", "A − B"]
     assert texts["0, 0"] == texts["1, 0"] == "tiny"
@@ -296,7 +296,15 @@ def test_table_of_changed_pair_fits_and_patching_names_unchanged_model(open_new_
     assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
     expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
     person.visit("patching", "Patching")
-    expect(person.page.locator("#changes")).to_contain_text("The maps are of the unchanged model.")
+    changes = person.page.locator("#changes")
+    expect(changes).to_contain_text("The maps are of the unchanged model.")
+    edit = person.state["edits"]
+    person.evaluate(f"actions.setInterventions([{edit!r}], 'b.edits')")
+    expect(changes).to_contain_text("B is changed")
+    expect(changes.get_by_text("The maps are of the unchanged model.")).to_have_count(1)
+    person.evaluate("actions.setInterventions([])")
+    expect(changes.locator("[data-edit]")).to_have_count(1)
+    expect(changes).to_contain_text("The maps are of the unchanged model.")
 
 
 @pytest.mark.exhaustive
@@ -305,9 +313,9 @@ def test_interventions_of_b_are_removed_by_their_buttons(open_page):
     person = open_page(edits=intervention_a, **{"b.text": OTHER_PROMPT, "b.edits": intervention_b})
     interventions_text = person.page.locator("#changes")
     expect(interventions_text).to_contain_text("B is changed")
-    interventions_text.get_by_role("button", name="take back: head 1 of layer 0").click()
+    interventions_text.get_by_role("button", name="take back: layer 0 head 1: off").click()
     expect(interventions_text).not_to_contain_text("B is changed")
     person.wait_until_idle()
     assert (person.state["edits"], person.state["b.edits"]) == (intervention_a, "")
-    interventions_text.get_by_role("button", name="take back: head 0 of layer 1").click()
+    interventions_text.get_by_role("button", name="take back: layer 1 head 0: off").click()
     expect(interventions_text).to_be_hidden()

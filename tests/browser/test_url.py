@@ -111,6 +111,14 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     assert [(int(query), int(key)) for query, _query_token, key, _key_token, _weight in rows] == pairs
     for pair, row in zip(pairs, rows, strict=True):
         assert float(row[4]) == pytest.approx(weights[pair], abs=1e-6) and row[1] and row[3]
+    person.tab("Feed-forward")
+    person.wait_until_idle().page.locator("#feed_forward-strongest h2").click()
+    with person.page.expect_download() as download:
+        person.copy("Numbers (CSV)")
+    rows = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
+    hidden = capture_visible_run(person)[f"blocks.{layer}.ffn.hidden"][person.state["query"]]
+    neurons, values = zip(*(list(row.values())[-2:] for row in rows), strict=True)
+    assert {float(value) for value in values} & {float(hidden[int(neuron)]) for neuron in neurons}
 
 
 @pytest.mark.exhaustive

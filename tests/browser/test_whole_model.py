@@ -171,7 +171,7 @@ def test_story_shows_effect_of_ablated_head_once(open_page):
     person.tab("2 · Who looks at whom")
     before, after = note.text_content().partition(": ")[2].split(" → ")
     expect(changes.locator(".effect")).to_have_text(re.compile(f" is picked: {before} before, {after} now.( .*)?$"))
-    expect(changes).not_to_contain_text("own p")
+    expect(changes).not_to_contain_text("temperature")
 
 
 def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
@@ -179,26 +179,24 @@ def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):
     chances = "cells => cells.map((cell) => cell.dataset.percent)"
     first, numbers = person.prediction.locator(".text").first, person.prediction.locator("tbody .number")
     token, before = first.text_content().strip(), numbers.evaluate_all(chances)[0]
-    p_before = numbers.first.text_content()
     button = figure.get_by_role("button", name="Switch this head off")
     box = button.bounding_box()
     button.click()
     effect = person.page.locator("#changes .effect")
-    expect(effect).to_contain_text("now")
+    expect(effect).to_contain_text("Probability of")
     person.wait_until_idle()
     assert person.state["edits"] == ablation
     on_again = figure.locator(".acts").get_by_role("button", name="Put it back")
     assert on_again.bounding_box()["y"] == pytest.approx(box["y"], abs=2)
     texts = [text.strip() for text in person.prediction.locator(".text").all_text_contents()]
     after = dict(zip(texts, numbers.evaluate_all(chances), strict=True))
-    p_after = dict(zip(texts, numbers.all_text_contents(), strict=True))
-    expect(effect).to_contain_text(f"The model’s own p of “{token}”: ")
-    expect(effect).to_contain_text(f"After the settings: {p_before} → {p_after[token]}.")
+    expect(effect).to_contain_text(re.compile(f"Probability of “·?{re.escape(token)}” before temperature: "))
+    expect(effect).to_contain_text(f"After temperature and filters: {before} → {after[token]}.")
     layer, head = re.findall(r"\d+", ablation)
     expect(figure.locator(".acts .switched-off > span")).to_have_text(
-        f"Layer {layer} head {head} is off: {before} → {after[token]}"
+        f"Layer {layer} head {head} is off: {before} → {after[token]} after temperature and filters"
     )
-    chip = person.page.locator("#changes button", has_text=f"Layer {layer} head {head} is switched off")
+    chip = person.page.locator("#changes button", has_text=f"layer {layer} head {head}: off")
     expect(person.page.locator("#changes")).to_contain_text("Everything is computed without it.")
     expect(chip).to_be_visible()
     on_again.click()

@@ -316,7 +316,7 @@ def attention_sentence(trace: Trace, selection: Selection) -> str:
     return looks if template == LOOKS_MORE_ELSEWHERE else f"{looks} {translate(NEXT_STEP)}"
 
 
-NEXT_STEP = N_("Choose a cell for its numbers.")
+NEXT_STEP = N_("A cell that you choose shows its numbers.")
 IS_SWITCHED_OFF = N_("It is switched off: it looks, but writes nothing.")
 
 

@@ -33,6 +33,7 @@ from explorer.explain.notation import (
     format_percent,
     format_six_digits,
     quote_token,
+    quote_token_in_text,
     quote_word,
     quote_word_in_text,
 )
@@ -461,7 +462,7 @@ def head_sentence(
     look = _(
         "In this head, {query} looks most at {key} ({percent}).",
         query=quote_word(trace.tokens[query]),
-        key=quote_word(trace.tokens[key]),
+        key=quote_word_in_text(trace.tokens, key),
         percent=format_percent(float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])),
     )
     if changed_head_mask(trace, layer, query)[head]:
@@ -509,7 +510,7 @@ def whole_model_alt_text(trace: Trace, selection: Selection, sources: Attributio
             _(
                 "The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.",
                 logit=logit_label(trace, *tokens),
-                key=quote_token(trace.tokens[key]),
+                key=quote_token_in_text(trace.tokens, key),
                 layer=layer,
                 head=head,
                 effect=format_contribution(sources.effects[best]),
@@ -558,7 +559,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
             layer=layer,
             head=head,
             query=after,
-            key=quote(trace.tokens[key]),
+            key=quote_token_in_text(trace.tokens, key),
             percent=format_percent(float(weights[key])),
             effect=format_contribution(sources.effects[layer, head, key]),
             token=token,
@@ -589,7 +590,7 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
-    effect, source = format_contribution(sources.effects[best]), quote_token(trace.tokens[key])
+    effect, source = format_contribution(sources.effects[best]), quote_token_in_text(trace.tokens, key)
     score = f"{logit:.1f}".replace("-", "−")
     return translate(template, start=start, layer=layer, head=head, key=source, effect=effect, score=score)
 

@@ -234,23 +234,22 @@ def inspect_path(runs: Comparison, selection: Selection, point: ClickedPoint) ->
 
 
 def likely_token_options(name: str) -> Callable[[Comparison | Trace, Selection], list[tuple[str, str]]]:
-    """Return a function that lists the most probable tokens at the end, by their texts; first "" for the proposed one.
+    """Return a function that lists the most probable tokens at the end, by their texts; first "" with the current one.
 
     Args:
         name: of the field, "answer" or "wrong".
     """
 
     def options(runs: Comparison | Trace, selection: Selection) -> list[tuple[str, str]]:
-        trace, proposed = runs, _("as proposed")
+        trace, current = runs, _("as proposed")
         if isinstance(runs, Comparison):
             trace = runs.trace
             with suppress(NoDifferenceError):
-                prompt_pair = make_prompt_pair(runs, selection.replace(**{name: ""}))
-                token = shorten_token(prompt_pair.clean.vocabulary[getattr(prompt_pair.experiment, name)])
-                proposed = token
+                prompt_pair = make_prompt_pair(runs, selection)
+                current = shorten_token(prompt_pair.clean.vocabulary[getattr(prompt_pair.experiment, name)])
         ranking = ranking_without_interventions(trace, len(trace) - 1)
         tokens = [trace.vocabulary[token_id] for token_id in ranking[:NUM_LISTED]]
-        return [("", proposed), *((escape_text(text), shorten_token(text)) for text in tokens)]
+        return [("", current), *((escape_text(text), shorten_token(text)) for text in tokens)]
 
     return options
 

@@ -12,6 +12,7 @@ from explorer.analysis.patching_effects import (
     layers_of_largest_effect,
     neuron_effects,
     patching_effects,
+    small_difference_warning,
     strongest_neuron_indices,
 )
 from explorer.explain.notation import (
@@ -188,6 +189,7 @@ def resolve_token(trace: Trace, text: str, proposed: int) -> int:
     raise NoDifferenceError(message.format(text=text))
 
 
+PALE_FACTOR = 4  # end of the colour scale, in multiples of the largest effect, if the difference divided by is small
 MIN_COLUMNS_OF_NOTE = 5  # over which "not patched" is written across
 DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
 
@@ -215,6 +217,9 @@ def effect_map(
     by_position = component in BY_POSITION
     finite = np.isfinite(values)
     limit = limit or largest_effect(values) or 1
+    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
+    if small_difference_warning(prompt_pair.experiment, baseline_runs, metric):
+        limit *= PALE_FACTOR
     hover = (
         _("layer %{y}, position %{x}<br>effect %{z:+.3g}<extra></extra>")
         if by_position

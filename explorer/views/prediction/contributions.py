@@ -140,6 +140,7 @@ def head_contribution_map(
         heads=values.size,
         logit=logit_label(trace, token_id, contrast_id),
         token=quote_token(trace.tokens[query]),
+        scale=_("adds to the logit") if contrast_id is None else _("adds to the logit difference"),
         adds=contribution_phrase(values[largest_index]),
         layer=largest_index[0],
         head=largest_index[1],
@@ -164,7 +165,7 @@ HEADS_FIGURE = FigureTemplate(
             "hovertemplate": text(N_("layer %{y} head %{x}<br>adds %{z:.6g}<extra></extra>")),
             "xgap": 1,
             "ygap": 1,
-            "colorbar": {"title": {"text": text(N_("adds")), "side": "right"}},
+            "colorbar": {"title": {"text": value("scale"), "side": "right"}},
         }
     ],
     layout={

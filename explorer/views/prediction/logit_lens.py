@@ -147,7 +147,7 @@ def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison,
     Raises:
         NoDifferenceError: see `subtract_figures`.
     """
-    fig = subtract_figures(first, second, comparison, title)
+    fig = subtract_figures(first, second, comparison, title, between_tokens="<br>")  # as in the cells
     ((trace, *_others), layout), lens_a, lens_b = (
         fig.traces_and_layout,
         *(lens.traces_and_layout[0][0] for lens in (first, second)),

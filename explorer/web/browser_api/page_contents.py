@@ -353,8 +353,9 @@ class PageContents:
             contents[WHY] = ExplanationButton.pack(self.explain(page_state, settings, trace))
         if selection.stand_ins == "open":
             redundancy = find_redundancy(trace, selection.query, selection.target)
+            prediction = next_token_distribution_in_run(page_state.run, selection.query, settings, trace)
             contents[STAND_INS] = ExplanationButton.pack(
-                prediction_explanation.explain_redundancy(trace, selection.query, redundancy)
+                prediction_explanation.explain_redundancy(trace, selection.query, redundancy, prediction)
             )
         return contents
 
@@ -382,7 +383,7 @@ class PageContents:
             yield from explain_prediction_in_story(trace, prediction, reasons, predict_without, written)
             return
         yield from written
-        for sentence in explain_prediction(trace, selection.query, reasons):
+        for sentence in explain_prediction(trace, selection.query, reasons, prediction):
             yield replace(sentence, selection_change=sentence.selection_change | {"target": rank})
 
     def tree(self, page_state: PageState) -> dict[str, Any]:

@@ -143,6 +143,9 @@ export const quoteToken = (token) => `“${escapeToken(token)}”`;
 /** Quote the token at a position, with the position if the text repeats it. @param {string[]} tokens @param {number} position */
 export const quoteTokenInText = (tokens, position) => quoteToken(tokens[position]) + (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
 
+/** Name a token like `quoteTokenInText`, without quotation marks. @param {string[]} tokens @param {number} position */
+export const escapeTokenInText = (tokens, position) => escapeToken(tokens[position]) + (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
+
 /** Quote a token as a word, without its leading space. @param {string} token */
 export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);
 
@@ -219,7 +222,7 @@ export { formatNumber };
 export function describeIntervention(text) {
   const [, layer, kind, index, position, factor] = /^blocks\.(\d+)\.(attn\.z|ffn\.hidden)[.[]?(\d*)\]?(?:@(\d+))?\*(?:zero|scale\*(.*))$/.exec(text) ?? [];
   const values = { layer, index, factor: (factor ?? "").replace("-", "−") }, isScaled = +(factor ?? 0) !== 0;
-  const describeOne = { "attn.z": () => (isScaled ? _("head {layer}.{index} × {factor}", values) : _("head {layer}.{index}: off", values)), "ffn.hidden": () => (isScaled ? _("neuron {layer}.{index} × {factor}", values) : _("neuron {layer}.{index}: off", values)) };
+  const describeOne = { "attn.z": () => (isScaled ? _("layer {layer} head {index} × {factor}", values) : _("layer {layer} head {index}: off", values)), "ffn.hidden": () => (isScaled ? _("layer {layer} neuron {index} × {factor}", values) : _("layer {layer} neuron {index}: off", values)) };
   const describeAll = { "attn.z": () => (isScaled ? _("all heads of layer {layer} × {factor}", values) : _("all heads of layer {layer}: off", values)), "ffn.hidden": () => (isScaled ? _("all neurons of layer {layer} × {factor}", values) : _("all neurons of layer {layer}: off", values)) };
   const change = (index ? describeOne : describeAll)[kind]();
   return position ? _("{change}, {where}", { change, where: _("at position {position}", { position }) }) : change;

@@ -150,17 +150,16 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} [isStory] */
 export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: logitsAfter }, { sampled: before, plain: ownBefore, logits: logitsBefore }, vocabulary, isStory = false) {
-  const [[previousBest], [currentBest]] = (isStory ? [before, after] : [ownBefore, ownAfter]).map(rankedIds);
-  const valuesOf = (distributions, format) => distributions.map((distribution) => format(distribution[previousBest]));
-  const chances = valuesOf([before, after], formatPercent), own = valuesOf([ownBefore, ownAfter], formatNumber), sampled = valuesOf([before, after], formatNumber), logits = valuesOf([logitsBefore, logitsAfter], formatLogit);
-  const token = quoteWord(vocabulary[previousBest]), share = isStory ? formatPercent(after[currentBest]) : formatNumber(ownAfter[currentBest]);
-  const sentences = [
-    isStory ? _("The chance that {token} is picked: {before} before, {after} now.", { token, before: chances[0], after: chances[1] })
-      : _("The model’s own p of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", { token, own_before: own[0], own_after: own[1], logit_before: logits[0], logit_after: logits[1] }),
-    !isStory && sampled.join() !== own.join() && _("After the settings: {before} → {after}.", { before: sampled[0], after: sampled[1] }),
-    currentBest !== previousBest && _("{other} is likeliest now: {share}.", { other: quoteWord(vocabulary[currentBest]), share }),
-  ];
-  return { words: sentences.filter(Boolean).join(" "), chances: chances.join(" → ") };
+  const [[previousBest], [currentBest]] = (isStory ? [before, after] : [ownBefore, ownAfter]).map(rankedIds), quote = isStory ? quoteWord : quoteToken;
+  const percentsOf = (distributions) => distributions.map((distribution) => formatPercent(distribution[previousBest])), own = percentsOf([ownBefore, ownAfter]), sampled = percentsOf([before, after]);
+  const nameProbability = (id) => { const percent = formatPercent(ownAfter[id]); return percent === formatPercent(after[id]) ? percent : _("{percent} before temperature", { percent }); };
+  const values = { token: quote(vocabulary[previousBest]), before: sampled[0], after: sampled[1], own_before: own[0], own_after: own[1], logit_before: formatLogit(logitsBefore[previousBest]), logit_after: formatLogit(logitsAfter[previousBest]) };
+  const isSame = isStory || own.join() === sampled.join(), chances = sampled.join(" → ");
+  let words = _("The chance that {token} is picked: {before} before, {after} now.", values);
+  if (!isStory) words = isSame ? _("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", values)
+    : _("Probability of {token} before temperature: {own_before} → {own_after}, logit {logit_before} → {logit_after}. After temperature and filters: {before} → {after}.", values);
+  if (currentBest !== previousBest) words += ` ${_("{other} is likeliest now: {share}.", { other: quote(vocabulary[currentBest]), share: isStory ? formatPercent(after[currentBest]) : nameProbability(currentBest) })}`;
+  return { words, chances: isSame ? chances : _("{chances} after temperature and filters", { chances }) };
 }
 
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).

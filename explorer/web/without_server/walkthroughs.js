@@ -1,7 +1,7 @@
 // @ts-check
 // Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { largest, vectorNorm, range, rowsOf, escapeToken, formatFixed, formatNumber, quoteToken } from "./figures.js";
+import { largest, vectorNorm, range, rowsOf, escapeToken, escapeTokenInText, formatFixed, formatNumber, quoteToken } from "./figures.js";
 import { UserError } from "./actions.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { mainPair, rotatedPairs, rotationAngles } from "./views/positions.js";
@@ -23,7 +23,7 @@ async function mixValues(context, keys) {
   const { tokens, position, dHead } = context, truncate = (row) => row.subarray(0, MAX_DIMENSIONS), weights = (await headRows(context, "pattern"))[position], values = (await headRows(context, "v")).map(truncate), sum = truncate((await headRows(context, "z"))[position]);
   const maxValue = largest([...keys.map((key) => values[key]), sum].map((vector) => largest(vector.map(Math.abs))));
   const strip = (label, vector, weight) => ({ label, weight: formatWeight(weight), opacity: weight, shares: Array.from(vector, (value) => displayNumber(value, maxValue).share), first: formatNumber(vector[0]) });
-  const strips = keys.map((key) => strip(escapeToken(tokens[key]), values[key], weights[key]));
+  const strips = keys.map((key) => strip(escapeTokenInText(tokens, key), values[key], weights[key]));
   return {
     says: _("Each token’s value, as strong as its weight, is added up: that is what the head fetches. Shown are the first {count} of {all} numbers, and the first of them in digits.", { count: sum.length, all: dHead }), kind: "strips",
     frames: [...strips.map((_strip, i) => ({ strips: strips.slice(0, i + 1) })), { strips: [...strips, { ...strip(_("the sum, z"), sum, 1), is_sum: true }] }],
@@ -39,7 +39,7 @@ async function attention(context) {
   const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
   columns.push(displayNumbers(keys.map((key) => weights[key]), formatWeight));
   function rows(says, count, isOneByOne = false) {
-    const all = keys.map((key, i) => ({ label: escapeToken(tokens[key]), key, chosen: key === chosen, cells: columns.slice(0, count).map((cells) => cells[i]) }));
+    const all = keys.map((key, i) => ({ label: escapeTokenInText(tokens, key), key, chosen: key === chosen, cells: columns.slice(0, count).map((cells) => cells[i]) }));
     return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };
   }
   return { title: _("Attention of head {head} in layer {layer}, from {query}", { head, layer, query }), segments: [

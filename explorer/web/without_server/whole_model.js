@@ -1,7 +1,7 @@
 // @ts-check
 // The view of the whole model, as in explorer/views/overview/: what each component reads from where, and its contribution to the target's logit.
 import { _, lookUpMessage } from "../static/translations.js";
-import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteWord, quoteWordAt, shortenToken } from "./figures.js";
+import { escapeToken, formatContribution, formatCount, formatFixed, formatNumber, formatPercent, formatSixDigits, quoteToken, quoteTokenInText, quoteWord, quoteWordAt, shortenToken } from "./figures.js";
 import { VIEWS } from "./page_data.js";
 
 const MAX_ROWS = 18, MIN_SHARE = 0.06, MAX_CURVES = 200, NUM_LISTED = 20;
@@ -91,7 +91,7 @@ async function figure(context, cell) {
   sources.norms.forEach((norm, i) => { importance[i % T] += norm; });
   const rows = foldTokens(importance, [position, key]), { curves, rest } = selectCurves(context);
   const alt = [_("The model at {token}: {layers} blocks, the token’s residual stream through them, and what {heads} heads in each take from earlier tokens.", { token: quoteToken(tokens[position]), layers: L, heads: H })];
-  if (best) alt.push(_("The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.", { logit, key: quoteToken(tokens[best.key]), layer: best.layer, head: best.head, effect: formatContribution(best.effect) }));
+  if (best) alt.push(_("The most for {logit} comes from {key} through layer {layer} head {head}: {effect}.", { logit, key: quoteTokenInText(tokens, best.key), layer: best.layer, head: best.head, effect: formatContribution(best.effect) }));
   return {
     alt: alt.join(" "), query: position, key: state.key, answer: shortenToken(vocabulary[tokenId]), rank, probability: finite(probability),
     contrast: contrastId === null ? "" : shortenToken(vocabulary[contrastId]), logit: finite(attribution.logit), norm: finite(norms[0]),
@@ -178,13 +178,13 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   }
   if (open) {
     const row = weights.subarray(start, start + position + 1), keyIndex = open === "head" ? row.indexOf(Math.max(...row)) : key;
-    const values = { layer, head, query: after, key: quote(tokens[keyIndex]), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
+    const values = { layer, head, query: after, key: (depth === "story" ? quoteWordAt : quoteTokenInText)(tokens, keyIndex), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
     if (open === "head" && depth === "story") return headSentence(sources.effects[start + keyIndex], attribution.heads[layer * H + head], sources.changedMask[layer * H + head] === 1, values);
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
-  const values = { start: opening, layer: best.layer, head: best.head, key: (contrastId === null ? quote : quoteToken)(tokens[best.key]), effect: formatContribution(best.effect), score };
+  const values = { start: opening, layer: best.layer, head: best.head, key: quoteTokenInText(tokens, best.key), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
   return contrastId === null ? _("{start}. Most helpful look back: layer {layer} head {head} at {key} ({effect} of logit {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }

@@ -68,12 +68,16 @@ def test_selected_key_is_shown_even_with_least_weight(capture_trace):
 
 
 def test_long_prompt_shows_keys_with_most_weight(capture_trace):
-    trace = capture_trace("rope", 12)
-    walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=11))
-    keys = [row["key"] for row in walk.segments[0].frames[-1]["rows"]]
-    weights = trace["blocks.1.attn.pattern"][0, 11]
+    trace = capture_trace("rope", 30)
+    walk = get_walkthrough("attention", trace, Selection(layer=1, head=0, query=29, key=4))
+    labels = {row["key"]: row["label"] for row in walk.segments[0].frames[-1]["rows"]}
+    keys = list(labels)
+    weights = trace["blocks.1.attn.pattern"][0, 29]
     assert sorted(keys) == sorted(np.argsort(-weights)[:8])
     assert "looks at most" in walk.segments[0].says
+    for key, shown in labels.items():  # a token that the text repeats has its position
+        assert shown.endswith(f" ({key})") == (list(trace.tokens).count(trace.tokens[key]) > 1)
+    assert len(set(labels.values())) == len(labels) and len(set(trace.tokens)) < len(trace)
 
 
 @each_rotating_style

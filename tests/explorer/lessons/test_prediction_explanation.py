@@ -44,21 +44,23 @@ TEXTS = (
 )
 SHARES = (0.3, 0.7, 1.0)  # fractions of a text
 QUOTED, INDEX, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
+PERCENT, DIFFERENCE = r"(over 99%|less than 0\.01%|[\d.]+%)", "the logit difference “(.*)” − “(.*)”"
 COMPONENT = rf"(?:layer {INDEX} head {INDEX}|the feed-forward of layer {INDEX})"
 LOOK_BACK = rf"The most helpful look back for {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
 CLAUSES = {
-    "ahead": f"Why {QUOTED}, with probability {NUMBER}\\? Its logit is {NUMBER} above that of {QUOTED}\\.",
-    "behind": f"{QUOTED} has probability {NUMBER}: its logit is {NUMBER} below that of {QUOTED}\\.",
-    "head": f"Layer {INDEX} head {INDEX} adds {NUMBER} to that difference; it looks most at {QUOTED} "
+    "ahead": f"Why {QUOTED}, with probability {PERCENT} before temperature\\? "
+    f"Its logit is {NUMBER} above that of {QUOTED}\\.",
+    "behind": f"{QUOTED} has probability {PERCENT} before temperature: its logit is {NUMBER} below that of {QUOTED}\\.",
+    "head": f"Layer {INDEX} head {INDEX} adds {NUMBER} to {DIFFERENCE}; it looks most at {QUOTED} "
     f"\\({INDEX}\\), with weight {NUMBER}\\.",
-    "feed_forward": f"The feed-forward of layer {INDEX} adds {NUMBER} to that difference\\.",
-    "falls": f"Switched off alone, it takes the probability down to {NUMBER}\\.",
-    "rises": f"Switched off alone, it lets the probability rise to {NUMBER}\\.",
-    "stays": f"Switched off alone, it leaves the probability at {NUMBER}\\.",
+    "feed_forward": f"The feed-forward of layer {INDEX} adds {NUMBER} to {DIFFERENCE}\\.",
+    "falls": f"Switched off alone, it takes that probability down to {PERCENT}\\.",
+    "rises": f"Switched off alone, it lets that probability rise to {PERCENT}\\.",
+    "stays": f"Switched off alone, it leaves that probability at {PERCENT}\\.",
     "partner": f"Two parts replace one another, {COMPONENT} and {COMPONENT}: "
     f"switched off alone they cost {NUMBER} and {NUMBER} "
     f"bits, together {NUMBER}\\.",
-    "together": f"Switched off together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where "
+    "together": f"Switched off together, (.*) take that probability down to {PERCENT}: that costs {NUMBER} bits, where "
     f"one by one they cost {NUMBER} in sum\\.",
     "alone": f"No part decides it alone: switched off one by one, none costs more than {NUMBER} bits\\.",
     "dearest": f"What is missed most is {COMPONENT}: without it {NUMBER} bits are lost\\.",
@@ -141,20 +143,24 @@ def check_clauses(truth: ExpectedPrediction, clauses):
             assert [f"“{groups[i]}”" for i in (0, 3)] == [
                 quote_token(trace.vocabulary[i]) for i in (truth.token, truth.contrast)
             ]
-            assert_near(groups[1], 2**truth.log2_p)
+            assert groups[1] == format_percent(2**truth.log2_p)
             assert_near(groups[2], abs(truth.lead))
             assert (kind == "ahead") == (truth.lead >= 0)
         if kind in ("head", "feed_forward"):
             reason = ModelComponent(int(groups[0]), int(groups[1]) if kind == "head" else None)
             named_components.append(reason)
-            assert_near(groups[2 if kind == "head" else 1], truth.direct_effect(reason))
+            adds, *tokens = groups[2:5] if kind == "head" else groups[1:]
+            assert_near(adds, truth.direct_effect(reason))
+            assert [f"“{token}”" for token in tokens] == [
+                quote_token(trace.vocabulary[i]) for i in (truth.token, truth.contrast)
+            ]
         if kind == "head":
             weights = trace[f"blocks.{reason.layer}.attn.pattern"][reason.head, -1]
-            assert int(groups[4]) == weights.argmax() == clause.selection_change["key"]
-            assert_near(groups[5], weights.max())
+            assert int(groups[6]) == weights.argmax() == clause.selection_change["key"]
+            assert_near(groups[7], weights.max())
         if kind in ("falls", "rises", "stays"):
             cost = truth.ablation_cost(reason)
-            assert_near(groups[0], 2 ** (truth.log2_p - cost))
+            assert groups[0] == format_percent(2 ** (truth.log2_p - cost))
             assert kind == ("falls" if cost >= DECISIVE_BITS else "rises" if cost <= -DECISIVE_BITS else "stays")
         if kind == "partner":
             first, second = make_component(*groups[:3]), make_component(*groups[3:6])
@@ -169,7 +175,8 @@ def check_clauses(truth: ExpectedPrediction, clauses):
                 str(part.ablation) for part in parts
             )
             together, alone = truth.ablation_cost(*parts), sum(map(truth.ablation_cost, parts))
-            for shown, number in zip(groups[1:], (2 ** (truth.log2_p - together), together, alone), strict=True):
+            assert groups[1] == format_percent(2 ** (truth.log2_p - together))
+            for shown, number in zip(groups[2:], (together, alone), strict=True):
                 assert_near(shown, number)
             assert together - alone > DECISIVE_BITS - 1e-3
         if kind == "dearest":
@@ -208,6 +215,12 @@ def explain_case(library, checkpoint: str, text: str, share: float, target: int 
     return truth, prediction_reasons(trace, truth.last, target)
 
 
+def explain(truth: ExpectedPrediction, reasons) -> list:
+    """Return the clauses at a temperature that changes the probability, so that each says which one it means."""
+    prediction = next_token_distribution(truth.trace, truth.last, temperature=0)
+    return list(explain_prediction(truth.trace, truth.last, reasons, prediction))
+
+
 @pytest.fixture(scope="module")
 def library() -> ModelLibrary:
     return ModelLibrary("cpu")
@@ -226,7 +239,7 @@ CORE_CASE = CASES[5]  # a whole text
 )
 def test_every_clause_is_true(library, model, text, share):
     truth, reasons = explain_case(library, model, text, share)
-    named_components = check_clauses(truth, list(explain_prediction(truth.trace, truth.last, reasons)))
+    named_components = check_clauses(truth, explain(truth, reasons))
     parts = [
         ModelComponent(i, j)
         for i in range(truth.trace.config.num_layers)
@@ -240,7 +253,7 @@ def test_every_clause_is_true(library, model, text, share):
 
 def test_less_likely_token_is_compared_with_likeliest(library):
     truth, reasons = explain_case(library, MODELS[0], TEXTS[4], 1.0, target=3)
-    clauses = list(explain_prediction(truth.trace, truth.last, reasons))
+    clauses = explain(truth, reasons)
     assert any(" below that of “·key”" in clause.text for clause in clauses[:2])
     check_clauses(truth, clauses)
 
@@ -283,11 +296,14 @@ def check_written_tokens(trace):
     assert first.text == (
         f"{token} was a random draw: its chance was {chance} at temperature 1.9, number 201 on the list."
     )
-    own = format_percent(float(prediction.plain[likeliest]))
+    own = f"{format_percent(float(prediction.plain[likeliest]))} before temperature"
     assert expected.text == f"The model itself expected {quote_word(trace.vocabulary[likeliest])}: {own}."
+    untouched = replace(sampled_written, sampled=prediction.plain)
+    _first, plain = explain_written_token(trace, untouched, 1.0)
+    assert plain.text == expected.text.replace(" before temperature", "")
     other_draw = replace(sampled_written, u=find_random_number(prediction.sampled, likeliest))
     other, _expected = explain_written_token(trace, other_draw, 1.9)
-    assert other.text.startswith(f"{token} was not the likeliest: the model’s own chance was ")
+    assert other.text.startswith(f"{token} was not the likeliest: its chance was ")
 
 
 def find_random_number(sampled, token_id):

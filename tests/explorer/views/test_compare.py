@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from explorer import make_intervention
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
@@ -100,6 +101,29 @@ def test_contribution_differences_add_up(style):
     ]
     assert sum(bars["y"]) == pytest.approx(logits[0].logit - logits[1].logit, abs=1e-4)
     assert bars["y"][0] == pytest.approx(logits[0].token - logits[1].token, abs=1e-6)
+
+
+def test_parts_that_a_patch_replaces_are_told():
+    """B's stream after layer 0 is A's: what B adds up to there does not reach the logit."""
+    ids = [tokenizer().encode(text)[:5] for text in TEXTS]
+    trace = capture(models()["rope"], ids[0], tokenizer=tokenizer())
+    patch = make_intervention("blocks.1.resid_pre", "patch", positions="4", source=trace)
+    patched = capture(models()["rope"], ids[1], [patch], tokenizer=tokenizer())
+    figure = contribution_difference_bars(Comparison.from_traces(trace, patched), SELECTION)
+    (bars,) = figure.data
+    replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.text]
+    assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
+    note = figure.layout.annotations[0].text
+    assert note.startswith("of the whole logit: ") and note.endswith("; parts replaced in B by a change: 3")
+
+
+@subtest_each("factor", [0.5, 2.0])
+def test_colour_bar_tells_where_colours_end(factor, monkeypatch):
+    comparison = make_comparison("rope")
+    largest = np.nanmax(relative_stream_distance(comparison))
+    monkeypatch.setattr("explorer.views.compare.MAX_RELATIVE_DISTANCE", factor * largest)
+    (heatmap,) = residual_distance_map(comparison, 4).traces_and_layout[0]
+    assert ("colours end at 1" in heatmap["colorbar"]["title"]["text"]) == (factor < 1)
 
 
 def test_incomparable_runs_raise():

@@ -293,7 +293,7 @@ def test_lens_difference_has_tokens_of_both_runs():
             assert text[column] == "<br>".join(dict.fromkeys(pair))
             num_different += len(set(pair)) == 2
     assert num_different
-    assert any(" / " in text for text in difference_of_both.layout["xaxis"]["ticktext"])
+    assert any("<br>" in text for text in difference_of_both.layout["xaxis"]["ticktext"])
 
 
 def test_lens_difference_falls_back_to_target_token():

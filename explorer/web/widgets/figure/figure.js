@@ -191,7 +191,7 @@ export function figure(element) {
     if (drawKey.every((part, i) => part === drawnKey[i])) await plotly().relayout(plot, movable);
     else {
       const numberedFigure = withBarNumbers(drawnFigure, width), fittedFigure = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
-      const isOfPairs = meta.of_tokens?.length === 2 && (image || fittedFigure.data[0]?.type === "heatmap"), react = ({ data: traces, layout: fittedLayout }) => plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens } }, plotlyConfig());
+      const isOfPairs = meta.of_tokens?.length === 2 && (image || fittedFigure.data[0]?.type === "heatmap"), react = ({ data: traces, layout: fittedLayout }) => plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens, labelled_axis: meta.labelled_axis } }, plotlyConfig());
       markLegend(drawnFigure);
       if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareSpace = null;
       await react(squareSpace ? withSquareCells(fittedFigure, squareSpace) : fittedFigure);

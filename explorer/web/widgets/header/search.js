@@ -140,7 +140,7 @@ function actionItems() {
 
 /** Return the item that ablates a head, or restores it. @param {number} layer @param {number} head */
 function ablationItem(layer, head) {
-  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch head {layer}.{head} on again", { layer, head }) : _("Switch off head {layer}.{head}", { layer, head });
+  const edit = `blocks.${layer}.attn.z.${head}*zero`, name = interventions().includes(edit) ? _("Switch layer {layer} head {head} on again", { layer, head }) : _("Switch layer {layer} head {head} off", { layer, head });
   return makeItem(_("action"), name, [_("ablate"), _("ablate head"), _("switch head off"), _("turn off head")], () => toggleIntervention(edit, { of: "edits", adds: true }));
 }
 
@@ -188,8 +188,8 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
     if (isAblation) return kind === "head" && layer < layers && index < heads ? [ablationItem(layer, index)] : [];
     if (layer >= layers || (kind === "head" && index >= heads) || (kind === "neuron" && index >= neurons)) return [];
     if (kind === "layer") return [makeItem(_("layer"), _("Layer {layer}", { layer }), [], () => goToLayer(layer))];
-    if (kind === "head") return [makeItem(_("head"), _("Head {layer}.{head}", { layer, head: index }), [], () => goToPart({ view: "attention", layer, head: index }))];
-    return [makeItem(_("neuron"), _("Neuron {neuron} of layer {layer}", { neuron: index, layer }), [], () => goToPart({ view: "feed_forward", layer, neuron: index }))];
+    if (kind === "head") return [makeItem(_("head"), _("Layer {layer} head {head}", { layer, head: index }), [], () => goToPart({ view: "attention", layer, head: index }))];
+    return [makeItem(_("neuron"), _("Layer {layer} neuron {neuron}", { neuron: index, layer }), [], () => goToPart({ view: "feed_forward", layer, neuron: index }))];
   });
 }
 
@@ -454,7 +454,7 @@ export function rankTokens(vocabulary, typed, count) {
 /** @typedef {{ kind: "layer" | "head" | "neuron" | "position" | "token", layer?: number, index?: number }} ModelPart */
 
 /**
- * Return the parts of the model that a query names: "4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
+ * Return the parts of the model that a query names: "4.4", "L4.4", "L4H4" and "head 4 4" are a head, "n3.287" and "ffn 3 287" a
  * neuron, "L4" a layer; a number alone may be a layer, a position or a token's id. A head or neuron without a layer is
  * one of the selected layer.
  * @param {string} query
@@ -467,7 +467,7 @@ export function readNumbers(query, words = { layer: [], head: [], neuron: [], po
   const neuron = alternatives("neuron", "feed-forward", "neuron", "ffn", "mlp", "n"), position = alternatives("position", "position", "pos", "#");
   const match = (pattern) => new RegExp(`^${pattern}$`, "iu").exec(query.trim().replace(/\s+/g, " "))?.slice(1).map(Number);
   const number = "(\\d{1,6})", gap = "(?:\\s?[.,:/]\\s?| )";
-  const pair = (kind) => `(?:${kind} ?)?${number}${gap}${number}`;
+  const pair = (kind) => `(?:(?:${kind}|${layer}) ?)?${number}${gap}${number}`;
   const layerAndIndex = (kind) => `${layer} ?${number}[ ,.]?\\s?${kind} ?${number}`;
   /** @type {ModelPart[]} */
   const parts = [];

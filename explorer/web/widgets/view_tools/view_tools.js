@@ -62,7 +62,8 @@ export function choosers(element) {
 
   function update() {
     for (const list of fieldControls()) {
-      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
+      const value = state[list.dataset.field], { placeholder = "" } = /** @type {HTMLInputElement} */ (list);
+      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = value && placeholder.slice(1, -1) === `·${value}` ? `·${value}` : value; // with its space; it is between isolates
       if (list.dataset.field === "rival") list.closest("label").classList.toggle("in-use", Boolean(state.rival)); // stays in sight
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
@@ -232,26 +233,15 @@ export function changes(element) {
   onState(element, () => { effectLink.hidden = state.view === "experiments"; });
   const undoButton = (run, text, label, remainingEdits, dataset = {}) => button(text, () => setInterventions(remainingEdits(), run), { ariaLabel: label, dataset });
 
-  /** Describe the ablation of a head in a sentence; "" for other edits. @param {string} edit @param {{ layer: string, head: string } | null} ablated */
-  function plainDescription(edit, ablated) {
-    if (ablated) return _("Layer {layer} head {head} is switched off", ablated);
-    const [, layer, head] = /^blocks\.(\d+)\.attn\.z\.(\d+)\*mean$/.exec(edit) ?? [];
-    return head ? _("Layer {layer} head {head} is replaced by its mean", { layer, head }) : "";
-  }
-
   /** List a run's edits, each with a button to undo it. @param {import("../../static/page_actions.js").Edits} target @param {[string, string][]} editList */
   function listEdits(target, editList) {
-    const heads = editList.map(([edit]) => ablatedHead(edit)), isPlain = ["story", "numbers"].includes(document.body.dataset.depth ?? "");
     /** @type {HTMLElement[]} */
-    const buttons = editList.map(([edit, fullDescription], i) => {
-      const description = (isPlain && plainDescription(edit, heads[i])) || fullDescription;
-      return undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description });
-    });
+    const buttons = editList.map(([edit, description]) => undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description }));
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
-    const changedSentence = heads.every(Boolean) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes} Everything is computed so.");
-    const ownSentence = state.view === "patching" ? _("{changes} The maps are of the unchanged model.") : changedSentence;
-    const template = target === "edits" ? ownSentence : _("B is changed: {changes}");
+    const changedSentence = editList.every(([edit]) => ablatedHead(edit)) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes}");
+    const isMapped = state.view === "patching", ownSentence = isMapped ? _("{changes} The maps are of the unchanged model.") : changedSentence;
+    const template = target === "edits" ? ownSentence : isMapped && !content.edits.length ? _("B is changed: {changes} The maps are of the unchanged model.") : _("B is changed: {changes}");
     return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
   }
 

@@ -44,7 +44,7 @@ async function sentence(context) {
   else if (count > 1) looks = _("Layer {layer} head {head}: {query} looks most at {count} tokens, with {percent} each.", values);
   else if (key !== strongest) looks = _("Layer {layer} head {head}: {query} looks at {key} with {share}, most at {most} with {percent}.", values);
   if (edits.includes(`blocks.${layer}.attn.z.${head}*zero`)) return `${looks} ${_("It is switched off: it looks, but writes nothing.")}`;
-  return key === strongest || query === 0 || count > 1 ? `${looks} ${_("Choose a cell for its numbers.")}` : looks;
+  return key === strongest || query === 0 || count > 1 ? `${looks} ${_("A cell that you choose shows its numbers.")}` : looks;
 }
 
 /** Pack the patterns of all heads, a byte per pixel (HeadGridWidget.pack). @param {ViewContext} context */

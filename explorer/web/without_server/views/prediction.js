@@ -146,7 +146,7 @@ async function heads(context) {
   const { config: { num_layers, num_heads: H }, tokens, vocabulary, position, layer, head, tokenId, contrastId } = context, { heads: allHeads } = await attribution(context), values = range(num_layers).map((i) => allHeads.subarray(i * H, (i + 1) * H)), best = argmax(allHeads, Math.abs), most = Math.abs(allHeads[best]) || 1;
   return {
     values, least: -most, most, numbers: values.map((row) => Array.from(row, formatContribution)), written: H <= 12 ? "%{text}" : undefined, heads: allHeads.length, logit: logitLabel(vocabulary, { tokenId, contrastId }), token: quoteToken(tokens[position]),
-    adds: phrase(allHeads[best]), layer: Math.floor(best / H), head: best % H, frames: [cellFrame(layer, head)],
+    scale: contrastId === null ? _("adds to the logit") : _("adds to the logit difference"), adds: phrase(allHeads[best]), layer: Math.floor(best / H), head: best % H, frames: [cellFrame(layer, head)],
   };
 }
 

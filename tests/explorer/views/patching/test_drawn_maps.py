@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, path_patching
 from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number
+from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.views.patching import describe_patching
+from explorer.views.patching import VIEW, describe_patching
+from explorer.views.patching.effect_maps import PALE_FACTOR
 from explorer.views.style import position_labels
 from tests.rendered_figures import contains_number
 from tests.sample_models import tokenizer
@@ -79,6 +81,8 @@ def test_colour_scale_is_symmetric_and_that_of_both_directions(style, name):
     (heatmap,) = patching_case.figure(name).parts
     pair = [f"{name.partition('_')[0]}_{way}" for way in INTO] if name.endswith(tuple(INTO)) else [name]
     largest = max(np.nanmax(np.abs(cell_values(patching_case.figure(one)))) for one in pair)
+    if "Careful" in VIEW.sentence(patching_case.runs, Selection()):
+        largest *= PALE_FACTOR
     assert (-heatmap["zmin"], heatmap["zmax"]) == (pytest.approx(largest), pytest.approx(largest))
 
 

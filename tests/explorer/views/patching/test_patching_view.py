@@ -16,7 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching.experiment import METRICS
 from explorer.views.patching import VIEW, describe_patching
-from explorer.views.patching.effect_maps import make_prompt_pair
+from explorer.views.patching.effect_maps import PALE_FACTOR, make_prompt_pair
 from explorer.views.selection import make_selection_dropdowns
 from explorer.views.style import shorten_token
 from explorer.views.two_run_figures import NoDifferenceError
@@ -120,7 +120,7 @@ def test_click_patches_and_keeps_query_at_answer(lms, style, name, chosen, part,
 def test_clicked_estimate_names_its_location(style):
     runs = make_patching_case(style).runs
     for name, chosen, label in (
-        ("estimate", {}, "head 1 of layer 1, m ="),
+        ("estimate", {}, "layer 1 head 1, m ="),
         ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
         ("estimate_positions", {}, f"resid_pre of layer 1, {quote_token(runs.trace.tokens[1])} (1), m ="),
     ):
@@ -166,7 +166,9 @@ def test_clicked_effect_names_its_three_metrics(style):
         text = "\n".join(derivation.lines())
         assert f"(m(patched) − m({direction})) / (m(clean) − m(corrupted))" in text
         assert derivation.recomputed_value == pytest.approx(derivation.value, abs=effect_tolerance(runs))
-        assert all(f"{word} " in text for word in ("clean", "corrupted", "patched")) and "head 1 of layer 1" in text
+        assert all(f"{word} " in text for word in ("clean", "corrupted", "patched"))
+        source = "clean" if name == "heads_denoise" else "corrupted"
+        assert f"layer 1 head 1 as in the {source} run, m = " in text
         assert derivation.value == cells(draw_panel(name, runs))[1, 1]
     bars = draw_panel("neurons", runs, layer=1).traces_and_layout[0]
     derivation = PANEL["neurons"].inspect(runs, Selection(layer=1), ClickedPoint(x=0, y=0, curve=1, item=2))
@@ -205,10 +207,13 @@ def test_small_metric_difference_gives_a_warning(style, monkeypatch):
 
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
     assert all(number in text for text in texts())
+    pale = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
     assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
         "Careful" in text for text in texts()
     )
+    drawn = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
+    assert pale["zmax"] == PALE_FACTOR * drawn["zmax"]
 
 
 @each_style
@@ -279,6 +284,9 @@ def test_dropdowns_name_proposed_tokens(style):
     proposed = make_prompt_pair(runs, chosen).experiment.wrong
     (wrong,) = make_selection_dropdowns(("wrong",), runs.trace, chosen, runs)
     assert proposed != experiment.wrong and wrong.options[0][1] == shorten_token(vocabulary[proposed])
+    token = next(text for text in vocabulary[256:] if text.startswith(" ") and text[1:] not in vocabulary)
+    (written,) = make_selection_dropdowns(("wrong",), runs.trace, Selection().replace(wrong=token[1:]), runs)
+    assert written.options[0] == ("", shorten_token(token))  # with the space that was not written
 
 
 @each_style

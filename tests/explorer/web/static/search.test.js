@@ -21,7 +21,7 @@ test("among equal matches the shortest name comes first", () => {
 
 test("numbers name heads, layers, neurons and positions", () => {
   const head = [{ kind: "head", layer: 4, index: 5 }], neuron = [{ kind: "neuron", layer: 3, index: 287 }];
-  for (const query of ["4.5", "L4H5", "head 4 5", "h4.5", "4 5", "head 5 of layer 4", "head 5 in block 4", "layer 4 head 5", " l4 h5 ", "Head 4, 5", "head 5 layer 4", "h5 l4", "attention 4.5"]) assert.deepEqual(readNumbers(query), head, query);
+  for (const query of ["4.5", "L4.5", "layer 4, 5", "L4H5", "head 4 5", "h4.5", "4 5", "head 5 of layer 4", "head 5 in block 4", "layer 4 head 5", " l4 h5 ", "Head 4, 5", "head 5 layer 4", "h5 l4", "attention 4.5"]) assert.deepEqual(readNumbers(query), head, query);
   for (const query of ["n3.287", "ffn 3 287", "MLP 3.287", "neuron 3 287", "L3N287", "neuron 287 layer 3", "layer 3 neuron 287", "neuron 287, layer 3"]) assert.deepEqual(readNumbers(query), neuron, query);
   assert.deepEqual(readNumbers("L4"), [{ kind: "layer", layer: 4 }]);
   assert.deepEqual(readNumbers("head 5"), [{ kind: "head", index: 5 }]);

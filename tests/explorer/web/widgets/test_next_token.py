@@ -131,24 +131,31 @@ def test_intervention_adds_column_with_original_probability(trace, style):
 
 
 def test_intervention_effect_is_described_by_probabilities():
-    logits = np.array([[8.0, 0, 1], [6.0, 0, 1], [0.0, 0, 1]])
+    logits = np.array([[3.0, 0, 1], [2.0, 0, 1], [0.0, 0, 1]])
     before, little, much = (
         NextTokenDistribution(sampling_distribution(row), sampling_distribution(row, temperature=0.5), None)
         for row in logits
     )
-    p_before, p_little = (format_number(one.plain[0]) for one in (before, little))
-    own_change = f"The model’s own p of “w0”: {p_before} → {p_little}, logit 8.00 → 6.00."
-    s_before, s_little, s_much = (format_number(one.sampled[0]) for one in (before, little, much))
-    settings_change = f"After the settings: {s_before} → {s_little}."
-    assert len({p_before, p_little, s_before, s_little}) > 2
-    assert describe_change_effect(little, before, VOCABULARY, logits[:2])["words"] == f"{own_change} {settings_change}"
-    own = [NextTokenDistribution(one.plain, one.plain, None) for one in (little, before)]
-    assert describe_change_effect(*own, VOCABULARY, logits[:2])["words"] == own_change
+    own, (s_before, s_little, s_much) = (
+        [format_percent(distribution[0]) for distribution in distributions]
+        for distributions in ((before.plain, little.plain), (one.sampled for one in (before, little, much)))
+    )
+    changed = describe_change_effect(little, before, VOCABULARY, logits[:2])
+    assert changed == {
+        "words": f"Probability of “·w0” before temperature: {own[0]} → {own[1]}, logit 3.00 → 2.00. "
+        f"After temperature and filters: {s_before} → {s_little}.",
+        "chances": f"{s_before} → {s_little} after temperature and filters",
+    }
+    neutral = [NextTokenDistribution(one.plain, one.plain, None) for one in (little, before)]
+    assert describe_change_effect(*neutral, VOCABULARY, logits[:2]) == {
+        "words": f"Probability of “·w0”: {own[0]} → {own[1]}, logit 3.00 → 2.00.",
+        "chances": f"{own[0]} → {own[1]}",
+    }
     chance = describe_change_effect(little, before, VOCABULARY, logits[:2], is_story=True)["words"]
-    assert chance == "The chance that “w0” is picked: over 99% before, over 99% now."
+    assert chance == f"The chance that “w0” is picked: {s_before} before, {s_little} now."
     effect = describe_change_effect(much, before, VOCABULARY, logits[::2])["words"]
-    likeliest = f"“w2” is likeliest now: {format_number(much.plain[2])}."
-    assert f"After the settings: {s_before} → {s_much}. {likeliest}" in effect
+    likeliest = f"“·w2” is likeliest now: {format_percent(much.plain[2])} before temperature."
+    assert effect.endswith(f"After temperature and filters: {s_before} → {s_much}. {likeliest}")
     story = describe_change_effect(much, before, VOCABULARY, logits[::2], is_story=True)["words"]
     assert f"“w2” is likeliest now: {100 * much.sampled[2]:.0f}%." in story
 
