@@ -27,7 +27,7 @@ BESIDE = """() => {
 
 
 def test_temperature_curves_have_line_at_slider_value(open_new_page):
-    """Without asking Python; presented, the sliders are beside them, top-k moves them, and the bars keep their scale."""
+    """Without asking Python; presented, the sliders are beside them and move them, and the bars keep their scale."""
     person = open_new_page(viewport=BEAMER).open("choosing", depth="story", temperature=0.8)
     line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")

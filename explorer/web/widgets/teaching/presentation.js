@@ -473,7 +473,8 @@ export function presentMenu(element) {
   function updateSource() {
     find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
     if (state.lesson) return setText(find(list, ".what"), _("the steps of this lesson"));
-    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
+    const ofView = document.body.dataset.depth === "story" ? _("the steps of the story, from this one") : _("the figures of this view, from the one in sight");
+    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : ofView);
   }
 
   /** Store slides, and show a message. @param {Slide[]} newSlides @param {string} [message] */
