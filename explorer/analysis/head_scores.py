@@ -76,7 +76,7 @@ HEAD_SCORES = {
             label=N_("previous token"),
             description=N_("looks at the token before"),
             title=N_("previous token score"),
-            formula=N_("score = mean over queries of the weight of the token before"),
+            formula=N_("score = mean over all queries but the first of the weight of the token before"),
             targets=lambda token_ids: np.eye(len(token_ids), k=-1, dtype=bool),
         ),
         HeadScore(
@@ -84,7 +84,7 @@ HEAD_SCORES = {
             label=N_("first token"),
             description=N_("looks at the first token"),
             title=N_("first token score"),
-            formula=N_("score = mean over queries of the weight of the first token"),
+            formula=N_("score = mean over all queries but the first of the weight of the first token"),
             targets=lambda token_ids: np.indices((len(token_ids), len(token_ids)))[1] == 0,
         ),
         HeadScore(
@@ -92,7 +92,7 @@ HEAD_SCORES = {
             label=N_("self"),
             description=N_("looks at the token itself"),
             title=N_("self score"),
-            formula=N_("score = mean over queries of the weight of the token itself"),
+            formula=N_("score = mean over all queries but the first of the weight of the token itself"),
             targets=lambda token_ids: np.eye(len(token_ids), dtype=bool),
         ),
         HeadScore(
@@ -118,7 +118,7 @@ HEAD_SCORES = {
             label=N_("spread"),
             description=N_("looks at many tokens evenly (entropy)"),
             title=N_("spread score"),
-            formula=N_("score = mean over queries of the entropy of its weights / log₂ of how many"),
+            formula=N_("score = mean over all queries but the first of the entropy of its weights / log₂ of how many"),
             measure=normalised_entropy,
             source=SourceLine(FILE, "return -(rows * logs)"),
         ),

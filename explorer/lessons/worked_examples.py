@@ -107,7 +107,7 @@ def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     ]
     add_computed_row(rows, _("q·k = both sums together"), "{0} + {1}", lambda v: v[0] + v[1])
     add_computed_row(rows, "√d", "√{2}", lambda v: np.sqrt(v[2]))
-    add_computed_row(rows, "score = q·k / √d", "{3} / {4}", lambda v: v[3] / v[4])
+    add_computed_row(rows, _("score = q·k / √d"), "{3} / {4}", lambda v: v[3] / v[4])
     return rows
 
 

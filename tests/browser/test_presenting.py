@@ -295,6 +295,20 @@ def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     expect(other_list.locator(".caption")).to_have_count(1)
 
 
+def test_menu_tells_what_it_presents_and_stays_within_window(open_page):
+    page = open_page("residual").page
+    open_slides(page)
+    menu = page.locator("#present .list")
+    expect(menu.locator(".what")).to_have_text("the figures of this view, from the one in sight")
+    page.set_viewport_size(BEAMER)
+    page.wait_for_function("document.querySelector('#present .list').getBoundingClientRect().right <= innerWidth")
+    page.keyboard.press("Escape")
+    page.locator("[data-mode=story]").click()
+    open_slides(page)
+    expect(menu.locator(".what")).to_have_text("the steps of the story, from this one")
+    page.keyboard.press("Escape")
+
+
 @pytest.mark.exhaustive
 def test_slide_with_missing_model_shows_problem(person):
     saved_views = '[{"words": "checkpoint=gone&view=attention&text=x", "caption": "lost"}]'

@@ -275,6 +275,9 @@ def test_experts_reach_numbers_with_one_click_remembered(open_new_page):
     person.page.goto(person.address)
     expect(person.page.locator("#overview-whole svg >> nth=0")).to_be_visible()
     person.expect_selected(**chances)  # as at the first visit: the model's own
+    person.set("temperature", 1.7)
+    person.page.locator("#temperature").get_by_role("button", name="Reset to default").click()
+    person.expect_selected(**chances)
     expect(numbers).to_have_attribute("aria-pressed", "true")
     person.page.get_by_role("button", name="Story", exact=True).click()
     expect(find_card(person)).to_be_visible()

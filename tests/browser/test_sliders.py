@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from .legibility import BEAMER, assert_legible
+
 READ_TABLE = """() => ({
   scale: 100 / Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 100),
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
@@ -25,8 +27,8 @@ BESIDE = """() => {
 
 
 def test_temperature_curves_have_line_at_slider_value(open_new_page):
-    """Without asking Python; presented, the sliders are beside them, and top-k moves them."""
-    person = open_new_page().open("choosing", depth="story", temperature=0.8)
+    """Without asking Python; presented, the sliders are beside them and move them, and the bars keep their scale."""
+    person = open_new_page(viewport=BEAMER).open("choosing", depth="story", temperature=0.8)
     line = "() => document.querySelector('#choosing-temperature .plot').layout?.shapes?.map(({ x0, x1 }) => [x0, x1])"
     person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[0.8,0.8]]'")
     expect_bars_match_lines(person)
@@ -38,11 +40,25 @@ def test_temperature_curves_have_line_at_slider_value(open_new_page):
     person.page.keyboard.press("p")
     expect(person.page.locator("#choosing-temperature.presented")).to_be_visible()
     assert person.page.evaluate(BESIDE)
+    scale = person.page.locator("#answer .scale")
+    hot = scale.text_content()
+    person.set("temperature", 0.05)
+    expect(scale).not_to_have_text(hot)
+    cold = scale.text_content()
+    person.set("temperature", 1.3)
+    person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[1.3,1.3]]'")
+    expect(scale).to_have_text(cold)  # so that the bars' lengths compare
     person.set("top-k", 1)
     axis = person.page.locator("#choosing-temperature .ytitle")
     expect(axis).to_have_text("probability with top-k 1")
     person.page.keyboard.press("Escape")
     person.page.unroute_all(behavior="ignoreErrors")
+    person.set("temperature", 0.8)
+    person.wait_until_idle()
+    person.page.keyboard.press("p")
+    expect(person.page.locator("#answer .tag:not(:empty)")).to_be_visible()
+    assert_legible(person.page)
+    person.page.keyboard.press("Escape")
 
 
 ORDERED_SELECTORS = (

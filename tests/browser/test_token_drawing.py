@@ -124,8 +124,13 @@ def test_next_token_of_text_longer_than_context(open_page):
     with person.wait_for_redraw(person.prediction):
         person.page.evaluate("window.explorer.select({temperature: 2})")
     hot = sampling_distribution(trace["logits"][query], 2, 30)
-    scale = find_scale(hot, plain)
-    assert scale > 1  # small probabilities are magnified, and the end of the scale is shown
+    for row in wait_for_animations(person.prediction).evaluate(TABLE_ROWS):
+        assert row["to"] == pytest.approx(scale * hot[row["id"]], abs=0.02)  # lengths compare while a setting changes
+    for position in (query - 1, query):
+        with person.wait_for_redraw(person.prediction):
+            person.chips.nth(position).click()
+    assert find_scale(hot, plain) > scale
+    scale = find_scale(hot, plain)  # small probabilities are magnified, and the end of the scale is shown
     expect(person.page.locator("#answer .scale")).to_have_text(f"full bar: {100 / scale:g}%")
     for row in wait_for_animations(person.prediction).evaluate(TABLE_ROWS):
         assert row["to"] == pytest.approx(scale * hot[row["id"]], abs=0.02)

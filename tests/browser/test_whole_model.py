@@ -172,6 +172,9 @@ def test_story_shows_effect_of_ablated_head_once(open_page):
     before, after = note.text_content().partition(": ")[2].split(" → ")
     expect(changes.locator(".effect")).to_have_text(re.compile(f" is picked: {before} before, {after} now.( .*)?$"))
     expect(changes).not_to_contain_text("temperature")
+    expect(person.page.locator("#guess output")).to_have_text(
+        re.compile("with these settings. Layer 2 head 3 is off.$")
+    )
 
 
 def switch_head_off_and_on(person: Person, figure: Locator, ablation: str):

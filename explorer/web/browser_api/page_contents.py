@@ -255,7 +255,9 @@ class PageContents:
             NEXT_TOKEN: NextTokenTable.pack(prediction, vocabulary, settings, find, other, unchanged, **own_row)
             | {"after": quote(trace.tokens[position])},
             NEXT_TOKEN_WORDS: summarise_distribution(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: NextTokenGuessForm.pack(prediction, vocabulary, trace.tokens[position], guess, written),
+            GUESS: NextTokenGuessForm.pack(
+                prediction, vocabulary, trace.tokens[position], guess, written, is_changed=bool(trace.baseline)
+            ),
             BRIEF: NextTokenPreview.pack(
                 trace.tokens[: position + 1], vocabulary[sampled_id], prediction.sampled[sampled_id]
             ),

@@ -405,12 +405,15 @@ export function closeMenu(menu) {
 export function makeDropdown(opener, list, { fill, first: firstFocus, left = (button) => button.left, stays = () => false, opens: isOpenedByButton = true }) {
   async function show() {
     if ((await fill()) === false) return;
-    const button = opener.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
     list.hidden = false;
-    Object.assign(list.style, { top: `${top}px`, maxHeight: `calc(100dvh - ${top + 8}px)` });
-    list.style.left = `${Math.max(8, Math.min(left(button), document.documentElement.clientWidth - list.offsetWidth - 8))}px`;
+    place();
     opener.ariaExpanded = "true";
     firstFocus()?.focus({ preventScroll: true });
+  }
+  function place() {
+    const button = opener.getBoundingClientRect(), top = Math.max(8, button.bottom + 4);
+    Object.assign(list.style, { top: `${top}px`, maxHeight: `calc(100dvh - ${top + 8}px)` });
+    list.style.left = `${Math.max(8, Math.min(left(button), document.documentElement.clientWidth - list.offsetWidth - 8))}px`;
   }
   function hide() {
     if (list.contains(document.activeElement)) opener.focus({ preventScroll: true });
@@ -418,6 +421,7 @@ export function makeDropdown(opener, list, { fill, first: firstFocus, left = (bu
     opener.ariaExpanded = "false";
   }
   if (isOpenedByButton) opener.addEventListener("click", () => (list.hidden ? show() : hide()));
+  window.addEventListener("resize", () => { if (!list.hidden) place(); });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || list.hidden || document.body.classList.contains("presenting")) return; // Escape ends the presentation
     event.stopPropagation();

@@ -253,6 +253,7 @@ function addSkipLink() {
 // Start of the page.
 
 let initialQuery = {}; // of the page's first URL, before the state is written there
+let beginsWithOwnChances = false;
 const OWN_CHANCES = { temperature: "1", top_k: "0" }; // with which a story and the bare address begin: one kind of chance, until a slider is moved
 
 /** Start the page once Gradio has built its components, whose texts may need another language. */
@@ -260,8 +261,8 @@ export async function start() {
   await gradioReady;
   const urlQuery = Object.fromEntries(new URLSearchParams(location.search));
   setState(initialView());
-  const isFresh = !isInRoom() && !["prompt", "text", "lesson", ...(state.depth === "story" ? [] : ["view"])].some((name) => name in urlQuery);
-  initialQuery = { depth: state.depth, ...(isFresh && OWN_CHANCES), ...urlQuery };
+  beginsWithOwnChances = !isInRoom() && !["prompt", "text", "lesson", ...(state.depth === "story" ? [] : ["view"])].some((name) => name in urlQuery);
+  initialQuery = { depth: state.depth, ...(beginsWithOwnChances && OWN_CHANCES), ...urlQuery };
   if (language === "en") build();
   else gradioEvents.localize(); // calls `build` afterwards
 }
@@ -325,10 +326,10 @@ function labelUndo(action) {
   return [action ? _("new text") : "", _("Brings back the prompt before this one, with its answer (Ctrl Z)")];
 }
 
-/** Reset a setting of the story to what a story begins with; Gradio would lead back to its own defaults. @param {Event} event */
-function resetInStory(event) {
+/** Reset a setting to what a story, or this page, began with; Gradio would lead back to its own defaults. @param {Event} event */
+function resetToOwnChances(event) {
   const reset = /** @type {Element} */ (event.target).closest(".reset-button");
-  if (!reset || state.depth !== "story") return;
+  if (!reset || !(beginsWithOwnChances || state.depth === "story")) return;
   event.stopPropagation();
   const { id } = reset.closest("#temperature, #top_k");
   changeSettings({ [id]: +OWN_CHANCES[id] });
@@ -352,7 +353,7 @@ function connectButtons() {
     if (copyButton instanceof HTMLElement) copyPython(copyButton);
   });
   for (const button of findAll(document, "[data-shows]")) connectSwitch(button);
-  find(document, "#sampling").addEventListener("click", resetInStory, true);
+  find(document, "#sampling").addEventListener("click", resetToOwnChances, true);
   const [undo, stop, regenerate, generate] = ["undo", "stop", "regenerate", "generate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
   function update() {
     const action = undoableAction(), [unit, title] = labelUndo(action);

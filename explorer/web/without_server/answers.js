@@ -85,7 +85,7 @@ export async function* stateContents(scope, state) {
     problem: "",
     "next-token": { ...packTable(prediction, vocabulary, state.find ?? "", edits.length ? about.unchanged : null, (state.guess ?? "").trim()), after: (state.depth === "story" ? quoteWord : quoteToken)(tokens[position]) },
     "next-token-words": summariseDistribution(prediction, vocabulary, tokens[position], position),
-    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", written), text },
+    guess: { ...packGuess(prediction, vocabulary, tokens[position], state.guess ?? "", written, edits.length > 0), text },
     "changes-effect": edits.length ? describeChangeEffect(prediction, about.predict(position, about.unchanged), vocabulary, state.depth === "story") : { words: "", chances: "" },
     brief: { text, next: vocabulary[prediction.drawn], probability: prediction.sampled[prediction.drawn] },
   };

@@ -265,7 +265,7 @@ const WORKED_EXAMPLES = {
     const rows = [givenRow(_("the sum of all positive products q·k"), above, format(above)), givenRow(_("the sum of all negative products q·k"), below, format(below)), givenRow(_("d, how many dimensions a head has"), dHead)];
     addComputedRow(rows, _("q·k = both sums together"), "{0} + {1}", (v) => v[0] + v[1]);
     addComputedRow(rows, "√d", "√{2}", (v) => Math.sqrt(v[2]));
-    addComputedRow(rows, "score = q·k / √d", "{3} / {4}", (v) => v[3] / v[4]);
+    addComputedRow(rows, _("score = q·k / √d"), "{3} / {4}", (v) => v[3] / v[4]);
     return rows;
   },
   /** Compute the softmax of the selected query's scores. */

@@ -163,8 +163,8 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: 
 }
 
 /** Return the choices and the verdict of a guess (NextTokenGuess.pack).
- * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {[string, Prediction] | null} written the token before a generated one, and its prediction */
-export function packGuess(prediction, vocabulary, after, guess, written) {
+ * @param {Prediction} prediction @param {string[]} vocabulary @param {string} after @param {string} guess @param {[string, Prediction] | null} written the token before a generated one, and its prediction @param {boolean} isChanged whether the run has interventions */
+export function packGuess(prediction, vocabulary, after, guess, written, isChanged) {
   const { sampled, plain } = prediction, best = rankedIds(sampled)[0];
   const texts = rankedIds(plain).slice(0, 10).map((id) => vocabulary[id]).filter((text) => /^\p{L}+$/u.test(text.trim()));
   const wordStarts = texts.filter((text) => text.startsWith(" ")), fullWords = wordStarts.filter((text) => text.trim().length >= 3);
@@ -173,14 +173,14 @@ export function packGuess(prediction, vocabulary, after, guess, written) {
     choices: words.length < 3 ? [] : [words[0], words[Math.floor(words.length / 2)], words.at(-1)].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)),
     says: _("After {after} the likeliest next token is {token}: {percent} with these settings.", { after: quoteWord(after), token: quoteWord(vocabulary[best]), percent: formatPercent(sampled[best]) }),
     told: guess.trim() ? describeGuess(prediction, vocabulary, guess.trim()) : "",
-    wrote: written ? describeGeneratedToken(written, vocabulary) : "",
+    wrote: written ? describeGeneratedToken(written, vocabulary, isChanged) : "",
   };
 }
 
-/** @param {[string, Prediction]} written @param {string[]} vocabulary */
-function describeGeneratedToken([after, { plain, actual }], vocabulary) {
-  const rank = 1 + plain.filter((p) => p > plain[actual]).length;
-  return _("The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.", { after: quoteWord(after), token: quoteWord(vocabulary[actual]), percent: formatPercent(plain[actual]), rank: formatCount(rank) });
+/** @param {[string, Prediction]} written @param {string[]} vocabulary @param {boolean} isChanged */
+function describeGeneratedToken([after, { plain, actual }], vocabulary, isChanged) {
+  const rank = 1 + plain.filter((p) => p > plain[actual]).length, values = { after: quoteWord(after), token: quoteWord(vocabulary[actual]), percent: formatPercent(plain[actual]), rank: formatCount(rank) };
+  return isChanged ? _("The changed model’s own chance for {token} after {after} is {percent}: number {rank:,} on its list.", values) : _("The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.", values);
 }
 
 /** @param {Prediction} prediction @param {string[]} vocabulary @param {string} guess */

@@ -225,12 +225,14 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     expect(panel.locator(".told")).to_be_empty()
     for card in cards:
         expect(card.locator("summary")).to_have_text("Who <b>saw</b> it?")
+    tokens = first.page.locator("#strip").bounding_box()
+    assert cards[0].bounding_box()["y"] > tokens["y"] + tokens["height"]  # neither the text nor its tokens are covered
     cards[0].get_by_role("button", name="the cat").click()
     cards[1].get_by_role("button", name="the cat").click()
     counts = panel.locator(".asked .count")
     expect(panel.locator(".asked .of")).to_have_text("2 of 2 have replied.")
     expect(counts).to_have_count(0)  # students may see the screen
-    panel.get_by_role("button", name="Show the replies here").click()
+    panel.get_by_role("button", name="Show its replies here").click()
     expect(counts).to_have_text(["2", "0"])
     cards[1].get_by_role("button", name="the dog").click()
     expect(counts).to_have_text(["1", "1"])
@@ -256,7 +258,7 @@ def test_teacher_asks_class_a_question_of_own(new_user):
         card.get_by_label("your reply").fill(words)
         card.get_by_role("button", name="Send").click()
     expect(panel.locator(".asked .row")).to_have_count(0)  # another question
-    panel.get_by_role("button", name="Show the replies here").click()
+    panel.get_by_role("button", name="Show its replies here").click()
     expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
 

@@ -71,6 +71,32 @@ def test_figure_has_full_width_below_short_text_and_above_sheet(open_new_page, b
     expect(page.locator("#lesson .question .words .term")).to_be_visible()  # also if it is not underlined
 
 
+def test_figure_beside_question_keeps_its_width(open_new_page, bundled_address):
+    page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
+    for step, is_answered in ((2, True), (9, False)):
+        open_lesson(page, bundled_address, lesson=CORE_LESSON, step=step)
+        if is_answered:
+            find_lesson(page).locator(".option").nth(1).click()
+            expect(find_lesson(page).locator(".verdict p")).to_be_visible()
+        page.wait_for_function(ALL_DRAWN)
+        page.keyboard.press("p")
+        expect(page.locator("body")).to_have_attribute("data-page", "question")
+        if is_answered:
+            expect(page.locator(".presented")).to_have_id("attention-pattern")
+            page.wait_for_function(WIDE_CELLS)
+        page.keyboard.press("PageDown")
+        expect(page.locator("body")).to_have_attribute("data-page", "answer")
+        expect(page.locator(".presented")).to_have_id("attention-pattern")
+        page.wait_for_function(WIDE_CELLS)
+
+
+# Whether the presented heatmap's axes are at least 200 pixels wide, and all within the screen.
+WIDE_CELLS = """() => {
+  const axes = document.querySelector(".presented .nsewdrag")?.getBoundingClientRect();
+  return axes?.width > 200 && axes.right <= innerWidth;
+}"""
+
+
 def test_every_slide_of_lesson_is_legible(open_new_page, bundled_address):
     name = "norms"
     page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page

@@ -85,7 +85,8 @@ def test_interventions_are_accepted_as_text_or_list():
 @subtest_each(
     ("edits", "message"),
     [
-        *((edits, "edit") for edits in ["nonsense", [1], {"a": 1}, 7, True]),
+        ("nonsense", "a change is written"),
+        *((edits, "edits are texts") for edits in [[1], {"a": 1}, 7, True]),
         ("embed*zero~embed*zero", "each intervention on an activation only once"),
     ],
 )

@@ -92,6 +92,8 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
   setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn && tokens.actual === null ? randomTag() : ""); // Step writes at the end, not here
+  if (tag.textContent === randomTag()) tag.dataset.short = _("random");
+  else delete tag.dataset.short;
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
@@ -116,8 +118,8 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
 }
 
 const randomTag = () => (document.body.classList.contains("simple") ? _("random pick") : _("random"));
-const LONG_BAR = 0.6; // of the track: a tag at its end would cover the bar, and stands within it
-const TAG_SHARE = 0.4; // of the track, at most, that a tag takes
+const LONG_BAR = 0.5; // of the track: a tag at its end would cover the bar, and stands within it
+const TAG_SHARE = 0.5; // of the track, at most, that a tag takes
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 
 /** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
@@ -135,6 +137,17 @@ function barScale(rows) {
   return longest ? SCALES.find((scale) => scale * longest >= MIN_LONGEST_SHARE) ?? SCALES.at(-1) : 1;
 }
 
+/** Return a function that returns the factor for a content's bars. After one token they never become longer again, so that their lengths compare while a slider moves. */
+function steadyBarScale() {
+  let lastPlace = "", lastScale = Infinity;
+  return ({ run, rows }) => {
+    const { prompt, generated, query } = state, place = [prompt, generated, query, run].join(" ");
+    lastScale = Math.min(barScale(rows), place === lastPlace ? lastScale : Infinity);
+    lastPlace = place;
+    return lastScale;
+  };
+}
+
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
 
 const RUN_SUFFIXES = { a: "· A", b: "· B", difference: "· A − B" }; // title suffix while two runs are compared
@@ -146,6 +159,7 @@ export function distribution(element) {
   const drawLine = probabilityLine(find(box, ".line"));
   const more = find(document, "#next-token-more"), likeliest = find(document, "#likeliest ol"), isNewChange = trackSettingChanges(element);
   more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay visible
+  const scaleOf = steadyBarScale();
   let shownContent = null, builtColumns = "", drawnPlace = "", rowBeforeChange = null; // row of the selected token before the last change of the settings
 
   let serverContent = null;
@@ -204,7 +218,7 @@ export function distribution(element) {
     shownContent.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > shownContent.rows.length) body.lastChild.remove();
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
-    const scale = log.checked ? 1 : barScale(shownContent.rows);
+    const scale = log.checked ? 1 : scaleOf(shownContent);
     const scaleNote = find(document, "#answer .scale");
     setText(scaleNote, scale > 1 ? _("full bar: {percent}", { percent: `${100 / scale}%` }) : "");
     shownContent.rows.forEach((row, i) => {

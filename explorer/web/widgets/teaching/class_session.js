@@ -144,7 +144,7 @@ function connectQuestionForm(panel, notice) {
     if (!question) return;
     setText(find(asked, "h2"), question.text);
     setText(showButton, question.shows_replies ? _("Hide from the students’ pages") : _("Show on the students’ pages"));
-    setText(revealButton, isRevealed ? _("Hide the replies here") : _("Show the replies here"));
+    setText(revealButton, isRevealed ? _("Hide its replies here") : _("Show its replies here")); // a lesson’s question may have its own above
     revealButton.hidden = question.shows_replies;
     replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), ...(isRevealed ? [drawBars(counts)] : []));
   }

@@ -38,7 +38,7 @@ const HEADING_SIZES = [28, 24, 20, 28]; // pixels; the last is for a heading of 
 const BAR_HEIGHT = 60, PROMPT_HEIGHT = 64, MARGIN = 24, TEXT_WIDTH_SHARES = [0.42, 0.5, 0.58]; // share of the width for a lesson's text: the first in which it fits
 const MAP_WIDTH = 985, MAP_LEFT = 40, MAX_CROWDED_WIDTH = 1300, MAX_TIGHT_WIDTH = 700; // pixels: the map as drawn; width of the figure below which its labels do not all fit, or hardly any does
 const STACKED_LAYOUT = { width: 1100, share: 0.3 }; // on screens up to this width a short text stands above its figure, in at most this share of the height
-const BESIDE_BARS = "choosing-temperature", FIGURE_SHARE = 0.6, MIN_BESIDE_WIDTH = 900; // figure with the next token and the sliders at its right; its share of the width; pixels of the screen
+const BESIDE_BARS = "choosing-temperature", FIGURE_SHARES = [0.6, 0.5], BESIDE_WIDTHS = { wide: 1201, narrow: 901 }; // figure with the next token and the sliders at its right; its share of a wide screen and of a narrow one; least pixels of each, as in next_token.css
 const NATURAL_SIZE = { width: 800, height: 440, words: 280, phone: 320 }; // pixels, before enlarging
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} StageArea */
@@ -135,10 +135,10 @@ function shortenCells(plot) {
 function layOut(head, deckPage, share = 0) {
   const { page: lessonPage, figure, hasPrompt = false } = deckPage, screen = { width: innerWidth, height: innerHeight }, headHeight = head.offsetHeight;
   const heightAboveFigure = lessonPage && figure ? textHeightAbove(screen, headHeight) : 0; // a short text on a narrow screen leaves the figure the whole width
-  const isBesideBars = figure === BESIDE_BARS && !lessonPage && screen.width > MIN_BESIDE_WIDTH;
+  const isBesideBars = figure === BESIDE_BARS && !lessonPage && screen.width >= BESIDE_WIDTHS.narrow;
   document.body.classList.toggle("beside-bars", isBesideBars);
   document.body.classList.toggle("with-prompt", hasPrompt);
-  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARE : 1) }, headHeight + heightAboveFigure + (hasPrompt ? PROMPT_HEIGHT : 0), Boolean(lessonPage) && !heightAboveFigure, share);
+  const area = figureArea({ ...screen, width: screen.width * (isBesideBars ? FIGURE_SHARES[Number(screen.width < BESIDE_WIDTHS.wide)] : 1) }, headHeight + heightAboveFigure + (hasPrompt ? PROMPT_HEIGHT : 0), Boolean(lessonPage) && !heightAboveFigure, share);
   const textBox = heightAboveFigure ? { ...lessonTextArea(screen, headHeight, true), left: 0, width: screen.width, height: heightAboveFigure, scales: [MIN_LETTER_PX / PAGE_LETTER_PX.words] } : lessonTextArea(screen, headHeight, !figure, share);
   for (const [name, value] of Object.entries(area)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
   for (const name of ["left", "top", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${textBox[name]}px`);
@@ -473,7 +473,8 @@ export function presentMenu(element) {
   function updateSource() {
     find(list, ".begin-view").hidden = Boolean(state.lesson) || !slides.length;
     if (state.lesson) return setText(find(list, ".what"), _("the steps of this lesson"));
-    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : _("the figures of this view"));
+    const ofView = document.body.dataset.depth === "story" ? _("the steps of the story, from this one") : _("the figures of this view, from the one in sight");
+    setText(find(list, ".what"), slides.length ? ngettext("{count} slide", "{count} slides", slides.length) : ofView);
   }
 
   /** Store slides, and show a message. @param {Slide[]} newSlides @param {string} [message] */

@@ -360,6 +360,7 @@ class NextTokenGuessForm(HtmlWidget):
         after: str,
         guess: str = "",
         written: tuple[str, NextTokenDistribution] | None = None,
+        is_changed: bool = False,
     ) -> dict[str, Any]:
         """Return the widget's value.
 
@@ -369,6 +370,7 @@ class NextTokenGuessForm(HtmlWidget):
             after: text of the token before.
             guess: a word in any case; "" for none.
             written: the token before a generated one, and its prediction; None for no generated one.
+            is_changed: whether the run has interventions.
         """
         best = int(prediction.sampled.argmax())
         says = _(
@@ -381,7 +383,7 @@ class NextTokenGuessForm(HtmlWidget):
             "choices": guess_choices(prediction, vocabulary),
             "says": says,
             "told": describe_guess(prediction, vocabulary, guess) if guess.strip() else "",
-            "wrote": describe_generated_token(*written, vocabulary) if written else "",
+            "wrote": describe_generated_token(*written, vocabulary, is_changed) if written else "",
         }
 
 
@@ -399,15 +401,25 @@ def guess_choices(prediction: NextTokenDistribution, vocabulary: Sequence[str]) 
     return sorted((words[0], words[len(words) // 2], words[-1]), key=str.casefold)
 
 
-def describe_generated_token(after: str, before: NextTokenDistribution, vocabulary: Sequence[str]) -> str:
-    """Return a sentence on a generated token's own chance, as the settings that sampled it are not known later."""
-    return _(
-        "The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.",
-        after=quote_word(after),
-        token=quote_word(vocabulary[before.actual]),
-        percent=format_percent(float(before.plain[before.actual])),
-        rank=before.rank(before.actual),
-    )
+def describe_generated_token(
+    after: str, before: NextTokenDistribution, vocabulary: Sequence[str], is_changed: bool = False
+) -> str:
+    """Return a sentence on a generated token's own chance, as the settings that sampled it are not known later.
+
+    It is that in the run as it is now, whose interventions may be newer than the token.
+    """
+    values = {
+        "after": quote_word(after),
+        "token": quote_word(vocabulary[before.actual]),
+        "percent": format_percent(float(before.plain[before.actual])),
+        "rank": before.rank(before.actual),
+    }
+    if is_changed:
+        return _(
+            "The changed model’s own chance for {token} after {after} is {percent}: number {rank:,} on its list.",
+            **values,
+        )
+    return _("The model’s own chance for {token} after {after} was {percent}: number {rank:,} on its list.", **values)
 
 
 def guessed_token(prediction: NextTokenDistribution, vocabulary: Sequence[str], guess: str) -> tuple[int | None, bool]:

@@ -1,7 +1,7 @@
 // @ts-check
 // The text and its continuation: tokens as chips, a summary of the next token, the generated text and its playback,
 // the tree of continuations, the guess of the next word, and a conversation as the prompt.
-import { goToTop, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
+import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, clearNotices, countDraw, find, findAll, listenWhileConnected, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
@@ -373,7 +373,7 @@ export function guess(element) {
     const ending = Array.from(text).slice(-MAX_ENDING_CHARACTERS).join("");
     find(form, ".ending").replaceChildren(...textNodes(ending.length < text.length ? `…${ending.replace(/^\S*\s+/, "")}` : text), " ___");
     choices.replaceChildren(...options.map((word) => button(word, () => { box.value = word; form.requestSubmit(); })));
-    find(result, "output").textContent = (state.guess && verdict) || wrote || says;
+    find(result, "output").textContent = [(state.guess && verdict) || wrote || says, changeSentence()].join(" ").trim();
     card.inert = isChangingText; // a response may still be about the old text
     updateCard();
     setTimeout(scrollPromptToEnd, PROMPT_DELAY_MS);
@@ -456,6 +456,12 @@ export function guess(element) {
     currentPlace = newPlace;
   });
   onContent(element, show);
+}
+
+/** Return a sentence on the run's interventions, which the story lists nowhere else; "" if it has none. */
+function changeSentence() {
+  const edits = interventions(), head = edits.length === 1 ? ablatedHead(edits[0]) : null;
+  return head ? _("Layer {layer} head {head} is off.", head) : edits.length ? _("The model is changed now.") : "";
 }
 
 /** Scroll a one-line prompt to its end, where the next word follows, unless it is being edited. */

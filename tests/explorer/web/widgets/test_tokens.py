@@ -171,6 +171,8 @@ def test_generated_token_is_described_by_unfiltered_probability(trace, style):
     text = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary)
     token, chance = quote_word(trace.vocabulary[token_id]), format_percent(float(prediction.plain[token_id]))
     assert text == f"The model’s own chance for {token} after “the” was {chance}: number 3 on its list."
+    changed = describe_generated_token(" the", replace(prediction, actual=token_id), trace.vocabulary, is_changed=True)
+    assert changed == f"The changed model’s own chance for {token} after “the” is {chance}: number 3 on its list."
 
 
 @each_style

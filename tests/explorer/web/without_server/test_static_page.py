@@ -179,6 +179,7 @@ STATES = {
     "folded, of a switched-off head": {"view": "attention", "layer": 4, "head": 1, "edits": "blocks.4.attn.z.1*zero"},
     "folded positions": {"view": "positions"},
     "written": STORY | {"num_written": 5, "query": 15},
+    "written without a head": STORY | {"num_written": 5, "query": 15, "edits": "blocks.4.attn.z.4*zero"},
 }
 
 
