@@ -471,11 +471,11 @@ export function wholeModel(element) {
 
   const patternHint = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
   const legend = (level) => [span("reading", isGuessing() ? _("Inside the model: each line looks back at an earlier word.") : level === "block" ? _("Each square is a head: a row is a token that looks back, a darker cell takes more.") : level ? patternHint() : _("Each line looks back at a token; a thicker one takes more. Choose a line: how it comes about.")),
-    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
+    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["neutral", _("little either way")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Show an item's description, or how to read the drawing; highlight its curves. @param {any} item */
   function describe(item) {
-    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
+    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against; grey: little either way.")));
     svg.classList.toggle("focused", Boolean(item?.isRelated));
     for (const curve of model?.curves ?? []) nodes.get(curveName(curve))?.classList.toggle("lit", Boolean(item?.isRelated?.(curve)));
   }
