@@ -94,7 +94,7 @@ def css_colours() -> str:
             f"--selected-text: {theme.selected_text}; --right: {theme.right}; --wrong: {theme.wrong}; "
             f"--adds: {theme.adds}; --takes: {theme.takes}; "
             f"--attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
-            f"--query: {QUERY}; --key: {KEY}; --value: {VALUE}; "
+            f"--query: {QUERY}; --key: {KEY}; --value: {VALUE}; --orange: {ORANGE}; "
             f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )
 
