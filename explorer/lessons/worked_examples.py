@@ -82,9 +82,9 @@ def add_computed_row(
 def work_out(name: str, context: QuantityContext) -> list[WorkedExampleRow]:
     """Return the rows of a worked example, which a person can compute from the numbers shown above each."""
     rows = show_enough_digits(WORKED_EXAMPLES[name](context))
-    shown = [row.display for row in rows]
+    displays, fields = [row.display for row in rows], ("text", "blank_text")
     return [
-        replace(row, **{name: text(shown) for name in ("text", "blank_text") if callable(text := getattr(row, name))})
+        replace(row, **{name: text(displays) for name in fields if callable(text := getattr(row, name))})
         for row in rows
     ]
 
@@ -100,16 +100,16 @@ def show_enough_digits(rows: Sequence[WorkedExampleRow]) -> list[WorkedExampleRo
 
 def imprecise_inputs(rows: Sequence[WorkedExampleRow], index: int) -> list[int]:
     """Return the inputs of a row that need a digit more; none if it follows from the numbers shown."""
-    row, shown = rows[index], [parse_display(above.display) for above in rows[:index]]
-    if row.compute is None or format_answer_number(row.compute(shown), row.digits) == row.display:
+    row, numbers = rows[index], [parse_display(above.display) for above in rows[:index]]
+    if row.compute is None or format_answer_number(row.compute(numbers), row.digits) == row.display:
         return []
-    result = row.compute(shown)
-    shifted = ([value + (j == i) for j, value in enumerate(shown)] for i in range(index))
+    result = row.compute(numbers)
+    shifted = ([value + (j == i) for j, value in enumerate(numbers)] for i in range(index))
     are_inputs = [row.compute(values) != result for values in shifted]
     return [
         i
         for i, is_input in enumerate(are_inputs)
-        if is_input and shown[i] != rows[i].value and rows[i].digits < MAX_DIGITS
+        if is_input and numbers[i] != rows[i].value and rows[i].digits < MAX_DIGITS
     ]
 
 

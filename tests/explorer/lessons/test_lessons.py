@@ -101,12 +101,12 @@ def test_numbers_shown_in_workings_follow_from_numbers_shown(get_context):
         if hasattr(step.question, "worked_example")
     }
     wrong = []
-    for place, rows in rows_of.items():
-        shown = [float(row.display.replace("−", "-").replace(",", "")) for row in rows]
+    for step, rows in rows_of.items():
+        numbers = [float(row.display.replace("−", "-").replace(",", "")) for row in rows]
         for i, row in enumerate(rows):
             digits = len(re.sub(r"e.*|\D", "", row.display).lstrip("0")) or 1
-            if row.compute and f"{row.compute(shown[:i]):.{digits - 1}e}" != f"{shown[i]:.{digits - 1}e}":
-                wrong.append((place, row.text, row.display, row.compute(shown[:i])))
+            if row.compute and f"{row.compute(numbers[:i]):.{digits - 1}e}" != f"{numbers[i]:.{digits - 1}e}":
+                wrong.append((step, row.text, row.display, row.compute(numbers[:i])))
     assert len(rows_of) > 6 and not wrong
 
 
