@@ -85,16 +85,16 @@ def escape_character(character: str) -> str:
     return character
 
 
-def format_number(value: float) -> str:
-    """Format with three significant digits and a true minus sign."""
+def format_number(value: float, digits: int = 3) -> str:
+    """Format with some significant digits and a true minus sign."""
     value = float(value) + 0.0  # no negative zero
     if value == 0 or not np.isfinite(value):
         text = f"{value:g}"
     else:
-        text = f"{value:.2e}"
+        text = f"{value:.{digits - 1}e}"
         exponent = int(text.partition("e")[2])  # of the rounded value: 9.999 is 10.0
         if -3 <= exponent < 4:
-            text = f"{value:.{max(0, 2 - exponent)}f}"
+            text = f"{value:.{max(0, digits - 1 - exponent)}f}"
     return text.replace("-", "−")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.embedding import nearest_tokens
 from explorer.analysis.next_token import next_token_distribution, surprisal
-from explorer.explain.notation import format_number, quote_token
+from explorer.explain.notation import format_number, format_percent, quote_token
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 
@@ -180,7 +180,7 @@ def trailing_space_advice(trace: Trace) -> PromptAdvice | None:
         return None
     message = _(
         "The prompt ends in a space. {joined:,} of this model’s {tokens:,} tokens are a space and the beginning of a "
-        "word in one; a space by itself had {bits} bits of surprise here. Without it those tokens can follow.",
+        "word in one; a space by itself has a surprisal of {bits} bits here. Without it those tokens can follow.",
         joined=joined,
         tokens=trace.config.vocab_size,
         bits=format_number(surprisal(trace)[-1]),
@@ -194,10 +194,9 @@ def unfamiliar_prompt_advice(trace: Trace) -> PromptAdvice | None:
     if len(trace) < MIN_TOKENS or (mean := float(surprisal(trace)[1:].mean())) < UNFAMILIAR_FRACTION * uniform_bits:
         return None
     message = _(
-        "The model hardly foresaw this prompt: its tokens had {mean} bits of surprise on average, where even guesses "
-        "among all {tokens:,} tokens have {even}. What follows is a guess, too.",
+        "The model did not expect this text: its mean surprisal is {mean} bits a token, that of blind guesses {even}. "
+        "Expect an odd continuation.",
         mean=format_number(mean),
-        tokens=trace.config.vocab_size,
         even=format_number(uniform_bits),
     )
     return PromptAdvice(message)
@@ -210,7 +209,7 @@ def likely_end_advice(trace: Trace) -> PromptAdvice | None:
     if not (template := end_token_advice_template(trace, best)):
         return None
     message = template.format(
-        mark=quote_token(trace.vocabulary[best]), probability=format_number(prediction.plain[best])
+        mark=quote_token(trace.vocabulary[best]), probability=format_percent(prediction.plain[best])
     )
     for token_id in prediction.top(64):
         text, probability = trace.vocabulary[token_id], prediction.plain[token_id]
@@ -218,7 +217,7 @@ def likely_end_advice(trace: Trace) -> PromptAdvice | None:
             suggestion = _(
                 "To see what the model has to tell, go on with the likeliest word, {word} ({probability}).",
                 word=quote_token(text),
-                probability=format_number(probability),
+                probability=format_percent(probability),
             )
             return PromptAdvice(f"{message} {suggestion}", append=text)
     return PromptAdvice(message)

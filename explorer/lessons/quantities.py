@@ -125,9 +125,9 @@ PARAMETER_GROUPS = {  # of a model -> beginnings of the names of their rows in a
 SIZES = ("vocab_size", "context_length", "d_model", "d_head", "d_ff", "num_layers", "num_heads")
 
 
-def format_answer_number(value: float) -> str:
-    """Format a number of a run: whole numbers in full, others with three digits."""
-    return f"{int(value):,}".replace("-", "−") if float(value).is_integer() else format_number(value)
+def format_answer_number(value: float, digits: int = 3) -> str:
+    """Format a number of a run: whole numbers in full, others with some significant digits."""
+    return f"{int(value):,}".replace("-", "−") if float(value).is_integer() else format_number(value, digits)
 
 
 def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> int:

@@ -22,7 +22,13 @@ from explorer.lessons.quantities import (
     quantity_argument_kinds,
 )
 from explorer.lessons.tasks import TASKS, Task
-from explorer.lessons.worked_examples import WORKED_EXAMPLES, WorkedExampleRow, describe_calculation, rounding_errors
+from explorer.lessons.worked_examples import (
+    WORKED_EXAMPLES,
+    WorkedExampleRow,
+    describe_calculation,
+    rounding_errors,
+    work_out,
+)
 from explorer.lessons.yaml_blocks import (
     ListWithLines,
     MappingWithLines,
@@ -541,7 +547,7 @@ class FillInBlanksQuestion:
         return SEPARATOR.join(f"{value:.6g}" for value in numbers) if numbers and len(numbers) <= MAX_BLANKS else None
 
     def _rows(self, context: QuantityContext) -> list[WorkedExampleRow]:
-        return WORKED_EXAMPLES[self.worked_example](context.replace(self.change))
+        return work_out(self.worked_example, context.replace(self.change))
 
     def _blank_indices(self, rows: list[WorkedExampleRow]) -> list[int]:
         computed = [i for i, row in enumerate(rows) if not row.is_given]

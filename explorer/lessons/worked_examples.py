@@ -1,20 +1,25 @@
 """Worked examples with the run's own numbers: rows of given and of computed numbers.
 
-A person computes with the numbers that are shown: each row knows how far their rounding can move it.
+A person computes with the numbers that are shown: each has the digits that the rows below need, and each row knows how
+far their rounding can move it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from explorer.errors import UserError
 from explorer.explain.captured.formulas import first_token_position
-from explorer.explain.notation import bracket_negative, escape_token, format_number
+from explorer.explain.notation import bracket_negative, escape_token
 from explorer.lessons.quantities import QuantityContext, format_answer_number, predict_next_token
 from explorer.translations import _
 
 MAX_KEYS, MAX_CANDIDATES = 4, 3
+MIN_DIGITS, MAX_DIGITS = 3, 9
+
+
+RowText = str | Callable[[Sequence[str]], str]  # a function of the numbers shown in the rows
 
 
 @dataclass(frozen=True)
@@ -22,20 +27,25 @@ class WorkedExampleRow:
     """A row of a worked example: a number, and its name or formula.
 
     Attributes:
-        text: its name, or the formula that computes it.
+        text: its name, or the formula that computes it; a function if that has numbers of rows above.
         value: the number.
-        display: the number as the page shows it.
+        digits: significant digits that the page shows of it.
         compute: computes it from the values of the rows above; None for a given number.
         calculation: template of that, with `{i}` for the number of row i; empty if the text is it.
         blank_text: the formula while the numbers that it is computed from are blank; "" if `text` has none of these.
     """
 
-    text: str
+    text: RowText
     value: float
-    display: str
+    digits: int = MIN_DIGITS
     compute: Callable[[Sequence[float]], float] | None = None
     calculation: str = ""
-    blank_text: str = ""
+    blank_text: RowText = ""
+
+    @property
+    def display(self) -> str:
+        """The number as the page shows it."""
+        return format_answer_number(self.value, self.digits)
 
     @property
     def is_given(self) -> bool:
@@ -52,21 +62,60 @@ class WorkedExampleRow:
         )
 
 
-def given_row(text: str, value: float, display: str = "") -> WorkedExampleRow:
+def given_row(text: str, value: float) -> WorkedExampleRow:
     """Return the row of a given number."""
-    return WorkedExampleRow(text, float(value), display or format_answer_number(value))
+    return WorkedExampleRow(text, float(value))
 
 
 def add_computed_row(
     rows: list[WorkedExampleRow],
-    text: str,
+    text: RowText,
     calculation: str,
     compute: Callable[[Sequence[float]], float],
-    blank_text: str = "",
+    blank_text: RowText = "",
 ) -> None:
     """Append a row that is computed from those above."""
     value = float(compute([row.value for row in rows]))
-    rows.append(WorkedExampleRow(text, value, format_answer_number(value), compute, calculation, blank_text))
+    rows.append(WorkedExampleRow(text, value, MIN_DIGITS, compute, calculation, blank_text))
+
+
+def work_out(name: str, context: QuantityContext) -> list[WorkedExampleRow]:
+    """Return the rows of a worked example, which a person can compute from the numbers shown above each."""
+    rows = show_enough_digits(WORKED_EXAMPLES[name](context))
+    displays, fields = [row.display for row in rows], ("text", "blank_text")
+    return [
+        replace(row, **{name: text(displays) for name in fields if callable(text := getattr(row, name))})
+        for row in rows
+    ]
+
+
+def show_enough_digits(rows: Sequence[WorkedExampleRow]) -> list[WorkedExampleRow]:
+    """Give the inputs of a row more digits until the numbers shown give the number shown."""
+    rows = list(rows)
+    while inputs := next(filter(None, (imprecise_inputs(rows, i) for i in range(len(rows)))), None):
+        for i in inputs:
+            rows[i] = replace(rows[i], digits=rows[i].digits + 1)
+    return rows
+
+
+def imprecise_inputs(rows: Sequence[WorkedExampleRow], index: int) -> list[int]:
+    """Return the inputs of a row that need a digit more; none if it follows from the numbers shown."""
+    row, numbers = rows[index], [parse_display(above.display) for above in rows[:index]]
+    if row.compute is None or format_answer_number(row.compute(numbers), row.digits) == row.display:
+        return []
+    result = row.compute(numbers)
+    shifted = ([value + (j == i) for j, value in enumerate(numbers)] for i in range(index))
+    are_inputs = [row.compute(values) != result for values in shifted]
+    return [
+        i
+        for i, is_input in enumerate(are_inputs)
+        if is_input and numbers[i] != rows[i].value and rows[i].digits < MAX_DIGITS
+    ]
+
+
+def parse_display(display: str) -> float:
+    """Return the number that a text shows."""
+    return float(display.replace("−", "-").replace(",", ""))
 
 
 def describe_calculation(rows: Sequence[WorkedExampleRow], row: WorkedExampleRow) -> str:
@@ -97,12 +146,9 @@ def attention_score_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     q, k = (context.trace.head_value(f"blocks.{selection.layer}.attn.{name}{suffix}", selection.head) for name in "qk")
     products = np.sort(q[selection.query].astype(np.float64) * k[selection.key])
     below, above = products[products < 0].sum(), products[products >= 0].sum()
-    # the decimals of the sum, which may be much smaller than its terms
-    decimals = max(len(format_number(value).partition(".")[2]) for value in (above, below, above + below))
-    above_text, below_text = (f"{value:.{decimals}f}".replace("-", "−") for value in (above, below))
     rows = [
-        given_row(_("the sum of all positive products q·k"), above, above_text),
-        given_row(_("the sum of all negative products q·k"), below, below_text),
+        given_row(_("the sum of all positive products q·k"), above),
+        given_row(_("the sum of all negative products q·k"), below),
         given_row(_("d, how many dimensions a head has"), d),
     ]
     add_computed_row(rows, _("q·k = both sums together"), "{0} + {1}", lambda v: v[0] + v[1])
@@ -125,23 +171,23 @@ def attention_softmax_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     return rows
 
 
-def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str], formulas: Sequence[str] = ()) -> None:
+def add_softmax_rows(rows: list[WorkedExampleRow], names: Sequence[str], formulas: Sequence[RowText] = ()) -> None:
     """Append the softmax of the last rows: e to the power of each less the largest, their sum, and the shares.
 
     Args:
         formulas: of the numbers, if these are computed.
     """
-    count, total = len(names), len(rows) + len(names)
-    numbers, powers = slice(len(rows) - count, len(rows)), slice(len(rows), total)
+    count, start, total = len(names), len(rows) - len(names), len(rows) + len(names)
+    numbers, powers = slice(start, len(rows)), slice(len(rows), total)
     values = [row.value for row in rows[numbers]]
-    largest_text = bracket_negative(format_number(max(values)))
-    for i, value in enumerate(values):
+    largest = int(np.argmax(values))
+    for i in range(count):
         add_computed_row(
             rows,
-            f"e^({format_number(value)} − {largest_text})",
+            lambda shown, i=i: f"e^({shown[start + i]} − {bracket_negative(shown[start + largest])})",
             "",
             lambda v, i=i: np.exp(v[numbers][i] - max(v[numbers])),
-            f"e^({formulas[i]} − {formulas[int(np.argmax(values))]})" if formulas else "",
+            (lambda shown, i=i: f"e^({formulas[i](shown)} − {formulas[largest](shown)})") if formulas else "",
         )
     power_places = [f"{{{i}}}" for i in range(powers.start, powers.stop)]
     add_computed_row(rows, _("their sum"), " + ".join(power_places), lambda v: sum(v[powers]))
@@ -175,8 +221,12 @@ def swiglu_neuron_rows(context: QuantityContext) -> list[WorkedExampleRow]:
         for name in ("gate_pre", "up")
     )
     rows = [given_row(_("gate before its activation, W₁x"), before), given_row("up, W₃x", up)]
-    sigmoid_text = f"σ({format_number(before)}) = 1 / (1 + e^({format_number(-before)}))"
-    add_computed_row(rows, sigmoid_text, "", lambda v: 1 / (1 + np.exp(-v[0])))
+    sign = "" if before < 0 else "−"  # of −x
+
+    def describe_sigmoid(shown: Sequence[str]) -> str:
+        return f"σ({shown[0]}) = 1 / (1 + e^({sign}{shown[0].removeprefix('−')}))"
+
+    add_computed_row(rows, describe_sigmoid, "", lambda v: 1 / (1 + np.exp(-v[0])))
     add_computed_row(rows, _("gate = W₁x · σ(W₁x)"), "{0} · {2}", lambda v: v[0] * v[2])
     add_computed_row(rows, _("the neuron gives gate · up"), "{3} · {1}", lambda v: v[3] * v[1])
     return rows
@@ -216,7 +266,7 @@ def temperature_top_k_rows(context: QuantityContext) -> list[WorkedExampleRow]:
     rows = [given_row(_("logit of {token}", token=name), value) for name, value in zip(names, logits, strict=True)]
     count = len(rows)
     rows.append(given_row(_("temperature T"), settings.temperature))
-    formulas = [f"{format_number(logit)} / T" for logit in logits]
+    formulas = [lambda shown, i=i: f"{shown[i]} / T" for i in range(count)]
     for i, formula in enumerate(formulas):
         add_computed_row(rows, formula, f"{{{i}}} / {{{count}}}", lambda v, i=i: v[i] / v[count])
     add_softmax_rows(rows, names, formulas)

@@ -28,9 +28,9 @@ from explorer.views.shared_plots import QUIET, TRACK, token_bars
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
-    FEED_FORWARD,
     MONO,
     NORM,
+    ORANGE,
     RESIDUAL,
     SELECTED,
     figure,
@@ -91,7 +91,13 @@ def describe_tokens(trace: Trace, selection: Selection) -> str:
 
 def describe_generated_count(num_tokens: int, num_generated: int) -> str:
     """Return how many tokens are the user's, and how many the model's."""
-    return _("Yours: {yours}; the model’s: {written}.", yours=num_tokens - num_generated, written=num_generated)
+    yours = num_tokens - num_generated
+    return ngettext(
+        "Yours: {count} token; the model’s: {written}.",
+        "Yours: {count} tokens; the model’s: {written}.",
+        yours,
+        written=num_generated,
+    )
 
 
 def inspect_token_probability(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
@@ -430,7 +436,7 @@ PREDICTION_STEP = View(
 
 NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
 TEMPERATURES = np.linspace(0, 2, 41)
-LINE_COLOURS = (ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
+LINE_COLOURS = (ATTENTION, ORANGE, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
 
 def probabilities_by_temperature(logits: np.ndarray, temperatures: np.ndarray) -> np.ndarray:

@@ -13,8 +13,10 @@ from explorer.explain.notation import END_OF_TEXT_TOKENS, escape_token
 from explorer.translations import _, current_locale
 from explorer.views import graph_objects as go
 
-# One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
-ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
+# One colour a component, and one for what is selected. Most are Okabe & Ito's, told apart by colour-blind eyes; the
+# feed-forward's is neither that of what adds to an answer nor that of what takes, and 3:1 on both themes.
+ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#B052C0", "#009E73", "#CC79A7", "#888888"
+ORANGE = "#E69F00"  # of one of several lines or bars that stand for no component
 QUERY, KEY, VALUE = (
     "#2F7FD1",
     "#C2661A",
@@ -92,7 +94,7 @@ def css_colours() -> str:
             f"--selected-text: {theme.selected_text}; --right: {theme.right}; --wrong: {theme.wrong}; "
             f"--adds: {theme.adds}; --takes: {theme.takes}; "
             f"--attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
-            f"--query: {QUERY}; --key: {KEY}; --value: {VALUE}; "
+            f"--query: {QUERY}; --key: {KEY}; --value: {VALUE}; --orange: {ORANGE}; "
             f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )
 
@@ -311,7 +313,7 @@ def stage_axis(stages: Sequence[ResidualStage], max_labels: int = 40) -> dict:
 def sublayer_axis(names: Sequence[str]) -> dict:
     """Return the settings of an axis of bars, one for each sublayer, with a legend of their colours."""
     return {
-        "title": {"text": _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)")},
+        "title": {"text": _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)")},
         "tickvals": np.arange(len(names)),
         "ticktext": names,
         "showgrid": False,

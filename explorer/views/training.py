@@ -18,7 +18,7 @@ from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.labels import NO_REPEATED_TOKEN, chance_hover
 from explorer.views.selection import HEAD_SCORE_FIELD
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure
+from explorer.views.style import ATTENTION, ORANGE, RESIDUAL, SELECTED, figure
 from explorer.views.two_run_figures import NoDifferenceError, share_scale, subtract_figures
 from explorer.views.verification import (
     Verification,
@@ -264,11 +264,11 @@ CHANCE_DIFFERS = N_("Whether a score is more than chance is another question in 
 # name in training.jsonl -> what it is called, and its colour
 LOSSES = {
     "train_loss": (N_("on training text (mean)"), RESIDUAL),
-    "validation_loss": (N_("on text held out"), FEED_FORWARD),
+    "validation_loss": (N_("on text held out"), ORANGE),
 }
 COPYING = {
     "previous_token_score": (N_("best previous-token head"), ATTENTION),
-    "induction_score": (N_("best induction head"), FEED_FORWARD),
+    "induction_score": (N_("best induction head"), ORANGE),
 }
 
 

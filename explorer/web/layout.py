@@ -108,7 +108,10 @@ NEXT_TOKEN_HEADER = (
 )
 
 # The likeliest tokens beside the sliders of a narrow screen, in the table's style.
-LIKELIEST = '<div data-widget="distribution" data-mounted><ol class="distribution" aria-label="{name}"></ol></div>'
+LIKELIEST = (
+    '<div data-widget="distribution" data-mounted><ol class="distribution" aria-label="{name}"></ol>'
+    '<small class="tick">{tick}</small></div>'
+)
 
 
 class StateComponent(gr.HTML):
@@ -244,7 +247,9 @@ class PageLayout:
             elem_id="answer",
         )
         with gr.Column(elem_id="sampling"):  # on a narrow screen a sheet above the bar
-            component_of_widgets(fill_template(LIKELIEST, name=_("Next token")), elem_id="likeliest")
+            component_of_widgets(
+                fill_template(LIKELIEST, name=_("Next token"), tick=_("model’s own")), elem_id="likeliest"
+            )
             self.temperature = make_slider("temperature", 0.05, _("← sure · daring →"))
             with gr.Row(elem_id="limit"):
                 self.top_k = make_slider("top_k", 1, limits=(1, MAX_SLIDER_TOP_K))

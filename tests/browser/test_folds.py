@@ -231,6 +231,7 @@ def test_phone_reaches_sampling_sliders_without_scrolling(open_new_page):
     likeliest = page.locator("#likeliest li")
     expect(likeliest).to_have_count(3)
     expect(likeliest.first).to_be_in_viewport(ratio=1)  # above the sliders that move it
+    expect(page.locator("#likeliest .tick")).to_have_text("model’s own")  # what the marks on the bars are
     expect(likeliest.first.locator(".percent")).not_to_have_text("100%")
     person.set("temperature", 0)
     person.expect_selected(temperature=0)

@@ -86,7 +86,7 @@ def test_curve_named_in_sentence_is_ringed_and_on_top(open_page):
     person.page.locator("[data-mode=story]").click()
     person.wait_until_idle()
     assert re.search(r"looks at .+ \(.+%\): for the answer", read_curve_label(figure))  # the story has no logits
-    expect(figure.locator(".sum .summand:not(.less)")).to_have_count(4)
+    expect(figure.locator(".sum .summand:not(.less)")).to_have_count(5)
     expect(figure.locator(".sum .less")).to_be_visible(visible=figure.locator(".ffn.less").count() > 0)
     legend, curves = figure.evaluate(COLOURS)
     assert {"for the answer", "against the answer"} <= curves.keys() and curves.items() <= legend.items()
@@ -156,6 +156,22 @@ def test_levels_open_down_to_products_and_path_leads_back(open_page):
     person.page.keyboard.press("Escape")
     expect_path(figure, "Model")
     assert get_open_level(person) == ""
+
+
+def test_opened_part_keeps_its_sentence_and_path_in_sight_on_a_telephone(open_page):
+    """Opened far down in the drawing; a head whose effect has no room has its colour."""
+    person, figure = open_figure(open_page, TELEPHONE, depth="story")
+    words, path = person.page.locator("#overview-words"), figure.locator(".path")
+    figure.locator(".sum").evaluate(
+        "sum => scrollBy({ top: sum.getBoundingClientRect().top - 200, behavior: 'instant' })"
+    )
+    expect(words).not_to_be_in_viewport()
+    figure.locator(".block").nth(2).dispatch_event("click")
+    expect(path).to_be_in_viewport(ratio=1)
+    person.wait_until_idle()
+    top = "words => words.contains(document.elementFromPoint(30, words.getBoundingClientRect().top + 4))"
+    assert words.evaluate(top)  # not behind the tabs
+    expect(figure.locator(".pattern text:is(.adds, .takes)").first).to_be_visible()
 
 
 def test_story_shows_effect_of_ablated_head_once(open_page):

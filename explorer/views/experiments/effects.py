@@ -178,7 +178,7 @@ def sublayer_ablation_bars(trace: Trace, query: int, token_id: int, operation: s
             bits=format_contribution(values[largest_index]),
         ),
         xaxis={
-            "title": {"text": _("layer (blue: its heads ablated, orange: its feed-forward)")},
+            "title": {"text": _("layer (blue: its heads ablated, purple: its feed-forward)")},
             "tickvals": [2 * layer + 0.5 for layer in layers],
             "ticktext": [str(layer) for layer in layers],
             "showgrid": False,

@@ -44,8 +44,8 @@ from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
 
 MAX_NEURON_BARS = 20
 MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
-# What leads to a hidden value: the feed-forward's orange and a grey, both pale; a legend shows no opacity of its own.
-PALE, PALE_GREY = "rgba(230, 159, 0, 0.45)", "rgba(136, 136, 136, 0.45)"
+# What leads to a hidden value: the feed-forward's purple and a grey, both pale; a legend shows no opacity of its own.
+PALE, PALE_GREY = "rgba(176, 82, 192, 0.45)", "rgba(136, 136, 136, 0.45)"
 
 
 def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: int) -> go.Figure:

@@ -33,6 +33,7 @@ from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
+    ORANGE,
     RESIDUAL,
     SELECTED,
     figure,
@@ -466,7 +467,7 @@ def neuron_effect_bars(runs: Comparison, selection: Selection) -> go.Figure:
     order = strongest_neuron_indices(values, TOP_NEURONS)
     names = [str(neuron) for neuron in order]
     hover, undefined_hover = _("neuron %{x}<br>effect %{y:+.3g}"), _("neuron %{x}<br>effect not defined")
-    both = zip(("denoise", "noise"), np.nan_to_num(values[:, order]), (FEED_FORWARD, SELECTED), strict=True)
+    both = zip(("denoise", "noise"), np.nan_to_num(values[:, order]), (ORANGE, SELECTED), strict=True)
     fig = figure(
         [
             go.Bar(

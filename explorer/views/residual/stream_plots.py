@@ -165,7 +165,7 @@ NORMS_FIGURE = FigureTemplate(
             "y": value("updates"),
             "text": value("sublayers"),
             "textposition": "none",
-            "name": text(N_("added by attention (blue), feed-forward (orange)")),
+            "name": text(N_("added by attention (blue), feed-forward (purple)")),
             "marker": {"color": value("colours")},
             "hovertemplate": text(N_("%{text} adds a vector of length %{y:.4g}<extra></extra>")),
             "showlegend": False,

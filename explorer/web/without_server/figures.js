@@ -81,7 +81,7 @@ export const stageAxis = (names, maxLabels = 40) => ({
 
 /** @param {string[]} names */
 export const sublayerAxis = (names) => ({
-  title: { text: _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)") }, tickvals: range(names.length), ticktext: names, showgrid: false,
+  title: { text: _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)") }, tickvals: range(names.length), ticktext: names, showgrid: false,
 });
 
 // Shapes that mark the selection.

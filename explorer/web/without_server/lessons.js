@@ -8,6 +8,7 @@ import { DRAWN_VIEWS, formatHeading } from "./views.js";
 import { entropy } from "./next_token.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { headRows, queryKeyVectors } from "./views/attention.js";
+import { formatDigits } from "../widgets/next_token/next_token.js";
 import { parseNumber } from "../widgets/teaching/lesson.js";
 
 /** @typedef {Record<string, any>} State */
@@ -183,7 +184,9 @@ const QUANTITIES = {
   async ratio(context, args) { const [a, b] = await evaluateBoth(context, args); return b ? a / b : NaN; },
 };
 /** Format integers in full, others with three digits. @param {number} value */
-const formatAnswer = (value) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatNumber(value));
+const formatAnswer = (value) => formatAnswerDigits(value, MIN_DIGITS);
+/** @param {number} value @param {number} digits */
+const formatAnswerDigits = (value, digits) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatDigits(value, digits));
 
 export const COUNTS = ["candidates", "heads_above", "tokens", "parameters"]; // quantities that are integers
 export const SHARES = ["probability", "chance", "head_score", "weight"]; // quantities from 0 to 1
@@ -217,24 +220,46 @@ const isConditionMet = (context, { name, arguments: args }) => CONDITIONS[name](
 // Worked examples: calculations with the run's own numbers (worked_examples.py). Rows are given or computed numbers.
 
 /** @typedef {(values: number[]) => number} Formula */
-/** Number with its name or formula; a computed one has its function of the values above, and the template of its calculation. @typedef {{ text: string, value: number, shown: string, compute?: Formula, calculation?: string, blankText?: string }} Row */
+/** Text, or a function of the numbers shown in the rows. @typedef {string | ((shown: string[]) => string)} RowText */
+/** Number with its name or formula; a computed one has its function of the values above, and the template of its calculation. @typedef {{ text: RowText, value: number, digits: number, compute?: Formula, calculation?: string, blankText?: RowText }} Row */
+
+const MIN_DIGITS = 3, MAX_DIGITS = 9;
 
 /** @param {string} text @param {number} value @returns {Row} */
-const givenRow = (text, value, shown = formatAnswer(value)) => ({ text, value, shown });
-/** Append a row that is computed from those above. @param {Row[]} rows @param {string} text @param {string} calculation @param {Formula} compute @param {string} [blankText] formula while other numbers are blank */
+const givenRow = (text, value) => ({ text, value, digits: MIN_DIGITS });
+/** Append a row that is computed from those above. @param {Row[]} rows @param {RowText} text @param {string} calculation @param {Formula} compute @param {RowText} [blankText] formula while other numbers are blank */
 function addComputedRow(rows, text, calculation, compute, blankText = "") {
-  const value = compute(rows.map((row) => row.value));
-  rows.push({ text, value, shown: formatAnswer(value), compute, calculation, blankText });
+  rows.push({ text, value: compute(rows.map((row) => row.value)), digits: MIN_DIGITS, compute, calculation, blankText });
 }
-/** Return a row's formula with the numbers shown. @param {Row[]} rows @param {Row} row */
+/** Return the rows of a worked example, which a person can compute from the numbers shown above each. @param {string} name @param {Context} context */
+async function workOut(name, context) {
+  const rows = await WORKED_EXAMPLES[name](context);
+  for (let i = 0; i < rows.length; i++) {
+    const inputs = impreciseInputs(rows, i);
+    for (const input of inputs) rows[input].digits++;
+    if (inputs.length) i = -1; // from the first row again
+  }
+  const numbers = rows.map(showRow), resolve = (/** @type {RowText | undefined} */ text) => (typeof text === "function" ? text(numbers) : text);
+  return rows.map((row, i) => ({ ...row, text: resolve(row.text), blankText: resolve(row.blankText), shown: numbers[i] }));
+}
+/** Return the number of a row as the page shows it. @param {Row} row */
+const showRow = ({ value, digits }) => formatAnswerDigits(value, digits);
+/** Return the inputs of a row that need a digit more; none if it follows from the numbers shown. @param {Row[]} rows @param {number} index */
+function impreciseInputs(rows, index) {
+  const { compute, digits } = rows[index], shown = rows.slice(0, index).map((above) => +showRow(above).replaceAll("−", "-").replaceAll(",", ""));
+  if (!compute || formatAnswerDigits(compute(shown), digits) === showRow(rows[index])) return [];
+  const result = compute(shown);
+  return range(index).filter((i) => compute(shown.map((value, j) => value + +(j === i))) !== result && shown[i] !== rows[i].value && rows[i].digits < MAX_DIGITS);
+}
+/** Return a row's formula with the numbers shown. @param {any[]} rows @param {any} row */
 const describeCalculation = (rows, { text, calculation, shown }) => `${[text, calculation.replace(/\{(\d+)\}/g, (_match, i) => bracketNegative(rows[i].shown))].filter(Boolean).join(" = ")} ≈ ${shown}`;
 
-/** Return half a unit of the last digit shown; 0 for a whole number. @param {Row} row */
+/** Return half a unit of the last digit shown; 0 for a whole number. @param {any} row */
 function maxRounding({ value, shown }) {
   const [mantissa, exponent = "0"] = shown.split("e"), decimals = mantissa.split(".")[1]?.length ?? 0;
   return Number.isInteger(value) ? 0 : 0.5 * 10 ** (+exponent.replace("−", "-") - decimals);
 }
-/** Return how far each row can be off for a person who computes with the numbers shown, to first order. @param {Row[]} rows */
+/** Return how far each row can be off for a person who computes with the numbers shown, to first order. @param {any[]} rows */
 function roundingErrors(rows) {
   const errors = rows.map(maxRounding), shiftRow = (i, shift) => rows.reduce((values, { value, compute }, j) => [...values, (compute && j > i ? compute(values) : value) + (j === i ? shift : 0)], /** @type {number[]} */ ([]));
   rows.forEach((row, i) => {
@@ -247,10 +272,10 @@ function roundingErrors(rows) {
 /** Return a value's row at the selected token. @param {Context} context @param {string} name @returns {Promise<Float32Array>} */
 async function rowAt({ value, position }, name) { const { data, shape } = await value(name); return rowsOf(data, shape[1])[position]; }
 
-/** Append the softmax of the last rows: powers of e of each less the largest, their sum, and the shares. @param {Row[]} rows @param {string[]} names @param {string[]} [formulas] of the numbers, if these are computed */
+/** Append the softmax of the last rows: powers of e of each less the largest, their sum, and the shares. @param {Row[]} rows @param {string[]} names @param {((shown: string[]) => string)[]} [formulas] of the numbers, if these are computed */
 function addSoftmaxRows(rows, names, formulas = []) {
-  const start = rows.length - names.length, end = rows.length, total = end + names.length, values = rows.slice(start).map(({ value }) => value), max = bracketNegative(formatNumber(largest(values)));
-  values.forEach((value, i) => addComputedRow(rows, `e^(${formatNumber(value)} − ${max})`, "", (v) => Math.exp(v[start + i] - largest(v.slice(start, end))), formulas.length ? `e^(${formulas[i]} − ${formulas[values.indexOf(largest(values))]})` : ""));
+  const start = rows.length - names.length, end = rows.length, total = end + names.length, values = rows.slice(start).map(({ value }) => value), max = values.indexOf(largest(values));
+  values.forEach((_value, i) => addComputedRow(rows, (shown) => `e^(${shown[start + i]} − ${bracketNegative(shown[start + max])})`, "", (v) => Math.exp(v[start + i] - largest(v.slice(start, end))), formulas.length ? (shown) => `e^(${formulas[i](shown)} − ${formulas[max](shown)})` : ""));
   addComputedRow(rows, _("their sum"), names.map((_name, i) => `{${end + i}}`).join(" + "), (v) => sum(v.slice(end, total)));
   names.forEach((token, i) => addComputedRow(rows, _("share of {token}", { token }), `{${end + i}} / {${total}}`, (v) => v[end + i] / v[total]));
 }
@@ -261,8 +286,7 @@ const WORKED_EXAMPLES = {
   async score(context) {
     const { position, key, dHead } = context, [q, k] = await queryKeyVectors(context), products = Array.from(q[position], (x, i) => x * k[key][i]);
     const below = sum(products.filter((x) => x < 0)), above = sum(products.filter((x) => x >= 0));
-    const decimals = Math.max(...[above, below, above + below].map((value) => formatNumber(value).split(".")[1]?.length ?? 0)), format = (/** @type {number} */ value) => value.toFixed(decimals).replace("-", "−");
-    const rows = [givenRow(_("the sum of all positive products q·k"), above, format(above)), givenRow(_("the sum of all negative products q·k"), below, format(below)), givenRow(_("d, how many dimensions a head has"), dHead)];
+    const rows = [givenRow(_("the sum of all positive products q·k"), above), givenRow(_("the sum of all negative products q·k"), below), givenRow(_("d, how many dimensions a head has"), dHead)];
     addComputedRow(rows, _("q·k = both sums together"), "{0} + {1}", (v) => v[0] + v[1]);
     addComputedRow(rows, "√d", "√{2}", (v) => Math.sqrt(v[2]));
     addComputedRow(rows, _("score = q·k / √d"), "{3} / {4}", (v) => v[3] / v[4]);
@@ -288,7 +312,8 @@ const WORKED_EXAMPLES = {
   async swiglu_neuron(context) {
     const [preactivation, up] = await Promise.all(["gate_pre", "up"].map(async (name) => (await rowAt(context, `blocks.${context.layer}.ffn.${name}`))[context.neuron]));
     const rows = [givenRow(_("gate before its activation, W₁x"), preactivation), givenRow("up, W₃x", up)];
-    addComputedRow(rows, `σ(${formatNumber(preactivation)}) = 1 / (1 + e^(${formatNumber(-preactivation)}))`, "", (v) => 1 / (1 + Math.exp(-v[0])));
+    const sign = preactivation < 0 ? "" : "−"; // of −x
+    addComputedRow(rows, ([shown]) => `σ(${shown}) = 1 / (1 + e^(${sign}${shown.replace("−", "")}))`, "", (v) => 1 / (1 + Math.exp(-v[0])));
     addComputedRow(rows, _("gate = W₁x · σ(W₁x)"), "{0} · {2}", (v) => v[0] * v[2]);
     addComputedRow(rows, _("the neuron gives gate · up"), "{3} · {1}", (v) => v[3] * v[1]);
     return rows;
@@ -297,7 +322,7 @@ const WORKED_EXAMPLES = {
   async temperature_top_k({ prediction, vocabulary, now, state: { temperature, top_k: k } }) {
     const ids = now.slice(0, k), names = ids.map((id) => escapeToken(vocabulary[id])), logits = ids.map((id) => prediction.logits[id]);
     const rows = [...names.map((token, i) => givenRow(_("logit of {token}", { token }), logits[i])), givenRow(_("temperature T"), temperature)];
-    const formulas = logits.map((logit) => `${formatNumber(logit)} / T`);
+    const formulas = logits.map((_logit, i) => (/** @type {string[]} */ shown) => `${shown[i]} / T`);
     formulas.forEach((formula, i) => addComputedRow(rows, formula, `{${i}} / {${k}}`, (v) => v[i] / v[k]));
     addSoftmaxRows(rows, names, formulas);
     return rows;
@@ -401,11 +426,11 @@ export const QUESTIONS = {
 
   FillInBlanksQuestion: {
     async ask({ worked_example: name, blanks, change }, context) {
-      const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks);
+      const rows = await workOut(name, await context.replace(change)), empty = selectBlanks(rows, blanks);
       return { kind: "blanks", rows: rows.map(({ text, blankText, shown }, i) => ({ says: (blanks === "all" && blankText) || text, value: empty.includes(i) ? null : shown })), is_example: blanks === "none" };
     },
     async grade({ worked_example: name, blanks, change }, context, reply) {
-      const rows = await WORKED_EXAMPLES[name](await context.replace(change)), empty = selectBlanks(rows, blanks), formatted = empty.map((i) => rows[i].shown);
+      const rows = await workOut(name, await context.replace(change)), empty = selectBlanks(rows, blanks), formatted = empty.map((i) => rows[i].shown);
       if (reply === null) return { isRight: null, words: "", truth: { truth: formatted } };
       const numbers = empty.length ? parseNumbers(reply, empty.length) : null;
       if (!numbers) return null;

@@ -121,9 +121,9 @@ def test_named_button_is_visible_and_slide_hints_at_it(page, bundled_address, le
     expect(at).to_contain_text(str(number))
     while hint.text_content() != "The button is on the page: press Esc.":
         expect(page.locator("#stage .next")).to_be_enabled()  # one of the slides has the hint
-        shown = at.text_content()
+        page_number = at.text_content()
         page.keyboard.press("ArrowRight")
-        expect(at).not_to_have_text(shown)
+        expect(at).not_to_have_text(page_number)
     page.keyboard.press("Escape")
 
 

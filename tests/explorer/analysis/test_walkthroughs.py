@@ -75,8 +75,8 @@ def test_long_prompt_shows_keys_with_most_weight(capture_trace):
     weights = trace["blocks.1.attn.pattern"][0, 29]
     assert sorted(keys) == sorted(np.argsort(-weights)[:8])
     assert "looks at most" in walk.segments[0].says
-    for key, shown in labels.items():  # a token that the text repeats has its position
-        assert shown.endswith(f" ({key})") == (list(trace.tokens).count(trace.tokens[key]) > 1)
+    for key, label in labels.items():  # a token that the text repeats has its position
+        assert label.endswith(f" ({key})") == (list(trace.tokens).count(trace.tokens[key]) > 1)
     assert len(set(labels.values())) == len(labels) and len(set(trace.tokens)) < len(trace)
 
 

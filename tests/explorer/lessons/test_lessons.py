@@ -92,6 +92,24 @@ def test_outlined_cells_of_attention_are_where_the_last_token_looks_most(get_con
     assert "before" in lesson.step(2).values
 
 
+def test_numbers_shown_in_workings_follow_from_numbers_shown(get_context):
+    """In all lessons each computed number is, to its last digit, what its calculation gives with those above."""
+    rows_of = {
+        (name, number): step.question._rows(get_context(lesson, number))
+        for name, lesson in LESSONS.items()
+        for number, step in enumerate(lesson.steps, 1)
+        if hasattr(step.question, "worked_example")
+    }
+    wrong = []
+    for step, rows in rows_of.items():
+        numbers = [float(row.display.replace("−", "-").replace(",", "")) for row in rows]
+        for i, row in enumerate(rows):
+            digits = len(re.sub(r"e.*|\D", "", row.display).lstrip("0")) or 1
+            if row.compute and f"{row.compute(numbers[:i]):.{digits - 1}e}" != f"{numbers[i]:.{digits - 1}e}":
+                wrong.append((step, row.text, row.display, row.compute(numbers[:i])))
+    assert len(rows_of) > 6 and not wrong
+
+
 def test_ordered_lessons_exist():
     assert list(LESSONS) == [name for name in ORDER if name in LESSONS]
     assert len(LESSONS) >= 6

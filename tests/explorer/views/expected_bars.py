@@ -13,7 +13,7 @@ def rollout(case: Case) -> ExpectedPoints:
 
 
 def logit_parts(case: Case) -> ExpectedPoints:
-    """Return the contributions of embedding (green), then attention (blue) and feed-forward (orange) of each layer.
+    """Return the contributions of embedding (green), then attention (blue) and feed-forward (purple) of each layer.
 
     A bias of W_O follows its layer's attention.
     """

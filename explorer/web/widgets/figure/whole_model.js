@@ -350,7 +350,6 @@ export function wholeModel(element) {
   }
 
   const rectAttributes = ({ x, y, w, h }) => ({ x, y, width: Math.max(0, w), height: Math.max(0, h) });
-
   /** Node -> the pattern drawn in it. @type {WeakMap<SVGElement, number[][]>} */
   const drawnPatterns = new WeakMap();
 
@@ -369,8 +368,9 @@ export function wholeModel(element) {
       }
       drawnPatterns.set(node, rows);
       const group = model.key_groups > 1 ? _("{head} · kv {group}", { head: `${layer}.${h}`, group: Math.floor(h / model.key_groups) }) : `${layer}.${h}`;
-      putChild(node, 11, "text", { x, y: y + w + 14 }, isStory() ? _("head {head}", { head: h }) : w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
-      putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, w > (isStory() ? 90 : 66) ? effectText(value, maxEffect, true) : "");
+      const effect = w > (isStory() ? 90 : 66) ? effectText(value, maxEffect, true) : ""; // if it does not fit, the name has its colour
+      putChild(node, 11, "text", { class: effect ? "" : sign, x, y: y + w + 14 }, isStory() ? _("head {head}", { head: h }) : w > 96 || model.key_groups === 1 ? group : `${layer}.${h}`);
+      putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, effect);
     });
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)), maxFeedForward = largestMagnitude(model.blocks.map((other) => other.feed_forward)), feedForwardText = effectText(block.feed_forward, maxFeedForward, true); // an opening card starts with no width
     const node = putItem("card", `ffn:${layer}`, {
@@ -460,10 +460,7 @@ export function wholeModel(element) {
   function logitTerms() {
     const { terms, rest, logit, contrast, answer } = model, [count, omittedEffect] = rest;
     const logitLabel = contrast ? _("logit of {token} less that of {other}", { token: plainText(answer), other: plainText(contrast) }) : _("logit of {token}", { token: plainText(answer) });
-    const pieces = terms.map(([kind, label, value], i) => {
-      const term = span(`summand ${kind}`, make("i"), `${label} `, make("b", {}, i ? formatSigned(value) : (value ?? 0).toFixed(2).replace("-", "−")));
-      return term;
-    });
+    const pieces = terms.map(([kind, label, value], i) => span(`summand ${kind}`, make("i"), `${label} `, make("b", {}, i ? formatSigned(value) : (value ?? 0).toFixed(2).replace("-", "−"))));
     const total = span("summand all", "= ", make("b", {}, logit === null ? "–" : logit.toFixed(2).replace("-", "−")), " ", span("guessed", logitLabel));
     const note = count ? [span("note", ngettext("{count} thinner curve ({effect} together) is not drawn", "{count} thinner curves ({effect} together) are not drawn", count, { effect: formatSigned(omittedEffect) }))] : [];
     return [...pieces, total, ...note, span("note", _("percentages: the model’s own")), ...(openPart().level ? [span("note", patternHint())] : [])];
@@ -471,11 +468,11 @@ export function wholeModel(element) {
 
   const patternHint = () => _("Each row is a token that looks back; a darker cell takes more of its attention.");
   const legend = (level) => [span("reading", isGuessing() ? _("Inside the model: each line looks back at an earlier word.") : level === "block" ? _("Each square is a head: a row is a token that looks back, a darker cell takes more.") : level ? patternHint() : _("Each line looks back at a token; a thicker one takes more. Choose a line: how it comes about.")),
-    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
+    ...[["adds", _("for the answer")], ["takes", _("against the answer")], ["neutral", _("little either way")], ["own", _("head")], ["feed_forward", _("feed-forward")], ["feed_forward less", _("feed-forward, against")]].map(([kind, word]) => span(`summand ${kind}`, make("i"), word))];
 
   /** Show an item's description, or how to read the drawing; highlight its curves. @param {any} item */
   function describe(item) {
-    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against.")));
+    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against; grey: little either way.")));
     svg.classList.toggle("focused", Boolean(item?.isRelated));
     for (const curve of model?.curves ?? []) nodes.get(curveName(curve))?.classList.toggle("lit", Boolean(item?.isRelated?.(curve)));
   }
@@ -528,6 +525,7 @@ export function wholeModel(element) {
     model = content;
     setHidden(element, !model);
     if (!model) return;
+    drawing.dataset.level ??= openPart().level;
     drawLines();
     const newPrompt = String(state.prompt), isNew = drawnPrompt && drawnPrompt !== newPrompt;
     if (isNew) layout = null; // a new text is drawn without an animation
@@ -543,10 +541,12 @@ export function wholeModel(element) {
     if (stateKey === drawnState) return; // the state changes with each generated token
     drawnState = stateKey;
     const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;
-    if (drawing.dataset.level !== level) [nextFocusName, keepsFocus] = [target, keepsFocus || svg.contains(document.activeElement)];
+    const before = drawing.dataset.level;
+    if (before !== level) [nextFocusName, keepsFocus] = [target, keepsFocus || svg.contains(document.activeElement)];
     drawing.dataset.level = level;
     drawLines();
     move();
+    if (level && before !== level && !element.closest(".presented")) breadcrumbs.scrollIntoView({ block: "nearest" }); // what opened, and the way back
   }
 
   /** Go one level up, and return whether there was one. */

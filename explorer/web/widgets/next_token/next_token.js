@@ -432,10 +432,13 @@ function countReaching(values, total) {
 const MINUS = "−";
 
 /** Format a number with three significant digits, like Python's `format_number`. @param {number} value */
-export function formatNumber(value) {
+export const formatNumber = (value) => formatDigits(value, 3);
+
+/** Format a number with some significant digits. @param {number} value @param {number} digits */
+export function formatDigits(value, digits) {
   if (value === 0) return "0";
-  const exponent = +value.toExponential(2).split("e")[1];
-  const text = exponent >= -3 && exponent < 4 ? value.toFixed(Math.max(0, 2 - exponent)) : value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  const scientific = value.toExponential(digits - 1), exponent = +scientific.split("e")[1];
+  const text = exponent >= -3 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
   return text.replaceAll("-", MINUS);
 }
 

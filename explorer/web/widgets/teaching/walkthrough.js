@@ -126,6 +126,7 @@ function shareBar({ share }) {
 const DRAWINGS = { rows: drawTable, strips: drawStrips, hands: drawClock, tower: drawTower };
 
 const MIN_SCALE = 0.6, MAX_SCALE = 2.2; // of a table
+const CLEARANCE = 6; // pixels below a table that fills the space, as an enlarged one is rounded to pixels
 const FRAME_MS = 450; // between two frames
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -177,7 +178,7 @@ export function walk(element) {
     const node = DRAWINGS[kind](frame);
     drawing.replaceChildren(node);
     const height = node.offsetHeight + Number.parseFloat(getComputedStyle(node).marginTop);
-    return Math.max(MIN_SCALE, Math.min(MAX_SCALE, drawing.clientWidth / Math.ceil(node.getBoundingClientRect().width), drawing.clientHeight / height));
+    return Math.max(MIN_SCALE, Math.min(MAX_SCALE, drawing.clientWidth / Math.ceil(node.getBoundingClientRect().width), (drawing.clientHeight - CLEARANCE) / height));
   }
 
   const COMMANDS = {

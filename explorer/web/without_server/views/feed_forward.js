@@ -7,7 +7,7 @@ import { logitLabel } from "../whole_model.js";
 /** @typedef {import("../views.js").ViewContext} ViewContext */
 
 export const NEAR_ZERO_RATIO = 0.1;
-const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(230, 159, 0, 0.45)", PALE_GREY = "rgba(136, 136, 136, 0.45)";
+const MAX_NEURON_BARS = 20, NORMAL_SHARE = 0.07965567455405796, MAX_TOKENS_PER_SIDE = 10, MAX_DOTS = 600, PALE_COLOUR = "rgba(176, 82, 192, 0.45)", PALE_GREY = "rgba(136, 136, 136, 0.45)";
 
 const isGated = ({ ffn }) => ffn === "swiglu";
 const activationName = (config) => (isGated(config) ? "SiLU" : "ReLU");

@@ -212,8 +212,8 @@ def test_small_metric_difference_gives_a_warning(style, monkeypatch):
     assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
         "Careful" in text for text in texts()
     )
-    drawn = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
-    assert pale["zmax"] == PALE_FACTOR * drawn["zmax"]
+    normal = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
+    assert pale["zmax"] == PALE_FACTOR * normal["zmax"]
 
 
 @each_style

@@ -24,7 +24,7 @@ def builder() -> PageStateBuilder:
         ("Once upon a time", "punctuation mark, “,”", "Once upon a time there"),
         ("Once upon a time there", "", ""),
         ("They lived happily ever after.", "end of the text", "They lived happily ever after. They"),
-        ("Xqzt vvb grph", "hardly foresaw", ""),
+        ("Xqzt vvb grph", "did not expect", ""),
     ],
 )
 def test_prompt_gets_advice(builder, prompt, words, offer):
