@@ -179,6 +179,7 @@ def test_story_shows_effect_of_ablated_head_once(open_page):
     changes, answer = person.page.locator("#changes"), person.page.locator("#answer")
     top = answer.bounding_box()["y"]
     figure.get_by_role("button", name="Switch this head off").click()
+    expect(figure.locator(".switch .off")).to_have_text("3")
     note = figure.locator(".acts .switched-off > span")
     expect(note).to_have_text(re.compile(r"^Layer 2 head 3 is off: [\d.]+% → [\d.]+%$"))
     person.wait_until_idle()

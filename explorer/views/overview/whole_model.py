@@ -450,13 +450,21 @@ def block_sentence(heads: float, feed_forward: float, token: str) -> str:
     return translate(template, token=token)
 
 
+NEUTRAL_SHARE = 0.04  # of the largest effect: less is drawn grey, see effectStyle in whole_model.js
+
+
 def head_sentence(
-    trace: Trace, selection: Selection, key: int, sources: AttributionBySource, head_effect: float, token: str
+    trace: Trace,
+    selection: Selection,
+    key: int,
+    sources: AttributionBySource,
+    heads: np.ndarray,
+    token: str,
 ) -> str:
     """Return the story's sentences on an open head: where it looks most, and what that and the head say of the token.
 
     Args:
-        head_effect: what the whole head adds to the token's logit.
+        heads: (L, H), what each head adds to the token's logit.
     """
     layer, head, query = selection.layer, selection.head, selection.query
     look = _(
@@ -466,23 +474,28 @@ def head_sentence(
         percent=format_percent(float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])),
     )
     if changed_head_mask(trace, layer, query)[head]:
-        return " ".join((look, _("A change replaces what this head adds.")))
-    effect = float(f"{sources.effects[layer, head, key]:.2f}")
-    if effect == 0:
-        says = _("This look says little about {token}.", token=token)
-    elif effect * head_effect < 0:
-        says = (
-            _("This look speaks for {token}, the head as a whole against it.", token=token)
-            if effect > 0
-            else _("This look speaks against {token}, the head as a whole for it.", token=token)
+        is_off = heads[layer, head] == 0
+        state = _("The head is off and adds nothing.") if is_off else _("A change replaces what this head adds.")
+        return f"{look} {state}"
+    look_effect, head_effect = (
+        0 if abs(value) < NEUTRAL_SHARE * np.nanmax(np.abs(values)) else int(np.sign(value))
+        for value, values in ((sources.effects[layer, head, key], sources.effects), (heads[layer, head], heads))
+    )
+    says = {
+        0: N_("This look says little about {token}."),
+        1: N_("This look speaks for {token}."),
+        -1: N_("This look speaks against {token}."),
+    }
+    texts = [look, translate(says[look_effect], token=token)]
+    if head_effect != look_effect:
+        texts.append(
+            {
+                0: _("The head as a whole does little."),
+                1: _("The head as a whole speaks for it."),
+                -1: _("The head as a whole speaks against it."),
+            }[head_effect]
         )
-    else:
-        says = (
-            _("This look speaks for {token}.", token=token)
-            if effect > 0
-            else _("This look speaks against {token}.", token=token)
-        )
-    return f"{look} {says}"
+    return " ".join(texts)
 
 
 def target_text(trace: Trace, selection: Selection) -> str:
@@ -543,7 +556,7 @@ def whole_model_sentence(trace: Trace, selection: Selection) -> str:
         if level == "head":
             key = int(weights.argmax())
         if level == "head" and selection.depth == "story":
-            return head_sentence(trace, selection, key, sources, attribution.heads[layer, head], token)
+            return head_sentence(trace, selection, key, sources, attribution.heads, token)
         if level == "head":
             template = N_(
                 "Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit "

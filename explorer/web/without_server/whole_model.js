@@ -179,7 +179,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   if (open) {
     const row = weights.subarray(start, start + position + 1), keyIndex = open === "head" ? row.indexOf(Math.max(...row)) : key;
     const values = { layer, head, query: after, key: (depth === "story" ? quoteWordAt : quoteTokenInText)(tokens, keyIndex), percent: formatPercent(row[keyIndex]), effect: formatContribution(sources.effects[start + keyIndex]), token };
-    if (open === "head" && depth === "story") return headSentence(sources.effects[start + keyIndex], attribution.heads[layer * H + head], sources.changedMask[layer * H + head] === 1, values);
+    if (open === "head" && depth === "story") return headSentence(effectSign(sources.effects, start + keyIndex), effectSign(attribution.heads, layer * H + head), !sources.changedMask[layer * H + head] ? "" : attribution.heads[layer * H + head] ? "changed" : "off", values);
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
@@ -196,16 +196,18 @@ function blockSentence(heads, feedForward, token) {
   return feedForward > 0 ? _("Taken together, the heads of this layer speak against {token}; its feed-forward speaks for it.", { token }) : _("Taken together, the heads of this layer speak against {token}, and so does its feed-forward.", { token });
 }
 
-/** Describe where an open head looks most, and what that and the whole head add to the token's logit. @param {number} effect of the look @param {number} headEffect @param {boolean} isChanged whether a change replaces what the head adds @param {Record<string, any>} values */
-function headSentence(effect, headEffect, isChanged, values) {
-  const look = _("In this head, {query} looks most at {key} ({percent}).", values), rounded = +effect.toFixed(2);
-  const says = () => {
-    if (isChanged) return _("A change replaces what this head adds.");
-    if (rounded === 0) return _("This look says little about {token}.", values);
-    if (rounded * headEffect < 0) return rounded > 0 ? _("This look speaks for {token}, the head as a whole against it.", values) : _("This look speaks against {token}, the head as a whole for it.", values);
-    return rounded > 0 ? _("This look speaks for {token}.", values) : _("This look speaks against {token}.", values);
-  };
-  return `${look} ${says()}`;
+const NEUTRAL_SHARE = 0.04; // of the largest effect: less is drawn grey
+
+/** Return the sign of one of some effects, 0 for a small one. @param {ArrayLike<number>} effects @param {number} index */
+const effectSign = (effects, index) => (Math.abs(effects[index]) < NEUTRAL_SHARE * Array.prototype.reduce.call(effects, (max, effect) => Math.max(max, Math.abs(effect)), 0) ? 0 : Math.sign(effects[index]));
+
+/** Describe where an open head looks most, and what that and the whole head add to the token's logit. @param {number} look sign of its effect @param {number} whole sign of the head's @param {"off" | "changed" | ""} change @param {Record<string, any>} values */
+function headSentence(look, whole, change, values) {
+  const opening = _("In this head, {query} looks most at {key} ({percent}).", values);
+  if (change) return [opening, change === "off" ? _("The head is off and adds nothing.") : _("A change replaces what this head adds.")].join(" ");
+  const says = look === 0 ? _("This look says little about {token}.", values) : look > 0 ? _("This look speaks for {token}.", values) : _("This look speaks against {token}.", values);
+  const ofHead = whole === 0 ? _("The head as a whole does little.") : whole > 0 ? _("The head as a whole speaks for it.") : _("The head as a whole speaks against it.");
+  return [opening, says, ...(whole === look ? [] : [ofHead])].join(" ");
 }
 
 /** Return the sum of contributions to the target's logit, in numbers. */

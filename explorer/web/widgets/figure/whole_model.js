@@ -1,7 +1,7 @@
 // @ts-check
 // The whole model as one drawing, whose parts open in place. Rows are tokens and columns are blocks; the residual stream
 // of the selected token runs through the blocks, and a curve is what one head adds to it from an earlier token.
-import { makeHeadSwitch, select } from "../../static/page_actions.js";
+import { interventions, makeHeadSwitch, select } from "../../static/page_actions.js";
 import { showEvidence, queueDraw, onFigureContent } from "../../static/widget_contents.js";
 import { button, countDraw, DIRECTIONS, find, setHidden, isKeyForFocus, listenWhileConnected, make, makeSvg, nearestInDirection, onThemeChange, setText, set, span, formatPercent } from "../../static/dom.js";
 import { _, ngettext } from "../../static/translations.js";
@@ -234,14 +234,14 @@ export function wholeModel(element) {
   function drawHeadSwitches(heads, l, open, maxEffect) {
     const { card, blockLefts } = layout, first = blockLefts[l] + 66, space = Math.min(34, (card.x + card.w - first) / heads.length);
     heads.forEach((value, h) => {
-      const x = first + h * space, { sign, opacity } = effectStyle(value, maxEffect), isSelected = h === open.head;
+      const x = first + h * space, { sign, opacity } = effectStyle(value, maxEffect), isSelected = h === open.head, isOff = interventions(interventionsField()).includes(ablation({ layer: l, head: h }));
       const node = putItem("card", `head:${l}.${h}`, {
         kind: isSelected ? "switch here" : "switch", label: headLabel(l, h, value, maxEffect), box: [x, 8, x + space, 30], isRelated: (curve) => curve[0] === l && curve[1] === h,
         act: () => navigate({ open: "head", layer: l, head: h }),
       });
       set(node, { "aria-pressed": isSelected });
       putChild(node, 0, "rect", { class: `shape ${sign}`, x: x + 1, y: 8, width: Math.max(0, space - 3), height: 22, rx: 4, "fill-opacity": opacity * 0.6 });
-      putChild(node, 1, "text", { x: x + space / 2 - 0.5, y: 23, "text-anchor": "middle" }, space > 11 ? `${h}` : "");
+      putChild(node, 1, "text", { x: x + space / 2 - 0.5, y: 23, "text-anchor": "middle", class: isOff ? "off" : "" }, space > 11 ? `${h}` : "");
     });
   }
 
@@ -358,7 +358,7 @@ export function wholeModel(element) {
     patterns.forEach((rows, h) => {
       const { x, y, w } = grid.at(h), value = block.heads[h], { sign } = effectStyle(value, maxEffect), cell = w / rows.length;
       const node = putItem("card", `head:${layer}.${h}`, {
-        kind: h === head ? "pattern here" : "pattern", label: headLabel(layer, h, value, maxEffect), box: [x, y, x + w, y + w],
+        kind: h === head && !isStory() ? "pattern here" : "pattern", label: headLabel(layer, h, value, maxEffect), box: [x, y, x + w, y + w],
         isRelated: (curve) => curve[0] === layer && curve[1] === h, act: () => navigate({ open: "head", layer, head: h }),
       });
       putChild(node, 0, "rect", { class: "shape", x, y, width: w, height: w, rx: 3 });

@@ -127,7 +127,7 @@ def test_sentence_names_head_with_largest_effect(trace):
 def test_story_says_that_open_head_is_changed(style):
     trace = capture_edited_style(style)  # changes head 1
     changed, other = (whole_model_sentence(trace, select(trace, open="head", depth="story", head=h)) for h in (1, 2))
-    assert changed.endswith(" A change replaces what this head adds.") and " This look " in other
+    assert changed.endswith(" The head is off and adds nothing.") and " This look " in other
 
 
 def check_story_sentences(trace, figure):
@@ -137,11 +137,16 @@ def check_story_sentences(trace, figure):
     verbs = "speak for" if heads > 0 else "speak against"
     assert verbs in block and ("; its feed-forward " in block) == ((heads > 0) != (feed_forward > 0))
     key = trace["blocks.1.attn.pattern"][2, QUERY, : QUERY + 1].argmax()
-    effect = attribution_by_source(trace, QUERY, int(next_token_ranking(trace, QUERY)[0])).effects[1, 2, key]
-    verb = "says little about" if abs(effect) < 0.005 else "speaks for" if effect > 0 else "speaks against"
+    effects = attribution_by_source(trace, QUERY, int(next_token_ranking(trace, QUERY)[0])).effects
+    heads = np.array([block.heads for block in figure.blocks])
+    look, whole = (
+        0 if abs(value) < 0.04 * np.abs(values).max() else np.sign(value)
+        for value, values in ((effects[1, 2, key], effects), (heads[1, 2], heads))
+    )
+    verb = {0: "says little about", 1: "speaks for", -1: "speaks against"}[look]
     assert f"looks most at {quote_word(trace.tokens[key])} (" in head and f"This look {verb} " in head
-    differs = abs(effect) >= 0.005 and (figure.blocks[1].heads[2] > 0) != (effect > 0)
-    assert ("the head as a whole" in head) == differs
+    ending = {0: "does little.", 1: "speaks for it.", -1: "speaks against it."}[whole]
+    assert head.endswith(f" The head as a whole {ending}") == (look != whole)
 
 
 @each_style
