@@ -39,19 +39,18 @@ def test_patching_maps_agree_with_cpu(lms, style, direction, device):
 def test_patching_functions_agree_with_cpu(lms, style, device):
     device_lm, on_cpu = deepcopy(lms[style]).to(device), lms[style]
     question = PatchingExperiment(None, CLEAN, CORRUPTED, ANSWER, WRONG)
-    arguments = {
-        "unpatched": (),
-        "parts": (),
-        "neurons": (1,),
-        "paths": ("denoise", (1, 1, "q")),
-        "path": ("noise", "logits", 0, 1),
-        "estimate": ("denoise", "resid_pre", "probability"),
-        "summed": ("denoise", "resid_pre", "probability", 1, 2),
-    }
-    assert arguments.keys() == PATCHING_FUNCTIONS.keys()
-    for name, args in arguments.items():
+    calls = [
+        ("unpatched", ()),
+        *(("component", (component,)) for component in COMPONENTS),
+        ("neurons", (1,)),
+        ("paths", ("denoise", (1, 1, "q"))),
+        ("path", ("noise", "logits", 0, 1)),
+        ("estimate", ("denoise", "resid_pre", "probability")),
+        ("summed", ("denoise", "resid_pre", "probability", 1, 2)),
+    ]
+    assert {name for name, _args in calls} == PATCHING_FUNCTIONS.keys()
+    for name, args in calls:
         actual, expected = (PATCHING_FUNCTIONS[name](lm, question, *args) for lm in (device_lm, on_cpu))
         if isinstance(expected, Generator):
             actual, expected = run_to_completion(actual), run_to_completion(expected)
-        for part, value in expected.items() if isinstance(expected, dict) else [(..., expected)]:
-            assert_allclose(actual[part], value, rtol=1e-2, atol=1e-2, err_msg=f"{name} {part}")
+        assert_allclose(actual, expected, rtol=1e-2, atol=1e-2, err_msg=f"{name} {args}")
