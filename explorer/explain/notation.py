@@ -107,6 +107,15 @@ def format_percent(share: float) -> str:
     return f"{share * 100:#.2g}".rstrip(".") + "%" if share >= 0.0001 else _("less than 0.01%")
 
 
+def format_percents(before: float, after: float) -> list[str]:
+    """Format two shares that are compared, with a digit more than `format_percent` where they would look the same."""
+    texts = [format_percent(before), format_percent(after)]
+    if texts[0] != texts[1] or not texts[0][0].isdigit():
+        return texts
+    longer = [f"{share:.1%}" if share >= 0.1 else f"{share * 100:#.3g}%" for share in (before, after)]
+    return texts if longer[0] == longer[1] else longer
+
+
 def format_six_digits(value: float) -> str:
     """Format with six significant digits and a true minus sign, so that a printed calculation can be checked."""
     text = f"{float(value) + 0.0:.6g}"  # no negative zero

@@ -81,16 +81,18 @@ def model_code(lm: Any, layer: int, parts: Sequence[str]) -> str:
         lm: the model.
         layer: whose parts are meant by "{layer}".
         parts: names of the model's parts, such as "blocks.{layer}.attn", whose `forward` is shown, "" for the whole
-            model; or functions as "model.layers.attention:attention_scores". Parts that the model lacks are left out.
+            model; or functions, as "model.layers.attention:attention_scores", or as one that a part calls,
+            "blocks.{layer}.attn:rotate". Parts that the model lacks are left out.
     """
     named_modules = dict(lm.named_modules())
     functions = []
     for part in parts:
-        module, is_function, name = part.partition(":")
-        if is_function:
-            functions.append(operator.attrgetter(name)(importlib.import_module(module)))
-        elif (found := named_modules.get(part.format(layer=layer))) is not None:
-            functions.append(type(found).forward)
+        owner, is_function, name = part.format(layer=layer).partition(":")
+        module = named_modules.get(owner)
+        if is_function and not owner.startswith("blocks."):
+            functions.append(operator.attrgetter(name)(importlib.import_module(owner)))
+        elif module is not None:
+            functions.append(getattr(module, name) if is_function else type(module).forward)
     return "\n\n".join(map(function_source, dict.fromkeys(functions)))
 
 

@@ -18,6 +18,7 @@ from explorer.explain.notation import (
     format_contribution,
     format_number,
     format_percent,
+    format_percents,
     join_names,
     quote_token,
     quote_token_in_text,
@@ -112,7 +113,7 @@ def explain_prediction(
     if reason := explanation.look_back:
         component = reason.component
         text = _(
-            "The most helpful look back for {token}: layer {layer} head {head} at {key} ({effect} of its logit).",
+            "The look back that adds most to {token}: layer {layer} head {head} at {key} ({effect} of its logit).",
             token=token,
             layer=component.layer,
             head=component.head,
@@ -164,7 +165,7 @@ def explain_prediction_in_story(
             text = _("Layer {layer} head {head} adds most to its lead.", layer=component.layer, head=component.head)
         else:
             text = _(
-                "The most helpful look back: layer {layer} head {head} at {key}.",
+                "The look back that adds most to its score: layer {layer} head {head} at {key}.",
                 layer=component.layer,
                 head=component.head,
                 key=quote_word_in_text(trace.tokens, reason.key),
@@ -194,9 +195,7 @@ def _describe_ablation(component: ModelComponent, before: float, after: float) -
             else N_("Without it: {after} instead of {before}.")
         )
     elif is_head:
-        template = N_(
-            "This helps, but what else the head does costs more: without the head {after} instead of {before}."
-        )
+        template = N_("What else the head does costs more: without the head {after} instead of {before}.")
     else:
         template = N_("Without it the chance grows: {after} instead of {before}. It does other things, too.")
     return translate(template, **shares)
@@ -222,7 +221,7 @@ def describe_change_effect(
     distributions = (before.sampled, prediction.sampled) if is_story else (before.plain, prediction.plain)
     first, now = (int(distribution.argmax()) for distribution in distributions)
     own, sampled = (
-        [format_percent(float(distribution[first])) for distribution in pair]
+        format_percents(*(float(distribution[first]) for distribution in pair))
         for pair in ((before.plain, prediction.plain), (before.sampled, prediction.sampled))
     )
     chances = " → ".join(sampled)
@@ -252,9 +251,21 @@ def describe_change_effect(
             logit_after=logit_after,
         )
     ]
+    percents = sampled if is_story else own
+    rises = {distributions[1][first] > distributions[0][first], prediction.plain[first] > before.plain[first]}
+    if percents[0] != percents[1] and logit_before != logit_after and rises == {bool(logits[1][first] < logits[0][first])}:
+        sentences.append(translate(AGAINST_LOGIT[is_story, logits[1][first] > logits[0][first]]))
     if now != first:
         sentences.append(_("{other} is likeliest now: {share}.", other=quote(vocabulary[now]), share=share))
     return {"words": " ".join(sentences), "chances": chances}
+
+
+AGAINST_LOGIT = {  # by whether the story tells it, and whether the logit rose while the probability fell
+    (False, False): N_("Its logit fell, but others’ fell more."),
+    (False, True): N_("Its logit rose, but others’ rose more."),
+    (True, False): N_("Its score fell, but others’ fell more."),
+    (True, True): N_("Its score rose, but others’ rose more."),
+}
 
 
 def _reason_clauses(

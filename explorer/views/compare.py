@@ -115,8 +115,16 @@ def residual_distance_map(comparison: Comparison, query: int) -> go.Figure:
         ),
         xaxis={**token_axis(trace.tokens, _("token of A"), max_labels=32)},
         yaxis=stage_axis(stage_list),
+        annotations=note_above(_("A changed resid_pre shows one row later."))
+        if any(map(changes_between_layers, comparison.runs))
+        else [],
     )
     return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+
+
+def changes_between_layers(trace: Trace) -> bool:
+    """Return whether an intervention changes what a layer reads, after the row of the layer before it."""
+    return any(edit.tap.endswith(".resid_pre") and edit.tap != "blocks.0.resid_pre" for edit in trace.edits)
 
 
 def raise_if_unaligned(values: np.ndarray):
@@ -605,6 +613,7 @@ VIEW = View(
         Panel(
             name="parts",
             title=N_("What each part adds to the logit: A − B"),
+            heading=N_("What each part adds to {logit}: A − B"),
             draw=contribution_difference_bars,
             compared_run="other",
             click_selects={"customdata": "layer"},

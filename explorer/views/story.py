@@ -140,7 +140,7 @@ MAX_NAMED_TOKENS = 3  # tokens that it looks at
 MIN_NAMED_WEIGHT = 0.05  # of its attention
 
 
-def most_helpful_look(trace: Trace, query: int) -> tuple[int, int, int | None]:
+def largest_look_back(trace: Trace, query: int) -> tuple[int, int, int | None]:
     """Return layer, head and key of the largest contribution from an earlier token to the likeliest next token's logit.
 
     As the whole model's sentence has it. Where no earlier token adds to the logit: the head that adds most, and None.
@@ -158,13 +158,13 @@ def top_head_weights(trace: Trace, query: int) -> np.ndarray:
 
     The weights sum to 1.
     """
-    layer, head, _key = most_helpful_look(trace, query)
+    layer, head, _key = largest_look_back(trace, query)
     return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
 
 
 def draw_top_head_attention(trace: Trace, query: int) -> go.Figure:
-    """Draw the attention weights of the head with the most helpful look, which is highlighted."""
-    layer, head, key = most_helpful_look(trace, query)
+    """Draw the attention weights of the head whose look back adds most, which is highlighted."""
+    layer, head, key = largest_look_back(trace, query)
     weights = top_head_weights(trace, query)
     alt = _(
         "Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=token_label(trace, query)
@@ -205,23 +205,23 @@ def strongest_attention_text(trace: Trace, query: int) -> str:
 
 def top_head_heading(trace: Trace, selection: Selection) -> str:
     """Return the figure's title, with the head that it shows."""
-    layer, head, _key = most_helpful_look(trace, selection.query)
+    layer, head, _key = largest_look_back(trace, selection.query)
     return _("Who looks at whom? Layer {layer} head {head}", layer=layer, head=head)
 
 
 def describe_top_head(trace: Trace, selection: Selection) -> str:
-    """Return a sentence on the most helpful look, and one on where its head looks most."""
-    layer, head, key = most_helpful_look(trace, selection.query)
+    """Return a sentence on the look back that adds most, and one on where its head looks most."""
+    layer, head, key = largest_look_back(trace, selection.query)
     guess_text = _(
         "After {token} the model expects {guess}.",
         token=token_label(trace, selection.query),
         guess=quote_word(trace.vocabulary[next_token_ranking(trace, selection.query)[0]]),
     )
     if key is None:
-        look_text = _("Layer {layer} head {head} helps this guess most.", layer=layer, head=head)
+        look_text = _("Of the heads, layer {layer} head {head} adds most to its score.", layer=layer, head=head)
     else:
         look_text = _(
-            "The most helpful look back: layer {layer} head {head} at {key}.",
+            "The look back that adds most to its score: layer {layer} head {head} at {key}.",
             layer=layer,
             head=head,
             key=quote_word_in_text(trace.tokens, key),
@@ -231,7 +231,7 @@ def describe_top_head(trace: Trace, selection: Selection) -> str:
 
 def verify_top_head(trace: Trace, selection: Selection) -> Verification:
     """Verify the drawn pattern and the attribution by which the head is chosen."""
-    layer, _head, _key = most_helpful_look(trace, selection.query)
+    layer, _head, _key = largest_look_back(trace, selection.query)
     pattern_verification = verify_captured(PATTERN.format(layer=layer))(trace, selection)
     head_verification = verify_derived(*PARTS, "logits", against=SUM_CHECK)(trace, selection)
     return head_verification if head_verification.state == "off" else pattern_verification
@@ -241,13 +241,13 @@ def inspect_top_head_weight(trace: Trace, selection: Selection, point: ClickedPo
     """Derive the clicked attention weight."""
     if point.column > selection.query:
         raise PointNotFoundError(_("no bar is after the query"))
-    layer, head, _key = most_helpful_look(trace, selection.query)
+    layer, head, _key = largest_look_back(trace, selection.query)
     return derive(trace, PATTERN.format(layer=layer), (head, selection.query, point.column))
 
 
 def link_to_top_head(trace: Trace, selection: Selection) -> tuple[str, dict]:
     """Return the link to all heads, with that head and the key that it looks at most selected."""
-    layer, head, _key = most_helpful_look(trace, selection.query)
+    layer, head, _key = largest_look_back(trace, selection.query)
     key = int(top_head_weights(trace, selection.query).argmax())
     look = {"view": "attention", "layer": layer, "head": head, "key": key, "pattern": "weight"}
     return _("all heads of all layers"), look

@@ -75,7 +75,7 @@ def test_curve_named_in_sentence_is_ringed_and_on_top(open_page):
     person, figure = open_figure(open_page, text="The fox asked the owl, and the owl said nothing.")
     assert figure.locator(".curve.adds").count() > 1
     words = person.page.locator("#overview-words").text_content()
-    layer, head, token = re.search(r"look back: layer (\d+) head (\d+) at “(.+)” \(", words).groups()
+    layer, head, token = re.search(r"look back that adds most: layer (\d+) head (\d+) at “(.+)” \(", words).groups()
     top = figure.locator(".curve:has(+ .named:last-child)")
     assert top.get_attribute("data-head") == f"{layer}.{head}"
     key = person.chips.nth(int(top.get_attribute("data-key"))).text_content()

@@ -596,10 +596,12 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
         return _(
-            "{start}. The most helpful look back is at {key}.", start=start, key=quote_word_in_text(trace.tokens, key)
+            "{start}. The look back that adds most to its score is at {key}.",
+            start=start,
+            key=quote_word_in_text(trace.tokens, key),
         )
     template = (
-        N_("{start}. Most helpful look back: layer {layer} head {head} at {key} ({effect} of logit {score}).")
+        N_("{start}. The look back that adds most: layer {layer} head {head} at {key} ({effect} of logit {score}).")
         if contrast_id is None
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.next_token import ranking_without_interventions
+from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.patching_effects import (
     compare_estimate,
     component_effects,
@@ -135,10 +135,9 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> CleanAndCorrupte
     clean_run = selection.option("clean_run")
     other_run = "a" if clean_run == "b" else "b"
     (clean, clean_ids), (corrupted, corrupted_ids) = run_and_ids[clean_run], run_and_ids[other_run]
-    after_clean = ranking_without_interventions(clean, len(clean_ids) - 1)
-    after_corrupted = ranking_without_interventions(corrupted, len(corrupted_ids) - 1)
-    answer = resolve_token(clean, selection.option("answer"), int(after_clean[0]))
-    proposed = next(int(token_id) for token_id in after_corrupted if token_id != answer)
+    answers, wrong_answers = rank_answers(clean, len(clean_ids) - 1, corrupted, len(corrupted_ids) - 1)
+    answer = resolve_token(clean, selection.option("answer"), int(answers[0]))
+    proposed = next(int(token_id) for token_id in wrong_answers if token_id != answer)
     wrong_answer = resolve_token(clean, selection.option("wrong"), proposed)
     if answer == wrong_answer:
         raise NoDifferenceError(_("The answer and the wrong answer are the same token: choose two that differ."))
@@ -155,6 +154,26 @@ def make_prompt_pair(runs: Comparison, selection: Selection) -> CleanAndCorrupte
         (None, None) if alignment.is_identity else target_partners,
     )
     return CleanAndCorruptedRuns(experiment, clean, corrupted, clean_run, alignment)
+
+
+def rank_answers(clean: Trace, clean_end: int, corrupted: Trace, corrupted_end: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return token ids, the best to propose as the answer and as the wrong answer first, each (V,).
+
+    They are the runs' likeliest tokens; if both runs have the same one, those whose probability differs most.
+
+    Args:
+        clean_end, corrupted_end: positions of the prompts' last tokens.
+    """
+    rankings = ranking_without_interventions(clean, clean_end), ranking_without_interventions(corrupted, corrupted_end)
+    if rankings[0][0] != rankings[1][0]:
+        return rankings
+    p_clean, p_corrupted = (
+        next_token_distribution(run, end).plain for run, end in ((clean, clean_end), (corrupted, corrupted_end))
+    )
+    if (p_clean == p_corrupted).all():
+        return rankings
+    order = np.argsort(p_corrupted - p_clean, kind="stable")
+    return order, order[::-1]
 
 
 def require_patchable_pair(runs: Comparison, selection: Selection, component: str) -> CleanAndCorruptedRuns:

@@ -95,8 +95,14 @@ VIEW = View(
     unavailable_message=unavailable_reason,
     controls=("query", "key", "layer", "head"),
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
-    code=("model.layers.positions:rotate_half_split", "rope", "position_embedding"),
-    code_lines=("return self.table[positions]", "return self.weight[", "return torch.cat((a * cos"),
+    code=("blocks.{layer}.attn:rotate", "rope", "position_embedding"),
+    code_lines=(
+        "return self.table[positions]",
+        "return self.weight[",
+        "torch.cat((a * cos",
+        "torch.stack((a * cos",
+        "return x",
+    ),
     panels=(
         Panel(
             name="pattern_change",

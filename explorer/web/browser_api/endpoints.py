@@ -21,7 +21,7 @@ from explorer.tracing.run_service import RunService
 from explorer.translations import N_, _, current_locale, translate
 from explorer.views import VIEW_BY_NAME
 from explorer.views.selection import make_selection_dropdowns
-from explorer.views.story import ATTENTION_STEP, most_helpful_look
+from explorer.views.story import ATTENTION_STEP, largest_look_back
 from explorer.views.view import Panel, View
 from explorer.web.browser_api.answer_cache import AnswerCache
 from explorer.web.browser_api.lesson_endpoints import LessonContents, LessonEndpoints
@@ -474,7 +474,7 @@ class BrowserEndpoints:
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
         selection, comparison = page_state.selection.clamp_to_trace(trace), self.runs.comparison(page_state)
         if selection.view == ATTENTION_STEP.name and not ATTENTION_STEP.missing_taps(trace):
-            layer, head, _key = most_helpful_look(trace, selection.query)  # the head that the step shows
+            layer, head, _key = largest_look_back(trace, selection.query)  # the head that the step shows
             selection = selection.replace(layer=layer, head=head)
         settings, start = GenerationSettings.parse(state), page_state.run.first_visible(len(trace))
         return entry.define(GlossaryExampleContext(trace, selection, settings, comparison, start))

@@ -207,6 +207,14 @@ export function formatPercent(share) {
   return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
 }
 
+/** Format two shares that are compared, with a digit more where they would look the same. @param {number} before @param {number} after */
+export function formatPercents(before, after) {
+  const texts = [before, after].map(formatPercent);
+  if (texts[0] !== texts[1] || !/^\d/.test(texts[0])) return texts;
+  const longer = [before, after].map((share) => `${share >= 0.1 ? (100 * share).toFixed(1) : (100 * share).toPrecision(3)}%`);
+  return longer[0] === longer[1] ? texts : longer;
+}
+
 /** Join distinct names: "a, b and c". @param {string[]} names */
 export function joinNames(names) {
   const all = [...new Set(names)], last = all.pop() ?? "";

@@ -3,7 +3,7 @@
 import { _ } from "../static/translations.js";
 import { drawToken, samplingStages } from "../static/in_browser/transformer_lm.js";
 import { formatLogit } from "../widgets/next_token/next_token.js";
-import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, quoteToken, quoteWord } from "./figures.js";
+import { formatContribution, formatCount, formatGeneral, formatNumber, formatPercent, formatPercents, quoteToken, quoteWord } from "./figures.js";
 
 /** @typedef {{ temperature: number, top_k: number, top_p: number, min_p: number, repetition_penalty: number, seed: number }} Settings */
 
@@ -151,13 +151,19 @@ export function summariseDistribution({ sampled, plain, actual }, vocabulary, af
 /** Describe how interventions changed the probability of the likeliest token. @param {Prediction} prediction @param {Prediction} before without them @param {string[]} vocabulary @param {boolean} [isStory] */
 export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: logitsAfter }, { sampled: before, plain: ownBefore, logits: logitsBefore }, vocabulary, isStory = false) {
   const [[previousBest], [currentBest]] = (isStory ? [before, after] : [ownBefore, ownAfter]).map(rankedIds), quote = isStory ? quoteWord : quoteToken;
-  const percentsOf = (distributions) => distributions.map((distribution) => formatPercent(distribution[previousBest])), own = percentsOf([ownBefore, ownAfter]), sampled = percentsOf([before, after]);
+  const percentsOf = ([first, second]) => formatPercents(first[previousBest], second[previousBest]), own = percentsOf([ownBefore, ownAfter]), sampled = percentsOf([before, after]);
   const nameProbability = (id) => { const percent = formatPercent(ownAfter[id]); return percent === formatPercent(after[id]) ? percent : _("{percent} before temperature", { percent }); };
   const values = { token: quote(vocabulary[previousBest]), before: sampled[0], after: sampled[1], own_before: own[0], own_after: own[1], logit_before: formatLogit(logitsBefore[previousBest]), logit_after: formatLogit(logitsAfter[previousBest]) };
   const isSame = isStory || own.join() === sampled.join(), chances = sampled.join(" → ");
   let words = _("The chance that {token} is picked: {before} before, {after} now.", values);
   if (!isStory) words = isSame ? _("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", values)
     : _("Probability of {token} before temperature: {own_before} → {own_after}, logit {logit_before} → {logit_after}. After temperature and filters: {before} → {after}.", values);
+  const logitChange = logitsAfter[previousBest] - logitsBefore[previousBest], rises = [isStory ? [before, after] : [ownBefore, ownAfter], [ownBefore, ownAfter]].map(([first, second]) => second[previousBest] > first[previousBest]);
+  const shown = isStory ? sampled : own;
+  if (shown[0] !== shown[1] && values.logit_before !== values.logit_after && rises.every((isUp) => isUp === logitChange < 0)) {
+    if (isStory) words += ` ${logitChange < 0 ? _("Its score fell, but others’ fell more.") : _("Its score rose, but others’ rose more.")}`;
+    else words += ` ${logitChange < 0 ? _("Its logit fell, but others’ fell more.") : _("Its logit rose, but others’ rose more.")}`;
+  }
   if (currentBest !== previousBest) words += ` ${_("{other} is likeliest now: {share}.", { other: quote(vocabulary[currentBest]), share: isStory ? formatPercent(after[currentBest]) : nameProbability(currentBest) })}`;
   return { words, chances: isSame ? chances : _("{chances} after temperature and filters", { chances }) };
 }

@@ -185,8 +185,8 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
   const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
   const values = { start: opening, layer: best.layer, head: best.head, key: quoteTokenInText(tokens, best.key), effect: formatContribution(best.effect), score };
-  if (depth === "story" && contrastId === null) return _("{start}. The most helpful look back is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
-  return contrastId === null ? _("{start}. Most helpful look back: layer {layer} head {head} at {key} ({effect} of logit {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
+  if (depth === "story" && contrastId === null) return _("{start}. The look back that adds most to its score is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });
+  return contrastId === null ? _("{start}. The look back that adds most: layer {layer} head {head} at {key} ({effect} of logit {score}).", values) : _("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).", values);
 }
 
 /** Describe whether an open block's two parts add to the token's logit. @param {number} heads @param {number} feedForward @param {string} token */

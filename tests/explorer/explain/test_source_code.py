@@ -31,6 +31,15 @@ def test_views_show_code_of_existing_components():
             assert not marked or (f" {marked[0][1:]}" in text and any(part in marked[0] for part in view.code_lines))
 
 
+@subtest_each("layout, other", [("adjacent", "half_split"), ("half_split", "adjacent")])
+def test_rotation_that_the_model_runs_is_quoted(layout, other):
+    lm = sample_models.models()["rope" if layout == "adjacent" else "grouped"]
+    view = next(view for view in FULL if view.name == "positions")
+    text = mark_line(code_text(lm, 7, 1, view.code), view.code_lines)
+    assert f"  rotate_{layout}\n" in text and f"rotate_{other}" not in text
+    assert re.search(r"^→ .*\(a \* cos - b \* sin, a \* sin \+ b \* cos\)", text, re.MULTILINE)
+
+
 def test_code_has_no_docstrings():
     text = code_text(
         sample_models.models()["rope"], 3, 0, ("blocks.{layer}.ffn", "model.layers.attention:attention_scores")

@@ -46,7 +46,7 @@ SHARES = (0.3, 0.7, 1.0)  # fractions of a text
 QUOTED, INDEX, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
 PERCENT, DIFFERENCE = r"(over 99%|less than 0\.01%|[\d.]+%)", "the logit difference “(.*)” − “(.*)”"
 COMPONENT = rf"(?:layer {INDEX} head {INDEX}|the feed-forward of layer {INDEX})"
-LOOK_BACK = rf"The most helpful look back for {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
+LOOK_BACK = rf"The look back that adds most to {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
 CLAUSES = {
     "ahead": f"Why {QUOTED}, with probability {PERCENT} before temperature\\? "
     f"Its logit is {NUMBER} above that of {QUOTED}\\.",
@@ -129,7 +129,7 @@ def check_clauses(truth: ExpectedPrediction, clauses):
         token, source, effect = match.groups()
         assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
         headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
-        assert f"Most helpful look back: {source} ({effect} of logit " in headline
+        assert f"The look back that adds most: {source} ({effect} of logit " in headline
         layer, head = map(int, re.findall(r"\d+", source)[:2])
         assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
         clauses = clauses[1:]
@@ -262,7 +262,7 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
     """The chance without the head is that which the page shows once it is off, and lower only if it says so."""
     for text, share, wording in (
         (TEXTS[0], 1.0, "Without this head: {after}% instead of {before}%."),
-        (TEXTS[0], 0.7, "This helps, but what else the head does costs more: without the head {after}% instead of "),
+        (TEXTS[0], 0.7, "What else the head does costs more: without the head {after}% instead of {before}%."),
         (TEXTS[1], 1.0, "Without this head the chance stays at over {after}%."),
     ):
         truth, reasons = explain_case(library, MODELS[0], text, share)
@@ -280,7 +280,7 @@ def test_story_explanation_has_three_sentences_in_percent_that_ablation_confirms
         assert without.text.startswith(wording.format(before=before, after=after))
         assert without.ablation == str(component.ablation)
         headline = whole_model_sentence(truth.trace, Selection(query=truth.last, depth="story"))
-        assert f"The most helpful look back is at {key}." in headline
+        assert f"The look back that adds most to its score is at {key}." in headline
     check_written_tokens(truth.trace)
 
 

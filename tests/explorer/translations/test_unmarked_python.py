@@ -36,7 +36,6 @@ EXCEPTIONS = {
     },
     "views/attention/__init__.py": {"return torch.softmax(scores + penalty": "code"},
     "views/kv_cache.py": {"keys, values = single.narrow(": "code"},
-    "views/positions/__init__.py": {"return torch.cat((a * cos": "code"},
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/__init__.py": {"top left": "Plotly's", "top right": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),

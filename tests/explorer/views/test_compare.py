@@ -11,6 +11,7 @@ from explorer import make_intervention
 from explorer.analysis.direct_logit_attribution import direct_logit_attribution
 from explorer.analysis.next_token import next_token_distribution
 from explorer.analysis.run_difference import head_distances, relative_stream_distance, surprisal_difference
+from explorer.explain.notation import quote_token
 from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -25,7 +26,7 @@ from explorer.views.compare import (
     residual_distance_map,
     surprisal_difference_bars,
 )
-from explorer.views.labels import target_and_contrast
+from explorer.views.labels import format_heading, target_and_contrast
 from explorer.views.style import label
 from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import Verification, worse_verification
@@ -72,6 +73,11 @@ def test_component_bars_give_both_contributions(style):
         )
         assert value_a - value_b == pytest.approx(difference, abs=0.01)
     assert np.abs(bars.y).max() > 0.1
+    (heading,) = (panel.heading for panel in VIEW.panels if panel.name == "parts")
+    token = comparison.trace.vocabulary[comparison.trace.logits.top(1, 4)[0]]
+    text = format_heading(heading, comparison.trace, SELECTION)
+    assert text == f"What each part adds to the logit of {quote_token(token)}: A − B"
+    assert not residual_distance_map(comparison, 4).layout.annotations
 
 
 @subtest_each("style", CORE)
@@ -109,12 +115,15 @@ def test_parts_that_a_patch_replaces_are_told():
     trace = capture(models()["rope"], ids[0], tokenizer=tokenizer())
     patch = make_intervention("blocks.1.resid_pre", "patch", positions="4", source=trace)
     patched = capture(models()["rope"], ids[1], [patch], tokenizer=tokenizer())
-    figure = contribution_difference_bars(Comparison.from_traces(trace, patched), SELECTION)
+    comparison = Comparison.from_traces(trace, patched)
+    figure = contribution_difference_bars(comparison, SELECTION)
     (bars,) = figure.data
     replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.text]
     assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
     note = figure.layout.annotations[0].text
     assert note.startswith("of the whole logit: ") and note.endswith("; parts replaced in B by a change: 3")
+    (note,) = residual_distance_map(comparison, 4).layout.annotations  # whose row of layer 0 is before the change
+    assert note.text == "A changed resid_pre shows one row later."
 
 
 @subtest_each("factor", [0.5, 2.0])

@@ -78,18 +78,18 @@ def test_bars_have_whole_percent_but_no_false_certainty():
 
 
 @subtest_each("style, query", product(STYLES, [0, 9]))
-def test_most_helpful_head_and_its_keys_are_named(style, query):
+def test_head_whose_look_back_adds_most_and_its_keys_are_named(style, query):
     trace = capture_style(style)
-    layer, head, key = story.most_helpful_look(trace, query)
+    layer, head, key = story.largest_look_back(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     text = story.ATTENTION_STEP.formula(trace, Selection(query=query))
     if key is None:
-        assert f"Layer {layer} head {head} helps this guess most." in text
+        assert f"Of the heads, layer {layer} head {head} adds most to its score." in text
     else:  # the whole-model sentence names the same key
         key_text = quote_word_in_text(trace.tokens, key)
-        assert f"The most helpful look back: layer {layer} head {head} at {key_text}.\n" in text
+        assert f"The look back that adds most to its score: layer {layer} head {head} at {key_text}.\n" in text
         whole = whole_model_sentence(trace, Selection(depth="story", query=query))
-        assert whole.endswith(f"The most helpful look back is at {key_text}.")
+        assert whole.endswith(f"The look back that adds most to its score is at {key_text}.")
     heading = story.ATTENTION_STEP.panels[0].heading(trace, Selection(query=query))
     assert heading == f"Who looks at whom? Layer {layer} head {head}"
     shares = parse_percentages(text.splitlines()[1])

@@ -148,7 +148,7 @@ export function whatIfs(element) {
     const labels = [...controls.values()].flatMap(({ label }, i) => (hasGroups && i && (i === 1 || offers[i].group !== offers[i - 1].group) ? [groupHeading(offers[i].group), label] : [label]));
     if (offers.some(({ here }) => here)) labels.splice(offers.length > MAX_SHOWN_CONTROLS ? 1 : labels.length, 0, onlyHereLabel);
     if (offers.length > MAX_SHOWN_CONTROLS) labels.splice(labels.indexOf(onlyHereLabel) === 1 ? 2 : 1, 0, moreButton);
-    setText(moreButton, _("{count} more changes", { count: offers.length - 1 }));
+    setText(moreButton, _("{count} more ways to change", { count: offers.length - 1 }));
     moreButton.ariaExpanded = readStorage("explorer-more-changes") ?? "false";
     moreButton.hidden = Boolean(state.lesson);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
@@ -239,7 +239,7 @@ export function changes(element) {
     const buttons = editList.map(([edit, description]) => undoButton(target, `${description} ✕`, _("take back: {words}", { words: description }), () => interventions(target).filter((other) => other !== edit), { edit, words: description }));
     if (editList.length > 1) buttons.push(undoButton(target, _("take all back"), _("take all back"), () => []));
     if (target === "edits" && editList.length) buttons.push(effectLink);
-    const changedSentence = editList.every(([edit]) => ablatedHead(edit)) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes}");
+    const changedSentence = state["b.checkpoint"] ? _("A is changed: {changes}") : editList.every(([edit]) => ablatedHead(edit)) ? (editList.length === 1 ? _("{changes} Everything is computed without it.") : _("{changes} Everything is computed without them.")) : _("The model is changed: {changes}");
     const isMapped = state.view === "patching", ownSentence = isMapped ? _("{changes} The maps are of the unchanged model.") : changedSentence;
     const template = target === "edits" ? ownSentence : isMapped && !content.edits.length ? _("B is changed: {changes} The maps are of the unchanged model.") : _("B is changed: {changes}");
     return editList.length ? [span("of", ...splitMessage(template, { changes: buttons }))] : [];
@@ -265,7 +265,7 @@ export function changes(element) {
   const isNoted = () => document.body.dataset.depth === "story" && findAll(document, ".switched-off").some((note) => note.checkVisibility()); // beside its switch
   const isListed = ({ length }) => length > 1 || (length === 1 && !isNoted());
   const updateHidden = () => setHidden(element, !isListed([...interventions(), ...interventions("b.edits")]) || !Object.values(content).some((editList) => editList.length));
-  const wording = () => `${document.body.dataset.depth} ${state.view === "patching"}`;
+  const wording = () => `${document.body.dataset.depth} ${state.view === "patching"} ${!state["b.checkpoint"]}`;
   const draw = () => keepControlInPlace(() => {
     lastWording = wording();
     updateHidden();

@@ -113,11 +113,11 @@ def test_sentence_names_head_with_largest_effect(trace):
     best = max(figure.curves, key=lambda curve: curve.effect)
     assert len(sentence.split()) <= 25
     key = quote_token(trace.tokens[best.key])
-    assert f"look back: layer {best.layer} head {best.head} at {key} (" in sentence
+    assert f"look back that adds most: layer {best.layer} head {best.head} at {key} (" in sentence
     assert contains_number(sentence, best.effect)
     story = whole_model_sentence(trace, select(trace, depth="story"))
     token = escape_token(trace.tokens[best.key])
-    assert f"look back is at “{token.removeprefix('·') or token}”." in story  # as a word
+    assert f"look back that adds most to its score is at “{token.removeprefix('·') or token}”." in story  # as a word
     for level in ("block", "head", "cell"):
         assert 5 < len(whole_model_sentence(trace, select(trace, open=level)).split()) <= 25
     check_story_sentences(trace, figure)

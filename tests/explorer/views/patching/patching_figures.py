@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
 from explorer.explain.derivation import ClickedPoint
 from explorer.state.selection import Selection
@@ -38,9 +39,17 @@ class PatchingCase:
         """Return the effects that the public patching functions compute."""
         a, b = self.runs.trace, self.runs.other
         clean, corrupted = (a, b) if clean_run == "a" else (b, a)
-        answer = int(clean["logits"][-1].argmax())
-        wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
+        answer, wrong = proposed_answers(clean["logits"][-1], corrupted["logits"][-1])
         return patching(self.lm, clean.token_ids, corrupted.token_ids, answer, wrong, metric=metric, **options)
+
+
+def proposed_answers(clean: np.ndarray, corrupted: np.ndarray) -> tuple[int, int]:
+    """Return both runs' likeliest tokens, or the tokens whose probability differs most if these are the same."""
+    likeliest = int(clean.argmax()), int(corrupted.argmax())
+    if likeliest[0] != likeliest[1]:
+        return likeliest
+    p_clean, p_corrupted = (torch.tensor(logits).double().softmax(-1) for logits in (clean, corrupted))
+    return int((p_clean - p_corrupted).argmax()), int((p_corrupted - p_clean).argmax())
 
 
 @cache

@@ -28,6 +28,7 @@ from .patching_figures import (
     cell_values,
     clicked_point,
     make_patching_case,
+    proposed_answers,
 )
 
 
@@ -180,8 +181,7 @@ def test_description_names_runs_and_metric(style, clean_run):
         if clean_run == "b"
         else (patching_case.runs.trace, patching_case.runs.other)
     )
-    answer = int(clean["logits"][-1].argmax())
-    wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
+    answer, wrong = proposed_answers(clean["logits"][-1], corrupted["logits"][-1])
     for name, run in (("clean", clean), ("corrupted", corrupted)):
         measured = float(run["logits"][-1][answer] - run["logits"][-1][wrong])
         assert contains_number(lines[1].split(f"m({name}) = ")[1].split(",")[0], measured)

@@ -23,7 +23,7 @@ from explorer.views.two_run_figures import NoDifferenceError
 from tests.sample_models import tokenizer
 from tests.subtest_loops import each_style, subtest_each
 
-from .patching_figures import make_patching_case
+from .patching_figures import make_patching_case, proposed_answers
 
 PANEL = {panel.name: panel for panel in VIEW.panels}
 
@@ -65,8 +65,7 @@ def test_maps_show_effects_of_chosen_component(lms, style, name, chosen, part, d
     runs = make_patching_case(style).runs
     chosen = chosen | {"clean_run": clean_run}
     clean, corrupted = (runs.trace, runs.other) if clean_run == "a" else (runs.other, runs.trace)
-    answer = int(clean["logits"][-1].argmax())
-    wrong = next(int(i) for i in np.argsort(-corrupted["logits"][-1], kind="stable") if i != answer)
+    answer, wrong = proposed_answers(clean["logits"][-1], corrupted["logits"][-1])
     metric = chosen.get("metric", "logit_difference")
     ids = clean.token_ids, corrupted.token_ids, answer, wrong
     expected = activation_patching(lms[style], *ids, part=part, direction=direction, metric=metric)
@@ -262,7 +261,8 @@ def test_answers_are_proposed_and_can_be_changed(style):
     vocabulary = runs.trace.vocabulary
     token = next(text for text in vocabulary[256:] if text.startswith(" ") and text[1:] not in vocabulary)
     proposed = make_prompt_pair(runs, Selection()).experiment
-    assert proposed.answer == runs.trace["logits"][-1].argmax() and proposed.wrong != proposed.answer
+    logits, other = (run["logits"][-1] for run in runs.runs)
+    assert (proposed.answer, proposed.wrong) == proposed_answers(logits, other)
     for written in (token, token.replace(" ", "·"), token[1:]):
         assert make_prompt_pair(runs, Selection().replace(wrong=written)).experiment.wrong == vocabulary.index(token)
     with pytest.raises(NoDifferenceError, match="no token of this model"):

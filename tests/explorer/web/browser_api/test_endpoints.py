@@ -9,7 +9,7 @@ from explorer.state.page_state import RunRequest
 from explorer.state.selection import MAX_SEARCH_CHARS, Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import STORY_VIEWS, VIEW_BY_NAME, VIEWS
-from explorer.views.story import most_helpful_look
+from explorer.views.story import largest_look_back
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import FILES_CHANGED, BrowserEndpoints
 from model import CheckpointError
@@ -278,7 +278,7 @@ def test_unknown_term_is_refused(endpoints, state, term):
 def test_definition_has_values_of_requested_run(endpoints, state):
     trace = endpoints.runs.trace(RunRequest.parse(state))
     assert f"This run has {len(trace)};" in endpoints.define(state, "token")
-    layer, head, _key = most_helpful_look(trace, state["query"])
+    layer, head, _key = largest_look_back(trace, state["query"])
     elsewhere = {"layer": (layer + 1) % trace.config.num_layers, "depth": "story", "view": "looks"}
     definition = endpoints.define(state | elsewhere, "attention")  # of the head that the step shows
     assert f"In layer {layer} head {head} " in definition and "% of its attention" in definition

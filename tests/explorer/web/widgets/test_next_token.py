@@ -160,6 +160,24 @@ def test_intervention_effect_is_described_by_probabilities():
     assert f"“w2” is likeliest now: {100 * much.sampled[2]:.0f}%." in story
 
 
+def test_intervention_effect_against_the_logit_is_explained():
+    """The likeliest token’s logit falls where its probability rises, and the other way round; not if both fall."""
+    for before, after, logit, score in (
+        ([3.0, 2.0, 1.0], [2.5, 0.5, 0.0], "Its logit fell, but others’ fell more.", "Its score fell"),
+        ([3.0, 2.0, 1.0], [3.5, 3.4, 1.0], "Its logit rose, but others’ rose more.", "Its score rose"),
+        ([3.0, 2.0, 1.0], [2.0, 2.0, 1.0], "", ""),
+        ([3.0, 2.0, 1.0], [4.0, 3.0, 2.0], "", ""),  # all rise alike
+    ):
+        logits = np.array(before), np.array(after)
+        runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
+        words, story = (describe_change_effect(*runs, VOCABULARY, logits, is_story)["words"] for is_story in (0, 1))
+        assert words.endswith(logit or f"→ {after[0]:.2f}.") and ("others’" in words) == bool(logit)
+        assert score in story and ("others’" in story) == bool(score)
+    logits = np.array([0.0, 0, 0, 0]), np.array([0.02, 0, 0, 0])
+    runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
+    assert "Probability of “·w0”: 25.0% → 25.4%, logit" in describe_change_effect(*runs, VOCABULARY, logits)["words"]
+
+
 def test_difference_falls_back_to_unfiltered_probabilities():
     """A has probabilities 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves the last token only in both."""
     a, b = (
