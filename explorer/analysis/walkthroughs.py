@@ -113,10 +113,14 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     mask_text = _("What comes after {query} must not be seen: −∞ in its place.", query=query_token)
     no_mask_text = _("The mask would hide what comes after {query}: here nothing does.", query=query_token)
     product_text = _(
-        "The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.",
+        "The query of {query} meets each key: the better they fit, the larger their number. It is q·k, the sum of the "
+        "products of their {count} numbers.",
         query=query_token,
         count=trace.config.d_head,
     )
+    if any(name.endswith(f" ({key})") for name, key in zip(names, keys, strict=True)):
+        position_text = _("A number in brackets is the token’s position.")
+        product_text = f"{product_text} {position_text}"
     if not is_whole:
         shown_text = (
             _("Shown are the chosen key, those that {query} looks at most, and one after it.", query=query_token)

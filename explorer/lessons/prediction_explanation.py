@@ -253,7 +253,11 @@ def describe_change_effect(
     ]
     percents = sampled if is_story else own
     rises = {distributions[1][first] > distributions[0][first], prediction.plain[first] > before.plain[first]}
-    if percents[0] != percents[1] and logit_before != logit_after and rises == {bool(logits[1][first] < logits[0][first])}:
+    if (
+        percents[0] != percents[1]
+        and logit_before != logit_after
+        and rises == {bool(logits[1][first] < logits[0][first])}
+    ):
         sentences.append(translate(AGAINST_LOGIT[is_story, logits[1][first] > logits[0][first]]))
     if now != first:
         sentences.append(_("{other} is likeliest now: {share}.", other=quote(vocabulary[now]), share=share))

@@ -435,7 +435,7 @@ PREDICTION_STEP = View(
 
 
 NUM_TEMPERATURE_LINES = 5  # the likeliest, each a line
-TEMPERATURES = np.linspace(0, 2, 41)
+TEMPERATURES = np.concatenate([np.linspace(0, 0.29, 30), np.linspace(0.3, 2, 35)])  # more where the curves bend
 LINE_COLOURS = (ATTENTION, ORANGE, EMBEDDING, NORM, RESIDUAL)  # told apart by the colour-blind, too
 
 

@@ -192,6 +192,22 @@ def test_slides_of_two_runs_name_both_prompts(open_page):
     page.keyboard.press("Escape")
 
 
+def test_slides_name_changes_of_runs_shown(open_page):
+    """Also on the slide of a head that is not changed."""
+    off, other = "blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero"
+    both = {"b.text": "One day", "b.edits": other}
+    for words, state in (
+        ("chosen: layer 1, head 0 · layer 1 head 1: off; layer 0 head 1: off", {"edits": f"{off}~{other}"}),
+        ("chosen: layer 1, head 0 · A: layer 1 head 1: off · B: layer 0 head 1: off", {"edits": off, **both}),
+    ):
+        page = open_page(layer="1", head="0", viewport=BEAMER, **state).page
+        page.locator("#attention-pattern h2").click()
+        page.keyboard.press("p")
+        expect(page.locator("#stage .chosen")).to_have_text(words)
+        assert_legible(page)
+        page.keyboard.press("Escape")
+
+
 def test_button_texts_fit_phone(open_page):
     page = open_page(viewport=TELEPHONE).page
     page.keyboard.press("p")

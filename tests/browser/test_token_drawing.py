@@ -167,3 +167,8 @@ def test_intervention_bars_fit_beside_original_probabilities(open_new_page, widt
     cut = """all => all.filter((name) => name.scrollWidth > name.clientWidth)
       .map((name) => `${name.closest("tr").innerText} ${name.scrollWidth} ${name.clientWidth}`)"""
     assert names.evaluate_all(cut) == []
+    is_whole = """([rank, name]) => {
+      [rank.textContent, name.textContent] = ["1", "·happy"];
+      return name.scrollWidth <= name.clientWidth;
+    }"""
+    assert table.locator(".tagged :is(.rank, .text)").evaluate_all(is_whole)  # beside the tag

@@ -35,6 +35,7 @@ async function attention(context) {
   const { tokens, layer, head, position, key: chosen, dHead } = context, query = quoteToken(tokens[position]), scores = (await headRows(context, "scores"))[position], weights = (await headRows(context, "pattern"))[position];
   const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasMaskedKey = keys.at(-1) > position, showsAllKeys = keys.filter((key) => key <= position).length === position + 1;
   const shownText = showsAllKeys ? "" : hasMaskedKey ? _("Shown are the chosen key, those that {query} looks at most, and one after it.", { query }) : _("Shown are the chosen key and those that {query} looks at most.", { query });
+  const positionText = keys.some((key) => escapeTokenInText(tokens, key).endsWith(` (${key})`)) ? _("A number in brackets is the token’s position.") : "";
   const titles = ["q·k", _("score"), _("after the mask"), _("weight")];
   const columns = [keys.map((key) => scores[key] * Math.sqrt(dHead)), keys.map((key) => scores[key]), keys.map((key) => (key <= position ? scores[key] : -Infinity))].map((values) => displayNumbers(values));
   columns.push(displayNumbers(keys.map((key) => weights[key]), formatWeight));
@@ -43,7 +44,7 @@ async function attention(context) {
     return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };
   }
   return { title: _("Attention of head {head} in layer {layer}, from {query}", { head, layer, query }), segments: [
-    rows(`${_("The query of {query} meets each key: q·k, the sum of the products of their {count} numbers.", { query, count: dHead })}${shownText && ` ${shownText}`}`, 1, true),
+    rows([_("The query of {query} meets each key: the better they fit, the larger their number. It is q·k, the sum of the products of their {count} numbers.", { query, count: dHead }), positionText, shownText].filter(Boolean).join(" "), 1, true),
     rows(_("Each is divided by {divisor}: the score.", { divisor: `√d = √${dHead} = ${formatNumber(Math.sqrt(dHead))}` }), 2),
     rows(hasMaskedKey ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
     rows(_("Softmax turns the scores into shares of 1: e to the power of each, divided by the sum of all."), 4),

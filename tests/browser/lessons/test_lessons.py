@@ -84,6 +84,22 @@ def test_verdict_is_visible_on_phone_after_reply(page, bundled_address):
     assert page.evaluate("scrollY") == 0
 
 
+def test_lesson_about_tokens_fits_laptop(page, bundled_address):
+    """One row of tokens, the verdict with its explanation in sight, and one cover for all that is covered."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=1)
+    tops = page.locator("#strip .chip").evaluate_all("(chips) => chips.map(({ offsetTop }) => offsetTop)")
+    assert len(tops) > 1 and len(set(tops)) == 1
+    find_lesson(page).locator("button.option").first.click()
+    for part in (".verdict p", ".after p"):
+        expect(find_lesson(page).locator(part)).to_be_in_viewport(ratio=0.95)
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=2)
+    expect(find_lesson(page).get_by_role("button", name="Reply", exact=True)).to_be_visible()
+    covered = "({ name }) => getComputedStyle(document.querySelector(name), '::after').content"
+    assert page.evaluate(covered, {"name": "#strip"}) == "none"
+    assert page.evaluate(covered, {"name": "#tokens-merges"}) == '"Shown once you have replied."'
+
+
 @pytest.mark.exhaustive
 def test_question_fits_projector_before_reply(page, bundled_address):
     page.set_viewport_size(BEAMER)

@@ -78,8 +78,8 @@ class NextTokenTable(HtmlWidget):
             settings: those of the prediction.
             find: text or id of tokens to show in addition, see `find_tokens`.
             other: prediction of the other run; None without one.
-            unchanged: logits (V,) of a changed model without the changes; None for no columns of them. The
-                token that was the likeliest is shown.
+            unchanged: logits (V,) of a changed model without the changes; None for none. Their columns
+                stand where there is no other run, the token that was the likeliest always.
             guess_id: the token that the user guessed, which has one of the rows whatever its rank; None for none.
         """
         table = SamplingTable(prediction.stages)
@@ -88,16 +88,11 @@ class NextTokenTable(HtmlWidget):
         always |= set() if unchanged is None else {int(unchanged.argmax())}
         matches = find_tokens(vocabulary, find, table.ranking, MAX_MATCHES)
         stages = stage_columns(table, settings)
-        num_of_model = 2  # columns of the logit and the model's probabilities
-        if unchanged is not None:
-            stages, num_of_model = unchanged_columns(stages, unchanged), 5
         if other:  # the sum so far has no room beside it, and the bar below says as much
-            stages = [
-                *stages[: num_of_model - 1],
-                replace(stages[num_of_model - 1], title="A"),
-                *other_run_columns(other.plain),
-                *stages[num_of_model:-1],
-            ]
+            logit, model, *rest = stages[:-1]
+            stages = [logit, replace(model, title="A"), *other_run_columns(other.plain), *rest]
+        elif unchanged is not None:
+            stages = unchanged_columns(stages, unchanged)
         rows = [
             {
                 "id": row.token_id,

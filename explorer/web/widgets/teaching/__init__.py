@@ -264,7 +264,10 @@ class ClassSessionPanel(HtmlWidget):
             code=_("Code"),
             join=_("Join"),
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
-            local=_("This address works only on this computer. Whoever starts the server can open it to others."),
+            local=_(
+                "This address works only on this computer. "
+                "Who starts the server with --host 0.0.0.0 opens it to others."
+            ),
             copy=_("Copy the link"),
             enlarge=_("Show it large"),
             follow=_("the class follows me"),

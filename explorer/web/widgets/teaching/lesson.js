@@ -49,14 +49,15 @@ const coveredSelectors = ({ ids, view }) => ({
   words: [...TEXT_ID_SUFFIXES.map((end) => `#view [id$="${end}"]`), ...(ids.includes("next-token") ? PREDICTION_CONTROLS : [])],
 });
 
-/** Cover the elements that reveal the answer; null uncovers all. @param {{ ids: string[], view: string } | null | undefined} hides */
-function coverAnswers(hides) {
+/** Cover the elements that reveal a step's answer; null uncovers all. @param {{ target?: string, hides?: { ids: string[], view: string } | null } | null} step */
+function coverAnswers(step) {
+  const { hides, target } = step ?? {};
   if (!coverSheet) document.adoptedStyleSheets.push(coverSheet = new CSSStyleSheet());
   if (!hides) return coverSheet.replaceSync("");
   const { figures, words } = coveredSelectors(hides), coverText = JSON.stringify(isAnswerHeld() ? _("Shown with the answer.") : _("Shown once you have replied."));
-  const selectors = [...figures, ...words].join();
+  const selectors = [...figures, ...words].join(), named = hides.ids.includes(target) && target !== "strip" ? figures.filter((figure) => figure !== "#strip") : figures; // one cover says it
   coverSheet.replaceSync(`:is(${selectors}), :is(${selectors}) :is(*, ::before, ::after) { visibility: hidden !important; }
-:is(${figures.join()}) { --covered: ${coverText}; }
+:is(${named.join()}) { --covered: ${coverText}; }
 .panels > .block:is(${figures.join()}) { height: 96px; overflow: hidden; }`);
 }
 
@@ -388,7 +389,7 @@ export function lesson(element) {
     if (isAtEnd && !isNew) return;
     isAtEnd = false;
     column.classList.remove("at-end");
-    coverAnswers(step.hides);
+    coverAnswers(step);
     column.classList.toggle("covers", Boolean(step.hides && (!step.target || step.hides.ids.includes(step.target)))); // the question takes the space of its covered figure
     showSubject(step);
     markCovered(step, stepKey, MAX_FRAMES);
@@ -406,7 +407,7 @@ export function lesson(element) {
     next.textContent = step.step === step.steps ? _("Finish") : isSkipped ? _("Skip") : _("Next");
     next.classList.toggle("skips", Boolean(isSkipped));
     if (isNew) startStep(step.target);
-    if (isAnswered && !matchMedia(QUESTION_BESIDE).matches) find(column, ".verdict").scrollIntoView({ block: "nearest" }); // on a phone it is below the visible area
+    if (isAnswered && !matchMedia(QUESTION_BESIDE).matches) for (const part of [".after", ".verdict"]) find(column, part).scrollIntoView({ block: "nearest" }); // the verdict, and its explanation as far as it fits
     notifyLessonStep(step);
     countDraw(column);
   }
@@ -530,7 +531,7 @@ export function lesson(element) {
     updateVerdict();
     if (wasHeld === isAnswerHeld()) return;
     wasHeld = !wasHeld;
-    coverAnswers(content.hides);
+    coverAnswers(content);
   });
   updateOpen();
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Presentation mode: figures, lesson steps or saved slides one at a time on the whole screen, with speaker notes in a
 // second window; and the menu of saved slides.
-import { makeMove, select } from "../../static/page_actions.js";
+import { interventions, makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, unfoldFigure } from "../../static/widget_contents.js";
 import { button, makeDropdown, find, findAll, isKeyForFocus, make, setText, span } from "../../static/dom.js";
 import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/history.js";
@@ -268,7 +268,7 @@ export function stage(element) {
     box.hidden = false;
     focusMovedByTab = false;
     find(box, "h2").focus({ preventScroll: true });
-    textTimer = setInterval(() => setText(find(box, ".text"), promptText()), FOLLOW_MS);
+    textTimer = setInterval(showSubtitle, FOLLOW_MS);
     show();
   }
 
@@ -299,9 +299,8 @@ export function stage(element) {
     closeTerm(); // the explained term belongs to the previous page
     const page = deck.currentPage();
     setText(find(box, "h2"), page.heading);
-    setText(find(box, ".text"), promptText());
+    showSubtitle();
     const selection = selectionSentence(page.figure);
-    setText(find(box, ".chosen"), selection);
     for (const step of findAll(box, ".head-step")) step.hidden = Boolean(page.page) || !selection || !selectionList("head");
     setText(find(box, ".problem"), page.problem ?? "");
     setText(find(box, ".at"), page.at);
@@ -343,6 +342,22 @@ export function stage(element) {
     if (!tab || figure.matches(".once:not([data-widget=head_grid]), [data-widget=model_map]")) return "";
     const lists = FIELDS.map((field) => find(tab, `label:has(> [data-field=${field}])`)).filter(Boolean);
     return lists.length ? _("chosen: {fields}", { fields: lists.map((label) => `${label.firstChild.textContent} ${/** @type {HTMLSelectElement} */ (label.lastElementChild).value}`).join(", ") }) : "";
+  }
+
+  // Return the interventions of the runs shown in words, which arrive with the view's list of them.
+  function interventionWords() {
+    const named = new Map(findAll(document, ".changes [data-edit]").map(({ dataset }) => [dataset.edit, dataset.words])), words = (run) => interventions(run).map((edit) => named.get(edit) ?? "").filter(Boolean).join("; ");
+    const [a, b] = [words("edits"), words("b.edits")];
+    return isStory() || !find(document, "#runs .about")?.textContent ? a : [a && `A: ${a}`, b && `B: ${b}`].filter(Boolean).join(" · ");
+  }
+
+  // The prompt, the selection and the interventions below the title.
+  function showSubtitle() {
+    const chosen = find(box, ".chosen"), words = [selectionSentence(deck.currentPage().figure), interventionWords()].filter(Boolean).join(" · ");
+    setText(find(box, ".text"), promptText());
+    if (chosen.textContent === words) return;
+    setText(chosen, words);
+    updateLayout(); // another line takes height from the figure
   }
 
   /** Return the select element of a field in the open tab. @param {string} field @returns {HTMLSelectElement | null} */
@@ -437,11 +452,7 @@ export function stage(element) {
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
   window.addEventListener("resize", () => updateLayout());
-  onEveryState(() => {
-    if (!deck) return;
-    setText(find(box, ".text"), promptText());
-    setText(find(box, ".chosen"), selectionSentence(deck.currentPage().figure));
-  });
+  onEveryState(() => { if (deck) showSubtitle(); });
   onRoom(showReplies);
   onPresent(beginPresentation);
 }
