@@ -113,7 +113,7 @@ def test_line_widths_show_vector_norms(open_page):
     )
     assert {line["kind"]: line["stroke"] for line in lines} == {
         "attention": "rgb(0, 114, 178)",
-        "feed_forward": "rgb(230, 159, 0)",
+        "feed_forward": "rgb(176, 82, 192)",
         "residual": "rgb(136, 136, 136)",
         "embedding": "rgb(0, 158, 115)",
     }

@@ -62,7 +62,7 @@ def test_token_shading_shows_surprisal_or_rank(open_page):
             share = np.nan_to_num(share).clip(0, 1)
             full = (colours[1:] - colours[0]).T @ share[1:] / (share @ share)  # full colour minus no colour
             background, full_colour = np.array(
-                person.strip.evaluate(PAINTED, ["--background-fill-secondary", "--feed-forward"])
+                person.strip.evaluate(PAINTED, ["--background-fill-secondary", "--orange"])
             )
             assert np.abs(colours[0] - background).max() <= 2  # the first token has no prediction, so no shading
             assert full @ (full_colour - background) > 0.99 * np.linalg.norm(full) * np.linalg.norm(

@@ -292,7 +292,7 @@ def test_table_of_changed_pair_fits_and_patching_names_unchanged_model(open_new_
     person = open_new_page(viewport={"width": width, "height": 768}).open("attention", **fields)
     person.page.locator("[data-shows=stages]").click()
     expect(person.page.locator("#next-token th.scaled")).to_be_hidden()
-    table = person.prediction.locator(".table.changed.two-runs")
+    table = person.prediction.locator(".table.two-runs")
     assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
     expect(person.page.locator("#changes")).to_contain_text(re.compile(r"^\s*A is changed: "))
     person.visit("patching", "Patching")

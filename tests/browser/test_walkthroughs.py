@@ -74,7 +74,9 @@ def test_walkthrough_shows_numbers_of_run(open_new_page, capture_query):
         expect(drawing.locator("tbody tr")).to_have_count(len(visible_keys))
         for row, key in enumerate(visible_keys):
             cells = drawing.locator("tbody tr").nth(row)
-            expect(cells.locator("th")).to_have_text(escape_token(trace.tokens[key]))
+            token = escape_token(trace.tokens[key])
+            is_repeated = list(trace.tokens).count(trace.tokens[key]) > 1
+            expect(cells.locator("th")).to_have_text(f"{token} ({key})" if is_repeated else token)
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
             expect(cells.locator("td.newest")).to_have_text(columns[count - 1][key])
         is_above_the_bar()

@@ -348,7 +348,7 @@ export function stage(element) {
   function interventionWords() {
     const named = new Map(findAll(document, ".changes [data-edit]").map(({ dataset }) => [dataset.edit, dataset.words])), words = (run) => interventions(run).map((edit) => named.get(edit) ?? "").filter(Boolean).join("; ");
     const [a, b] = [words("edits"), words("b.edits")];
-    return isStory() || !find(document, "#runs .about")?.textContent ? a : [a && `A: ${a}`, b && `B: ${b}`].filter(Boolean).join(" · ");
+    return isStory() || !state["b.checkpoint"] ? a : [a && `A: ${a}`, b && `B: ${b}`].filter(Boolean).join(" · ");
   }
 
   // The prompt, the selection and the interventions below the title.
@@ -371,7 +371,7 @@ export function stage(element) {
 
   // Return the text of the figure, with its generated tokens; when comparing, those of the runs shown.
   function promptText() {
-    const written = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value ?? "", text = (written + (find(document, "#story .generated")?.textContent ?? "")).replaceAll("\n", " ↵ "), b = find(document, "#runs .about")?.textContent;
+    const written = /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value ?? "", text = (written + (find(document, "#story .generated")?.textContent ?? "")).replaceAll("\n", " ↵ "), b = state["b.checkpoint"] && find(document, "#runs .about")?.textContent;
     return b && !isStory() ? { a: `A: ${text}`, b }[state.shown ?? "a"] ?? `A: ${text}\n${b}` : text;
   }
 
