@@ -112,14 +112,11 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
   bar.style.width = `${100 * lengthOfBar}%`;
   element.classList.toggle("long", lengthOfBar > LONG_BAR);
-  const mark = scale * barLength(row.plain, isLog);
-  unchangedBar.style.left = `${100 * mark}%`;
-  element.classList.toggle("crossed", lengthOfBar > LONG_BAR ? mark < TAG_SHARE : mark > 1 - TAG_SHARE);
+  unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
 
 const randomTag = () => (document.body.classList.contains("simple") ? _("random pick") : _("random"));
 const LONG_BAR = 0.5; // of the track: a tag at its end would cover the bar, and stands within it
-const TAG_SHARE = 0.5; // of the track, at most, that a tag takes
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 
 /** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
