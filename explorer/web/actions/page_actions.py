@@ -136,9 +136,9 @@ FALLBACKS = {
     (): "",
     SECOND_RUN_FIELDS: N_("{wrong}; the second run is left out."),
     ("branches",): N_("{wrong}; the tree of continuations is left out."),
-    ("edits",): N_("{wrong}; the interventions were ignored."),
+    ("edits",): N_("{wrong}; the changes were ignored."),
     TEXT_FIELDS: N_("{wrong}; the token ids and the continuation were ignored."),
-    (*TEXT_FIELDS, "edits"): N_("{wrong}; the token ids, the continuation and the interventions were ignored."),
+    (*TEXT_FIELDS, "edits"): N_("{wrong}; the token ids, the continuation and the changes were ignored."),
     ("checkpoint", "edits", *TEXT_FIELDS): N_("{wrong}; the first model is shown instead."),
     ("checkpoint", "edits", "text", *TEXT_FIELDS): N_("{wrong}; the first example is shown instead."),
 }

@@ -63,7 +63,7 @@ def test_hostile_selection_or_setting_is_clamped(page, notices, value, load):
     [
         ({"checkpoint": "nope"}, "the first model is shown instead"),
         ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
-        ({"edits": "<b>*zero"}, "the interventions were ignored"),
+        ({"edits": "<b>*zero"}, "the changes were ignored"),
         ({"branches": "-1"}, "the tree of continuations is left out"),
         ({"prompt": "1.x"}, "the token ids and the continuation were ignored"),
         ({"generated": "-1"}, "the token ids and the continuation were ignored"),
