@@ -24,8 +24,9 @@ QUERY, KEY, VALUE = (
 )  # q, k and v, wherever they are drawn or written; 3:1 on both themes
 SELECTED = "#D81B60"
 
-SANS_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
-MONO_FONTS = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
+# The first of each comes with Gradio, so that the page looks and fits the same everywhere
+SANS_FONTS = ("IBM Plex Sans", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
+MONO_FONTS = ("IBM Plex Mono", "ui-monospace", "SF Mono", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 SANS, MONO = ", ".join(SANS_FONTS), ", ".join(MONO_FONTS)
 
 TOKEN_AXIS_KEY = "of_tokens"  # of an axis, until `figure` takes it out: whether it counts tokens

@@ -20,13 +20,14 @@ from typing import Any
 import plotly
 
 from explorer import translations
-from explorer.views.style import DARK, LIGHT, Theme, plotly_template
+from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, Theme, plotly_template
 from explorer.web import shared_constants
 
 WEB = Path(__file__).parent
 ENTRY_SCRIPT = "static/page.js"  # what begins by itself
 LAYOUT_SHEETS = (WEB / "page.css", WEB / "lessons_and_presenting.css")
 STYLE_SHEET, PLOTLY = "widgets.css", "plotly.js"
+FONT_WEIGHTS = {400: "Regular", 700: "Bold"}
 MODULE_GLOBS = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES_PREFIX = "static/messages."  # beginning of the name of each language's, of which a browser needs one at most
 # Beginnings of the names of what the browser fetches once it is used (`loadLater` in page.js)
@@ -42,14 +43,23 @@ LAZY_PREFIXES = (
 def head_tags() -> str:
     """Return the head's tags: the widgets' style sheet, and the entry script with what it needs at once.
 
-    Without the preload links the browser would discover a module only after reading its importer.
+    Without the preload links the browser would discover a module only after reading its importer, and a font only
+    when text in it is drawn, which would then move.
     """
     later = (MESSAGES_PREFIX, *LAZY_PREFIXES)
     module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(later))
     preloads = (f'<link rel="modulepreload" href="{static_url(name)}">' for name in module_names)
     entry_tag = f'<script type="module" src="{static_url(ENTRY_SCRIPT)}"></script>'
     style = f'<link rel="stylesheet" href="{static_url(STYLE_SHEET)}">'
-    return "".join((style, *preloads, entry_tag))
+    fonts = (f'<link rel="preload" href="{path}" as="font" type="font/woff2" crossorigin>' for path in font_paths())
+    return "".join((*fonts, style, *preloads, entry_tag))
+
+
+@cache
+def font_paths() -> list[str]:
+    """Return the paths of the fonts' files below Gradio's front end, which are also their URLs."""
+    names = [fonts[0].replace(" ", "") for fonts in (SANS_FONTS, MONO_FONTS)]
+    return [f"static/fonts/{name}/{name}-{weight}.woff2" for name in names for weight in FONT_WEIGHTS.values()]
 
 
 def import_expression(name: str) -> str:

@@ -28,7 +28,7 @@ from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colour
 from explorer.web.actions.generation_actions import GenerationActions
 from explorer.web.actions.page_actions import LessonStepStates, PageActions
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.assets import LAYOUT_SHEETS, event_script, head_tags, static_folder, static_path
+from explorer.web.assets import FONT_WEIGHTS, LAYOUT_SHEETS, event_script, head_tags, static_folder, static_path
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
@@ -279,8 +279,11 @@ THEME_FIELDS = {  # Gradio's name of a colour -> the field of `Theme`
 
 
 def page_theme() -> gr.themes.Base:
-    """Return Gradio's plainest theme in the colours of the figures; no font is downloaded."""
-    theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
+    """Return Gradio's plainest theme in the colours of the figures, with two fonts that Gradio has and serves."""
+    sans, mono = (
+        (gr.themes.LocalFont(name, weights=FONT_WEIGHTS), *others) for name, *others in (SANS_FONTS, MONO_FONTS)
+    )
+    theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=sans, font_mono=mono)
     light = {name: getattr(LIGHT, field) for name, field in THEME_FIELDS.items()}
     dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEME_FIELDS.items()}
     one_look = {  # as the page's own buttons

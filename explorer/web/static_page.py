@@ -9,6 +9,7 @@ figures' declarations are written as data.
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -37,10 +38,18 @@ from explorer.tracing.training_history import checkpoints_of_training
 from explorer.translations import ENGLISH, LANGUAGES, messages_for_js, use_locale
 from explorer.views import VIEWS, Panel, View, style
 from explorer.views.selection import TITLES
-from explorer.views.style import DARK, LIGHT, Theme, css_colours
+from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, Theme, css_colours
 from explorer.views.verification import AnalysisVerifier, CapturedCellInspector, CapturedValuesVerifier
 from explorer.web import shared_constants
-from explorer.web.assets import LAYOUT_SHEETS, WEB, figure_theme, js_constants_module, unwrap_plotly
+from explorer.web.assets import (
+    FONT_WEIGHTS,
+    LAYOUT_SHEETS,
+    WEB,
+    figure_theme,
+    font_paths,
+    js_constants_module,
+    unwrap_plotly,
+)
 from explorer.web.browser_api.lesson_endpoints import hidden_elements, sets_sampling
 from explorer.web.layout import TITLE, PageLayout, view_markup
 from explorer.web.page import THEME_FIELDS
@@ -71,6 +80,8 @@ def write_static_page(target: Path = TARGET):
     target.mkdir(parents=True, exist_ok=True)
     for name, text in page_files().items():
         (target / name).write_text(text, encoding="utf-8")
+    for path in font_paths():
+        shutil.copy(Path(gr.__file__).parent / "templates" / "frontend" / path, target)
 
 
 def page_files() -> dict[str, str]:
@@ -381,13 +392,15 @@ HTML = """<!DOCTYPE html>
 
 
 def theme_css() -> str:
-    """Return the CSS variables that Gradio has on the served page."""
+    """Return the fonts and the CSS variables that Gradio has on the served page."""
 
     def rule(selector: str, theme: Theme) -> str:
         values = "".join(f" --{name.replace('_', '-')}: {getattr(theme, field)};" for name, field in FIELDS.items())
         return f"{selector} {{{values} }}\n"
 
-    return rule(":root", LIGHT) + rule(".dark", DARK)
+    local = [gr.themes.LocalFont(fonts[0], weights=FONT_WEIGHTS) for fonts in (SANS_FONTS, MONO_FONTS)]
+    fonts = re.sub(r"static/fonts/\w+/", "", "".join(font.stylesheet()["css"] for font in local))
+    return fonts + rule(":root", LIGHT) + rule(".dark", DARK)
 
 
 def layout_html(catalog: ModelCatalog) -> str:

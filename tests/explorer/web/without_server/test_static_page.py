@@ -12,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import gradio
 import numpy as np
 import pytest
 from playwright.sync_api import ConsoleMessage, sync_playwright
@@ -23,7 +24,7 @@ from explorer.tracing.model_library import ModelLibrary
 from explorer.tracing.run_service import RunService
 from explorer.translations import ENGLISH, LANGUAGES, translate, use_locale
 from explorer.views import VIEW_BY_NAME
-from explorer.web.assets import write_plotly
+from explorer.web.assets import font_paths, write_plotly
 from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.shared_constants import HEADING, MARK, element_id
 from explorer.web.static_page import PLOTLY, ROOT, TARGET, drawn_part, page_files
@@ -56,8 +57,10 @@ SERVED = ("docs/try", "explorer/web", "checkpoints")  # the folders of the repos
 
 def test_static_files_are_up_to_date():
     advice = "run python -m explorer.web.static_page"
-    paths = [path for path in TARGET.iterdir() if path.name != PLOTLY]
+    fonts = {Path(path).name: Path(gradio.__file__).parent / "templates/frontend" / path for path in font_paths()}
+    paths = [path for path in TARGET.iterdir() if path.name not in {PLOTLY, *fonts}]
     assert {path.name: path.read_text(encoding="utf-8") for path in paths} == page_files(), advice
+    assert all((TARGET / name).read_bytes() == path.read_bytes() for name, path in fonts.items()), advice
 
 
 def test_plotly_version_matches_served_page(tmp_path):
