@@ -397,7 +397,7 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
         },
         yaxis={"title": {"text": _("adds to the logit, A − B")}},
         hovermode="x",
-        annotations=note_above(_difference_note(attributions, are_replaced)),
+        annotations=note_above(_difference_note(attributions, are_replaced, has_intervention_bar(comparison))),
     )
 
 
@@ -406,8 +406,10 @@ def has_intervention_bar(comparison: Comparison) -> bool:
     return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
 
 
-def _difference_note(attributions: Sequence[LogitAttribution], are_replaced: Sequence[Sequence[bool]]) -> str:
-    """Return the difference of the whole logits, and how many parts a change replaces in either run."""
+def _difference_note(
+    attributions: Sequence[LogitAttribution], are_replaced: Sequence[Sequence[bool]], has_changes: bool
+) -> str:
+    """Return the difference of the whole logits, the number of parts that changes replace, and what their bar is."""
     notes = [
         _("of the whole logit: {less}", less=format_contribution(attributions[0].logit - attributions[1].logit)),
         *(
@@ -415,6 +417,7 @@ def _difference_note(attributions: Sequence[LogitAttribution], are_replaced: Seq
             for run, parts in zip(("A", "B"), are_replaced, strict=True)
             if any(parts)
         ),
+        *[_("bar “changes”: what the changes put in")] * has_changes,
     ]
     return "; ".join(notes)
 

@@ -26,7 +26,6 @@ from explorer.views.style import (
     FEED_FORWARD,
     MONO,
     NORM,
-    RESIDUAL,
     SELECTED,
     cell_frame,
     figure,
@@ -73,7 +72,7 @@ def component_bar_data(
             None,
         )
     if has_intervention_additions(trace) if include_interventions is None else include_interventions:
-        yield _("changes"), contributions.changes, RESIDUAL, _("what the changes of the run put in"), None
+        yield _("changes"), contributions.changes, SELECTED, _("what the changes of the run put in"), None
 
 
 def component_keys(trace: Trace, include_interventions: bool | None = None) -> list[tuple[str, int]]:

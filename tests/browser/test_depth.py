@@ -52,6 +52,14 @@ def test_each_depth_shows_more_of_same_view(open_page):
     expect(code).not_to_be_visible()
 
 
+def test_figures_begin_in_sight_below_code_and_change(open_page):
+    laptop = {"width": 1366, "height": 768}
+    person = open_page("attention", viewport=laptop, depth="code", edits="blocks.0.attn.z.1*zero")
+    code, mark = (person.page.locator(f"#attention-code {part}").bounding_box() for part in (".code", "mark"))
+    assert code["y"] <= mark["y"] and mark["y"] + mark["height"] <= code["y"] + code["height"]
+    assert person.page.locator("#attention-heads").bounding_box()["y"] < 0.66 * laptop["height"]
+
+
 def test_depth_is_in_url_and_remembered(open_new_page):
     """An older URL has the depth of the residual stream in this field."""
     person = open_new_page().open("tokens", depth="2")

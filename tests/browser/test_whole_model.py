@@ -43,6 +43,15 @@ OPACITIES = """(figure) => [".curve:has(+ .named)", ".curve:not(:has(+ .named))"
     const { opacity, strokeOpacity } = getComputedStyle(curve);
     return opacity * strokeOpacity;
   }))"""
+# Within each block: curves that start lower, but end further right, and so cross
+CROSSINGS = """(figure) => {
+  const curves = [...figure.querySelectorAll(".curve")].map((curve) => {
+    const [start, end] = [0, curve.getTotalLength()].map((length) => curve.getPointAtLength(length));
+    return { layer: curve.dataset.head.split(".")[0], start: start.y, end: end.x };
+  });
+  return curves.flatMap((one) => curves.filter((other) =>
+    other !== one && other.layer === one.layer && other.start >= one.start && other.end >= one.end));
+}"""
 FOCUSED = "document.activeElement.getAttribute('aria-label')"
 
 
@@ -105,6 +114,7 @@ def test_curve_widths_show_norms(open_page):
     figure.evaluate(WAIT_FOR_ANIMATIONS)  # the colours of an earlier state fade
     rendered = figure.evaluate(CURVES)
     assert len(rendered) == len(expected.curves) > 5
+    assert figure.evaluate(CROSSINGS) == []
     curves = {(f"{curve.layer}.{curve.head}", curve.key): curve for curve in expected.curves}
     widest = max(width for _head, _key, width, *_colour in rendered)
     colours = {True: set(), False: set()}

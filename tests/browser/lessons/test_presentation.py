@@ -88,6 +88,8 @@ def test_figure_beside_question_keeps_its_width(open_new_page, bundled_address):
         expect(page.locator("body")).to_have_attribute("data-page", "answer")
         expect(page.locator(".presented")).to_have_id("attention-pattern")
         page.wait_for_function(WIDE_CELLS)
+    page.locator(".presented .nsewdrag").click(position={"x": 12, "y": 12})  # the figure still listens
+    expect(page.locator(".presented .inspection")).to_be_visible()
 
 
 # Whether the presented heatmap's axes are at least 200 pixels wide, and all within the screen.

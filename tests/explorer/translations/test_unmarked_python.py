@@ -38,7 +38,9 @@ EXCEPTIONS = {
     "views/kv_cache.py": {"keys, values = single.narrow(": "code"},
     "views/attention/patterns.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/__init__.py": {"top left": "Plotly's", "top right": "Plotly's"},
-    "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
+    "views/style.py": dict.fromkeys(
+        ("IBM Plex Sans", "Segoe UI", "Noto Sans", "IBM Plex Mono", "SF Mono", "DejaVu Sans Mono"), "a font"
+    ),
     "views/tokens/__init__.py": {"top center": "Plotly's"},
     "views/training.py": {"middle right": "Plotly's"},
     "tracing/model_registry.py": dict.fromkeys(

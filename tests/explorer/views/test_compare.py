@@ -27,7 +27,7 @@ from explorer.views.compare import (
     surprisal_difference_bars,
 )
 from explorer.views.labels import format_heading, target_and_contrast
-from explorer.views.style import label
+from explorer.views.style import SELECTED, label
 from explorer.views.two_run_figures import NoDifferenceError, selection_in_other_run
 from explorer.views.verification import Verification, worse_verification
 from tests.sample_models import CORE, models, tokenizer
@@ -121,7 +121,11 @@ def test_parts_that_a_patch_replaces_are_told():
     replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.text]
     assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
     note = figure.layout.annotations[0].text
-    assert note.startswith("of the whole logit: ") and note.endswith("; parts replaced in B by a change: 3")
+    assert note.startswith("of the whole logit: ") and note.endswith(
+        "; parts replaced in B by a change: 3; bar “changes”: what the changes put in"
+    )
+    assert figure.layout.xaxis.ticktext[-1] == "changes"
+    assert bars.marker.color[-1] == SELECTED != bars.marker.color[-2]  # as what is changed in the page
     (note,) = residual_distance_map(comparison, 4).layout.annotations  # whose row of layer 0 is before the change
     assert note.text == "A changed resid_pre shows one row later."
 

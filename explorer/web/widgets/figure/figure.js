@@ -193,7 +193,8 @@ export function figure(element) {
       const numberedFigure = withBarNumbers(drawnFigure, width), fittedFigure = figureInSize(isOnStage ? figureOnStage(numberedFigure, { width, column, isBesideBars: document.body.classList.contains("beside-bars") }) : isInLesson ? withLargerLetters(numberedFigure) : numberedFigure, width, height);
       const isOfPairs = meta.of_tokens?.length === 2 && (image || fittedFigure.data[0]?.type === "heatmap"), react = ({ data: traces, layout: fittedLayout }) => plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens, labelled_axis: meta.labelled_axis } }, plotlyConfig());
       markLegend(drawnFigure);
-      if (plot._fullLayout && fittedFigure.data.some(({ showscale }) => showscale === false)) plot._fullLayout._reservedMargin = {}; // Plotly keeps that of a colour bar which is hidden now, and may leave the cells no width
+      const hidesColourBar = fittedFigure.data.some(({ showscale }) => showscale === false) && plot.data?.some(({ type, showscale }) => type === "heatmap" && showscale !== false);
+      if (hidesColourBar) plotly().purge(plot), hasListeners = false; // otherwise Plotly keeps its margin, and may leave the cells no width
       if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareSpace = null;
       await react(squareSpace ? withSquareCells(fittedFigure, squareSpace) : fittedFigure);
       for (let draws = squareSpace || !isOfPairs ? 0 : 2, space; draws && (space = squareCellSpace(plot._fullLayout, squareSpace?.bar)); draws--) await react(withSquareCells(fittedFigure, (squareSpace = space))); // twice, as names that turn upright leave less height
@@ -203,14 +204,14 @@ export function figure(element) {
     ({ of: namedRun, changes = null, has_numbers: hasNumbers = false } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // its aria-label describes it
     adjustTexts();
-    if (!hasListeners) addListeners();
+    if (!hasListeners) listenToDrawing();
     hasListeners = true;
     if (meta.lines) updateLines(plot, meta.lines);
     countDraw(plot);
   }
 
-  function addListeners() {
-    followPointerCells(plot, () => image, clickCell);
+  /** Listen to what Plotly made, and removes when it is purged. */
+  function listenToDrawing() {
     new MutationObserver(writeMinusSigns).observe(find(plot, ".hoverlayer"), { childList: true, subtree: true });
     plot.on("plotly_click", click);
     plot.on("plotly_afterplot", adjustTexts); // after a zoom
@@ -291,6 +292,7 @@ export function figure(element) {
     inspect({ x, y }, cells() ? interventionChoice([y, x]) : null);
   });
 
+  followPointerCells(plot, () => image, clickCell);
   new ResizeObserver(() => {
     if (plot.clientWidth) onVisible();
     const { width, height } = plot._fullLayout ?? {};

@@ -11,7 +11,7 @@ import { changeInA, onState, stateInRun, shownRun, state } from "../../static/pa
 const TOP_MARGIN = 60, BOTTOM_MARGIN = 58, MIN_HEIGHT = 340; // pixels above the first row and below the last; height of the drawing
 const LETTER_WIDTH = 7.3, SMALL_LETTER_WIDTH = 6.7; // pixels per letter at font sizes of 12 and 11 pixels
 const PHONE_WIDTH = 560; // narrower drawings have less space beside the blocks
-const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12; // pixels: the stream at its largest norm, and the widest curve
+const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12, MAX_STARTS_HEIGHT = 14, ENDS_SHARE = 0.32; // pixels: the stream at its largest norm, the widest curve, the starts of a token's curves; share of a block's width for the ends of its curves
 
 /** The part that is open, from the whole model to one cell. */
 const LEVELS = ["", "block", "head", "cell"];
@@ -280,12 +280,13 @@ export function wholeModel(element) {
   };
 
   function drawCurves(open) {
-    const { blockLefts, blockWidths, headsX, rowYs, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm), layerNorms = model.blocks.map((_block, l) => Math.max(...model.curves.map((curve) => (curve[0] === l ? curve[3] ?? 0 : 0))));
+    const { blockLefts, blockWidths, streamWidths, headsX, rowYs, rowPitch, streamY, feedForwardX, maxCurveWidth } = layout, maxNorm = Math.max(1e-9, model.largest_norm), layerNorms = model.blocks.map((_block, l) => Math.max(...model.curves.map((curve) => (curve[0] === l ? curve[3] ?? 0 : 0))));
     const sortedCurves = [...model.curves].sort((a, b) => Math.abs(a[4] ?? 0) - Math.abs(b[4] ?? 0)), maxEffect = Math.max(1e-9, model.largest_effect);
-    const namedCurve = open.level ? undefined : sortedCurves.findLast(([, , , , effect]) => effect > 0); // the curve that the sentence above describes
+    const namedCurve = open.level ? undefined : sortedCurves.findLast(([, , , , effect]) => effect > 0); // the one in the sentence above
     for (const [l, h, key, norm, effect, weight] of sortedCurves) {
       if (blockWidths[l] < 8) continue;
-      const startY = rowYs[rowIndex(key)], x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), end = headsX[l], bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
+      const row = rowIndex(key), headShare = (h + 0.5) / model.blocks[l].heads.length, x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), startY = rowYs[row] + (headShare - 0.5) * Math.min(MAX_STARTS_HEIGHT, rowPitch * 0.4);
+      const end = headsX[l] + streamWidths[l] * ENDS_SHARE * (0.4 - (row + headShare) / rowYs.length), bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
       const node = putNode("curves", curveName([l, h, key]), "path", {
         class: `curve ${sign}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
@@ -293,7 +294,7 @@ export function wholeModel(element) {
       const label = isStory()
         ? _("layer {layer} head {head} looks at {token} ({weight}): {effect}", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), effect: effectText(effect, maxEffect) })
         : _("layer {layer} head {head} takes from {token}: weight {weight}, norm {norm}, {effect} to the answer", { layer: l, head: h, token: tokenText(key), weight: formatPercent(weight), norm: (norm ?? 0).toFixed(2), effect: formatSigned(effect) });
-      node.item = { name: "", label, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
+      node.item = { name: "", label, start: { cx: x, cy: startY }, isRelated: (other) => other[0] === l && other[1] === h, act: () => navigate({ open: "cell", layer: l, head: h, key }) };
       node.classList.toggle("strongest", norm === layerNorms[l]), node.style.setProperty("--at", flowDelay(l).toFixed(3));
     }
     if (namedCurve) markCurve(namedCurve);
@@ -308,10 +309,8 @@ export function wholeModel(element) {
 
   /** Draw a curve above the others, with a ring at its start. @param {any} curve */
   function markCurve(curve) {
-    const [l, , key] = curve, node = nodes.get(curveName(curve));
-    if (!node) return;
-    const ring = putNode("curves", "named", "circle", { class: "named", cx: layout.blockLefts[l] + Math.min(3, layout.blockWidths[l] * 0.1), cy: layout.rowYs[rowIndex(key)], r: 8 });
-    if (ring !== groups.curves.lastChild || ring.previousSibling !== node) groups.curves.append(node, ring);
+    const node = nodes.get(curveName(curve)), ring = node && putNode("curves", "named", "circle", { class: "named", ...node.item.start, r: 8 });
+    if (ring && (ring !== groups.curves.lastChild || ring.previousSibling !== node)) groups.curves.append(node, ring);
   }
 
   const curveName = ([l, h, key]) => `curve:${l}.${h}.${key}`;
