@@ -140,6 +140,13 @@ def test_token_becomes_target(person):
     find_results(person).filter(has_text=f"token {token_id}").first.click()
     person.expect_selected(target=4)
     expect(person.prediction.locator(f"tr.found[data-token='{token_id}']")).to_be_visible()
+    contrast = person.prediction.locator("tbody tr").nth(1)
+    text, token_id = contrast.locator(".text").text_content(), contrast.get_attribute("data-token")
+    open_search(person).fill("against " + text.replace(" ", "·"))
+    result = find_results(person).filter(has_text=f"token {token_id}").first
+    expect(result.locator(".kind")).to_have_text("against")
+    result.click()
+    person.expect_selected(target=4, rival=2)
 
 
 @pytest.mark.exhaustive

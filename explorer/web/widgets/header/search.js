@@ -50,10 +50,10 @@ async function goToFigure(view, figure, change = {}) {
   if (document.getElementById(figure)?.clientWidth) scrollToFigure(figure);
 }
 
-/** Make a token the target, and list it among the next tokens. @param {number} id */
-async function goToToken(id) {
-  const target = await callServer("rank_of_token", [state, id]).catch(() => null);
-  if (target) select({ target, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
+/** Make a token the target or its contrast, and list it among the next tokens. @param {number} id @param {"target" | "rival"} field */
+async function goToToken(id, field) {
+  const rank = await callServer("rank_of_token", [state, id]).catch(() => null);
+  if (rank) select({ [field]: rank, find: String(id), ...(depthOfView(state.view) === "story" && { view: "prediction" }) });
 }
 
 /** @param {string} checkpoint */
@@ -193,8 +193,14 @@ function numberedItems(query, { layers, heads, neurons, vocabulary }) {
   });
 }
 
-/** @param {number} id @param {string} text @returns {Item} */
-const tokenItem = (id, text) => ({ kind: _("token"), name: text, words: [], go: () => void goToToken(id), detail: _("token {id}", { id }), isToken: true });
+/** @param {number} id @param {string} text @param {"target" | "rival"} [field] of the selection that it is for @returns {Item} */
+const tokenItem = (id, text, field = "target") => ({ kind: field === "rival" ? _("against") : _("token"), name: text, words: [], go: () => void goToToken(id, field), detail: _("token {id}", { id }), isToken: true });
+
+/** Return the part of a query that is a token, and what the token is for: "against she" asks for a contrast. @param {string} typed @returns {{ text: string, field: "target" | "rival" }} */
+function tokenQuery(typed) {
+  const prefix = `${_("against")} `.toLowerCase();
+  return typed.toLowerCase().startsWith(prefix) ? { text: typed.slice(prefix.length), field: "rival" } : { text: typed, field: "target" };
+}
 
 /**
  * Return the best matches of a query, best first.
@@ -236,11 +242,12 @@ function fetchIndex() {
 
 /** @param {string} typed @param {Index} index @returns {ScoredItem[]} */
 function findInVocabulary(typed, index) {
-  if (!index.vocabulary) return [];
+  const query = tokenQuery(typed);
+  if (!index.vocabulary || !query.text) return [];
   if (!lowerCaseVocabularies.has(index)) lowerCaseVocabularies.set(index, index.vocabulary.map((token) => token.toLowerCase()));
-  const text = typed.replaceAll("·", " "), isExactCase = ({ id }) => +(index.vocabulary[id] === text);
-  const ranked = rankTokens(lowerCaseVocabularies.get(index), typed, 4 * MAX_TOKENS).sort((a, b) => isExactCase(b) - isExactCase(a));
-  return ranked.slice(0, MAX_TOKENS).map(({ id, score }, i) => ({ item: tokenItem(id, index.vocabulary[id]), score: score - i / 100 }));
+  const text = query.text.replaceAll("·", " "), isExactCase = ({ id }) => +(index.vocabulary[id] === text);
+  const ranked = rankTokens(lowerCaseVocabularies.get(index), query.text, 4 * MAX_TOKENS).sort((a, b) => isExactCase(b) - isExactCase(a));
+  return ranked.slice(0, MAX_TOKENS).map(({ id, score }, i) => ({ item: tokenItem(id, index.vocabulary[id], query.field), score: score - i / 100 }));
 }
 
 // The search dialog.
@@ -249,7 +256,7 @@ function findInVocabulary(typed, index) {
 const enterEffects = () => ({
   [_("view")]: _("opens this view"), [_("figure")]: _("goes to this figure"), [_("head score")]: _("shows this head score"),
   [_("action")]: _("does this"), [_("checkpoint")]: _("opens this model"), [_("lesson")]: _("opens this lesson"),
-  [_("token")]: _("explains this token’s logit"), [_("position")]: _("chooses this token of the prompt"), [_("term")]: _("opens the glossary at this term"),
+  [_("token")]: _("explains this token’s logit"), [_("against")]: _("explains the logit less this token’s"), [_("position")]: _("chooses this token of the prompt"), [_("term")]: _("opens the glossary at this term"),
 });
 
 /** @type {ReturnType<typeof makeSearch> | null} */
@@ -313,9 +320,10 @@ function makeSearch() {
   async function findOnServer() {
     abortController.abort();
     abortController = new AbortController();
-    if (!index || index.vocabulary || !input.value.trim()) return;
-    const matches = await callServer("find_tokens", [state, input.value], abortController.signal).catch(() => []);
-    const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text), score: (normalize(text) === normalize(input.value) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
+    const { text: wanted, field } = tokenQuery(input.value);
+    if (!index || index.vocabulary || !wanted.trim()) return;
+    const matches = await callServer("find_tokens", [state, wanted], abortController.signal).catch(() => []);
+    const tokenMatches = matches.slice(0, MAX_TOKENS).map(([id, text], i) => ({ item: tokenItem(id, text, field), score: (normalize(text) === normalize(wanted) ? WHOLE_TOKEN : PART_OF_TOKEN) - i / 10 }));
     if (tokenMatches.length) show(tokenMatches);
   }
 
