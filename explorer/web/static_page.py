@@ -70,7 +70,7 @@ PLOTLY = "plotly.js"  # beside the page
 COLOURS = ("ATTENTION", "FEED_FORWARD", "EMBEDDING", "NORM", "RESIDUAL", "SELECTED", "QUERY", "KEY", "MONO")
 # What needs Python, or stands for it, on the served page
 HIDDEN = (
-    *("present", "present-lesson", "room", "search", "copy-python", "open-file", "open-model"),
+    *("present", "present-lesson", "to-slides", "room", "search", "copy-python", "open-file", "open-model"),
     *("runs", "compare", "questions", "branches"),
 )
 

@@ -37,9 +37,9 @@ def test_phone_shows_text_end_and_next_token(open_page):
     expect(brief).to_be_in_viewport(ratio=1)
     assert person.page.evaluate(BAR_HEIGHTS) == [101, "101px"]
     drawn_token = (
-        person.prediction.locator("tr", has=person.page.locator(".tag", has_text="random")).locator(".text").first
+        person.prediction.locator("tr", has=person.page.locator(".tag", has_text="Step picks")).locator(".text").first
     )
-    expect(brief.locator(".next")).to_have_text(f"random pick: {drawn_token.text_content()}")
+    expect(brief.locator(".next")).to_have_text(f"Step picks: {drawn_token.text_content()}")
     person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     brief.click()
     expect(person.prompt).to_be_focused()

@@ -1,6 +1,7 @@
 """Folded content: a view's further figures, columns and settings, and on a phone rarely used controls."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -99,9 +100,9 @@ FITS_WITH_16_LETTERS = """(next) => {
 
 def test_phone_bar_shows_next_draw_like_table(open_page):
     page = open_page(viewport=TELEPHONE, seed=3).wait_until_idle().page
-    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="random"))
+    row = page.locator("#next-token tbody tr", has=page.locator(".tag", has_text="Step picks"))
     expect(page.locator("#brief .probability")).to_have_text(row.locator(".number").get_attribute("data-percent"))
-    expect(page.locator("#brief .next")).to_have_text(f"random pick: {row.locator('.text').text_content()}")
+    expect(page.locator("#brief .next")).to_have_text(f"Step picks: {row.locator('.text').text_content()}")
     assert page.locator("#brief .next").evaluate(FITS_WITH_16_LETTERS)
 
 
@@ -191,7 +192,7 @@ def test_wheel_and_tab_key_reach_whole_side_panel(open_page, size):
     page, first, last = person.page, person.page.locator("#next-token thead"), person.page.get_by_label("stop text")
     cut, gap = page.evaluate(TABLE_ROOM)
     assert cut == 0 and gap >= 0
-    expect(page.locator("#next-token .token .tag", has_text="random")).to_be_visible()
+    expect(page.locator("#next-token .token .tag", has_text="Step picks")).to_be_visible()
     first.hover()
     for end in (last, first):  # down to its end, and back to its top
         for _ in range(12):
@@ -246,13 +247,22 @@ def test_selection_lists_that_do_not_fit_unfold(open_page):
     page = person.page
     lists = page.locator("#attention-choosers label:visible")
     expect(lists).to_have_count(2)
+    expect(page.locator("#attention-choosers .rest")).to_have_attribute("title", re.compile("^more lists: .*query"))
     page.locator("#attention-choosers .rest").click()
     expect(lists).to_have_count(len(VIEW_BY_NAME["attention"].select_controls) - 1)  # one is in its figure's line
     person.tab("Prediction")
-    lists = page.locator("#prediction-choosers label:visible")
-    expect(lists).to_have_count(len(VIEW_BY_NAME["prediction"].select_controls))
-    expect(page.locator("#prediction-choosers .rest")).to_be_hidden()
-    page.locator("#prediction-choosers [data-field=rival]").select_option("2")
+    lists, rival = (
+        page.locator("#prediction-choosers label:visible"),
+        page.locator("#prediction-choosers [data-field=rival]"),
+    )
+    expect(lists).to_have_count(len(VIEW_BY_NAME["prediction"].select_controls) - 2)
+    more = page.locator("#prediction-choosers .rest")
+    expect(more).to_have_attribute("title", "more lists: query, against")
+    more.click()
+    rival.select_option("2")
+    more.click()
+    expect(rival).to_be_visible()  # in use
+    expect(more).to_have_attribute("title", "more lists: query")
     page.set_viewport_size({"width": 940, "height": 800})
     expect(lists).to_have_count(3)
     person.tab("Feed-forward")  # has more lists

@@ -44,7 +44,8 @@ UNUSED_HEIGHT = """() => {
 
 
 def open_slides(page: Page):
-    page.locator("#header").get_by_role("button", name="Present", exact=True).click()
+    page.locator("#lessons .open").click()
+    page.locator("#to-slides").click()
 
 
 def find_presented_panel(page: Page) -> Locator:
@@ -319,6 +320,8 @@ def test_menu_tells_what_it_presents_and_stays_within_window(open_page):
     page.set_viewport_size(BEAMER)
     page.wait_for_function("document.querySelector('#present .list').getBoundingClientRect().right <= innerWidth")
     page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(page.locator("#lessons .open")).to_be_focused()  # the list that led there
     page.locator("[data-mode=story]").click()
     open_slides(page)
     expect(menu.locator(".what")).to_have_text("the steps of the story, from this one")

@@ -173,9 +173,9 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
         person.chips.count(),
         dict(zip(find_bars(person).locator(".text").all_text_contents(), read_percentages(person), strict=True)),
     )
-    tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="random"))
+    tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="Step picks"))
     expect(tag).to_have_count(1)  # which says why an unlikely token has a row
-    picked = person.page.locator("#brief .next").text_content().removeprefix("random pick: ")
+    picked = person.page.locator("#brief .next").text_content().removeprefix("Step picks: ")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)
     token = person.chips.last.text_content()

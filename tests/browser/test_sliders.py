@@ -10,7 +10,7 @@ READ_TABLE = """() => ({
   scale: 100 / Number(/\\d+/.exec(document.querySelector("#answer .scale").innerText)?.[0] ?? 100),
   heads: [...document.querySelectorAll("#next-token thead th")].map((cell) => cell.innerText),
   drawn: [...document.querySelectorAll("#next-token tbody tr")]
-    .filter((row) => row.querySelector(".tag").innerText.includes("random")).map((row) => row.dataset.token),
+    .filter((row) => row.querySelector(".tag").innerText.includes("Step picks")).map((row) => row.dataset.token),
   rows: Object.fromEntries([...document.querySelectorAll("#next-token tbody tr")].map((row) => [row.dataset.token, {
     percent: parseFloat(row.querySelector(".bars b").style.width),
     plain: parseFloat(row.querySelector(".bars b + *").style.left),

@@ -79,7 +79,7 @@ def test_definition_fits_phone_screen(open_page):
         assert box["x"] >= 8 and box["x"] + box["width"] <= 390 - 8, (term.text_content(), box)
     for selector, name in (
         ("#answer .tick", "chance"),
-        ("#brief", "random pick"),
+        ("#brief", "Step picks"),
     ):  # the line's button stays the prompt's
         person.page.locator(f"{selector} .term").click()
         expect(find_definition(person)).to_have_text(make_expected_definition(person, name))

@@ -114,7 +114,7 @@ def test_next_token_of_text_longer_than_context(open_page):
             assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
             assert contains_number(row["number"], sampled[row["id"]])
             is_drawn = row["id"] == draw_token(sampled, u)  # tagged "written" where the text has it
-            assert is_drawn or row["tag"] != "random"
+            assert is_drawn or row["tag"] != "Step picks"
             assert not is_drawn or row["tag"]
         (drawn_stretch,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
         assert drawn_stretch["start"] - 0.01 <= line["luck"] <= drawn_stretch["end"] + 0.01

@@ -237,8 +237,8 @@ PREDICTIONS = (
         random_number_example,
     ),
     GlossaryEntry(
-        (N_("random pick"),),
-        N_("the token that the random number picks with the settings; Step writes it"),
+        (N_("Step picks"),),
+        N_("the token that Step would write: the random number falls on it, with these settings"),
         next_draw_example,
     ),
     GlossaryEntry((N_("greedy"),), N_("always taking the likeliest token"), greedy_example),

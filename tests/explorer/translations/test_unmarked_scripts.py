@@ -19,7 +19,7 @@ EXCEPTIONS = {
         ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
     "static/history.js": {".plot:has(.main-svg), .drawing > svg, .map svg": "a selector"},
-    "widgets/tokens/tokens.js": {"random pick": "an entry of the glossary"},
+    "widgets/tokens/tokens.js": {"Step picks": "an entry of the glossary"},
     "widgets/teaching/lesson.js": {"(min-width: 601px) and (max-width: 1099px)": "a media query"},
     "widgets/figure/model_map.js": {
         "frame {}": "names of classes",

@@ -91,13 +91,13 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn && tokens.actual === null ? randomTag() : ""); // Step writes at the end, not here
-  if (tag.textContent === randomTag()) tag.dataset.short = _("random");
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn && tokens.actual === null ? _("Step picks") : ""); // Step writes at the end, not here
+  if (tag.textContent === _("Step picks")) tag.dataset.short = _("Step");
   else delete tag.dataset.short;
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
-    isDrawn ? (tokens.actual === null ? _("The random number picks this token with the settings; Step writes it.") : _("The random number u falls on it.")) : "",
+    isDrawn ? (tokens.actual === null ? _("Step would write this token: the seed’s random number falls on it.") : _("The random number u falls on it.")) : "",
   ].filter(Boolean).join(" ");
   takeButton.title = token.title || _("Pick this token instead; the text then continues from it.");
   takeButton.hidden = isActual || !canTake;
@@ -115,7 +115,6 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
 
-const randomTag = () => (document.body.classList.contains("simple") ? _("random pick") : _("random"));
 const LONG_BAR = 0.5; // of the track: a tag at its end would cover the bar, and stands within it
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 

@@ -51,7 +51,9 @@ class LessonPanel(HtmlWidget):
 LESSON_LIST_HTML = """<button type="button" class="open" aria-expanded="false" title="{lessons_are}">{lessons}</button>
 <div class="list" role="dialog" aria-label="{lessons}" hidden><div class="all"></div><div class="more">
 <button type="button" class="one to-glossary"><span class="title">{glossary}</span>
-<span class="audience">{glossary_is}</span></button></div></div>"""
+<span class="audience">{glossary_is}</span></button>
+<button type="button" class="one to-slides" id="to-slides"><span class="title">{slides}</span>
+<span class="audience">{slides_are}</span></button></div></div>"""
 
 
 class LessonListButton(HtmlWidget):
@@ -64,9 +66,11 @@ class LessonListButton(HtmlWidget):
     def __init__(self, **kwargs):
         words = {
             "lessons": _("Learn"),
-            "lessons_are": _("lessons step by step, with questions first; the glossary"),
+            "lessons_are": _("lessons step by step, with questions first; the glossary; slides"),
             "glossary": _("Glossary"),
             "glossary_is": _("ten words to begin with, then all others"),
+            "slides": _("Present: slides, full screen"),
+            "slides_are": _("one figure at a time on the whole screen (key P), or slides that you save"),
         }
         super().__init__(html=fill_template(LESSON_LIST_HTML, **words), **kwargs)
 
@@ -114,7 +118,7 @@ class WalkthroughButton(HtmlWidget):
         super().__init__(html=fill_template(WALKTHROUGH_BUTTON_HTML % json_attribute(walk), **words), **kwargs)
 
 
-SLIDES_HTML = """<button type="button" class="open" aria-expanded="false" title="{present_is}">{present}</button>
+SLIDES_HTML = """<button type="button" class="open" hidden></button>
 <div class="list" role="dialog" aria-label="{present}" hidden>
 <div class="line"><button type="button" class="begin" aria-keyshortcuts="P">{begin}</button>
 <span class="what"></span><button type="button" class="begin-view">{begin_view}</button></div>
@@ -129,7 +133,10 @@ SLIDES_HTML = """<button type="button" class="open" aria-expanded="false" title=
 
 
 class SlidesMenu(HtmlWidget):
-    """A button that opens the list of slides: to sort, name, delete, present, print and share them."""
+    """The list of slides: to sort, name, delete, present, print and share them.
+
+    The list of lessons opens it, by this widget's hidden button.
+    """
 
     kind = "present_menu"
     script = "presentation"
@@ -139,7 +146,6 @@ class SlidesMenu(HtmlWidget):
         html = fill_template(
             SLIDES_HTML,
             present=_("Present"),
-            present_is=_("save views as slides, put them in order, and show them on the whole screen"),
             begin=_("Present (P)"),
             begin_view=_("Present only this view"),
             slides=_("Slides"),

@@ -563,6 +563,7 @@ export function lessons(element) {
     details.scrollIntoView({ block: "start" });
     find(details, "summary").focus({ preventScroll: true });
   });
+  find(list, ".to-slides").addEventListener("click", () => { hide(); find(document, "#present .open").click(); });
 
   /** @param {ListedLesson} lesson @param {{ step: number, isDone?: boolean } | undefined} position @param {boolean} isFirst */
   function row({ name, title, audience, minutes, steps, needs }, position, isFirst) {
@@ -580,7 +581,7 @@ export function lessons(element) {
     return rowButton;
   }
 
-  const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button"));
+  const rows = () => /** @type {HTMLElement[]} */ (findAll(list, "button").filter((row) => row.checkVisibility()));
   addRovingFocus(list, {
     at: () => ({ row: rows().findIndex((row) => row === document.activeElement), column: 0 }),
     size: () => ({ rows: rows().length, columns: 1 }),

@@ -463,7 +463,8 @@ export function presentMenu(element) {
   const receivedNotice = find(list, ".brought");
   let slides = storedSlides(), lastMoved = 0; // index of the slide that was moved last
 
-  const { show, hide } = makeDropdown(find(element, ".open"), list, {
+  const { show, hide } = makeDropdown(find(document, "#lessons .open"), list, {
+    opens: false, // it opens the list of lessons, whose entry opens this one
     fill() {
       setText(notice, slides.length ? "" : _("None yet: save what you see, go on to the next view, and present them in their order."));
       draw();
@@ -574,6 +575,7 @@ export function presentMenu(element) {
     show().then(() => { if (message) setText(notice, message); });
   }
 
+  find(element, ".open").addEventListener("click", show);
   find(list, ".begin").addEventListener("click", () => { hide(); present(); });
   find(list, ".begin-view").addEventListener("click", () => { hide(); present({ slides: [] }); });
   find(list, ".print").addEventListener("click", () => { hide(); openSlideSheet(slides); });

@@ -165,7 +165,7 @@ export function brief(element) {
   onContent(element, (value) => {
     const values = {
       text: make("span", { className: "text", dir: "auto" }, ...textNodes(value.text)),
-      next: span("next", span("label", make("span", { className: "term", dataset: { term: "random pick" } }, _("random pick")), ": "), ...tokenNodes(value.next)),
+      next: span("next", span("label", make("span", { className: "term", dataset: { term: "Step picks" } }, _("Step picks")), ": "), ...tokenNodes(value.next)),
       probability: span("probability", formatPercent(value.probability)),
     };
     // The visible text is the accessible name, with words between for screen readers only.

@@ -11,17 +11,19 @@ import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const INLINE_LISTS = 2; // as in page.css
+const SPARE_FIELDS = { all: ["query", "rival"], compare: ["layer", "head"], experiments: ["key"] }; // by view; their lists are behind a button, as the row of tokens or a figure chooses them
 
 /** The lists that select a view's layer, head, token and other fields. @param {HTMLElement} element */
 export function choosers(element) {
-  const box = find(element, ".choosers"), fold = makeFoldButton();
+  const box = find(element, ".choosers"), fold = makeFoldButton(), view = widgetBlock(element).id.replace(/-choosers$/, "");
+  const isSpare = ({ field }) => [...SPARE_FIELDS.all, ...(SPARE_FIELDS[view] ?? [])].includes(field);
   let labels = new Map(), shownChoices = []; // JSON of a choice -> its label
 
   // Unchanged lists stay in place and keep the focus. During generation Python sends only the lists of tokens (`all` is
   // false); the others stay.
   function updateLists({ choices, all }) {
     shownChoices = choices = all ? choices : shownChoices.map((old) => choices.find(({ field }) => field === old.field) ?? old);
-    const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
+    const lists = [...choices].sort((a, b) => +isSpare(a) - +isSpare(b)).map((choice) => [JSON.stringify(choice), choice]);
     const oldLabels = labels;
     labels = new Map(lists.map(([text, choice]) => [text, oldLabels.get(text) || makeLabel(choice)]));
     for (const label of oldLabels.values()) if (![...labels.values()].includes(label)) label.remove();
@@ -40,6 +42,7 @@ export function choosers(element) {
 
   function makeLabel({ field, title, options, most, free }) {
     const label = free ? textBoxLabel(field, title, options) : listLabel(field, title, options, most);
+    label.classList.toggle("spare", isSpare({ field }));
     label.addEventListener("change", selectValue);
     return label;
   }
@@ -64,7 +67,7 @@ export function choosers(element) {
     for (const list of fieldControls()) {
       const value = state[list.dataset.field], { placeholder = "" } = /** @type {HTMLInputElement} */ (list);
       /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = value && placeholder.slice(1, -1) === `·${value}` ? `·${value}` : value; // with its space; it is between isolates
-      if (list.dataset.field === "rival") list.closest("label").classList.toggle("in-use", Boolean(state.rival)); // stays in sight
+      if (list.dataset.field === "rival" && list.closest("label").classList.contains("in-use") !== Boolean(state.rival)) { list.closest("label").classList.toggle("in-use"); fitLists(); } // a chosen contrast stays in sight
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token just generated, not listed yet
     }
@@ -87,17 +90,25 @@ export function choosers(element) {
     if (type === "text") return select({ [dataset.field]: value });
     select({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   };
-  // The lists stand in one line; where they do not fit, a button shows those after the first.
-  const moreButton = button("⋯", () => { moreButton.ariaExpanded = String(box.classList.toggle("whole")); });
+  // The lists stand in one line; a button shows the spare ones and, where they do not fit, those after the first.
+  const moreButton = button("⋯", () => {
+    moreButton.ariaExpanded = String(box.classList.toggle("open"));
+    box.classList.add("whole");
+    fitLists();
+  }, { className: "rest", ariaExpanded: "false" });
   new ResizeObserver(fitLists).observe(element);
   function fitLists() {
     if (!box.checkVisibility() || moreButton.ariaExpanded === "true") return;
-    moreButton.hidden = box.classList.toggle("whole", true); // to measure whether all fit
-    const tops = findAll(box, "label").map(({ offsetTop, offsetHeight }) => offsetTop + offsetHeight / 2);
-    moreButton.hidden = shownChoices.length <= INLINE_LISTS || Math.max(...tops) - Math.min(...tops) < 8; // pixels
-    box.classList.toggle("whole", moreButton.hidden);
+    const hasSpare = findAll(box, ".spare:not(.in-use)").length > 0, isShown = (label) => label.checkVisibility();
+    box.classList.add("whole"); // to measure whether all fit
+    moreButton.hidden = !hasSpare;
+    const shown = findAll(box, "label").filter(isShown), tops = shown.map(({ offsetTop, offsetHeight }) => offsetTop + offsetHeight / 2);
+    const isFitting = shown.length <= INLINE_LISTS || Math.max(...tops) - Math.min(...tops) < 8; // pixels
+    box.classList.toggle("whole", isFitting);
+    moreButton.hidden = isFitting && !hasSpare;
+    const names = findAll(box, "label").filter((label) => !isShown(label)).map((label) => label.firstChild.textContent).join(", ");
+    moreButton.title = moreButton.ariaLabel = _("more lists: {names}", { names });
   }
-  Object.assign(moreButton, { className: "rest", ariaExpanded: "false", ariaLabel: _("more settings"), title: _("more settings") });
   box.after(moreButton);
   box.before(fold);
   onState(element, update);
