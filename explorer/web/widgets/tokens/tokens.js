@@ -461,10 +461,11 @@ export function guess(element) {
   onContent(element, show);
 }
 
-/** Return a sentence on the run's interventions, which the story lists nowhere else; "" if it has none. */
+/** Return sentences on the run's interventions and on a second run, which the story shows nowhere else; "" for none. */
 function changeSentence() {
   const edits = interventions(), head = edits.length === 1 ? ablatedHead(edits[0]) : null;
-  return head ? _("Layer {layer} head {head} is off.", head) : edits.length ? _("The model is changed now.") : "";
+  const change = head ? _("Layer {layer} head {head} is off.", head) : edits.length ? _("The model is changed now.") : "";
+  return [change, state["b.checkpoint"] && _("Story tells about run A only; Numbers shows B, too.")].filter(Boolean).join(" ");
 }
 
 /** Scroll a one-line prompt to its end, where the next word follows, unless it is being edited. */
