@@ -2,6 +2,7 @@
 // A class's room: this page leads it, or joins it, follows the teacher and sends replies.
 import { requestUpdate, requestView } from "./page_actions.js";
 import { RefusedError } from "./server_connection.js";
+import { scrollToFigure } from "./widget_contents.js";
 import { button, find, make, setText } from "./dom.js";
 import { forgetReplies, goToState, ROOM_STORAGE_KEY, lessonPositions, replyAtStep, ROOM, sendReply as replyOpenly, urlWithoutRoom } from "./history.js";
 import { _, language } from "./translations.js";
@@ -69,6 +70,7 @@ async function sendRoomRequest(name, body, signal) {
  * @property {{ number: number, counts: Record<string, number> } | null} own_replies replies to it; for a student only if the teacher shows them
  * @property {number} asked number of the last such question
  * @property {{ number: number, reply: string } | null} ownReply this student's reply to it
+ * @property {string} [presented] element id of the figure that the teacher presents
  */
 /** @typedef {{ number: number, text: string, answers: string[], shows_replies: boolean }} ClassQuestion */
 
@@ -252,7 +254,7 @@ function scheduleSend() {
 }
 
 /** Return the message to the class as JSON. */
-const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? sharedFields(state) : null, lesson: state.lesson, step: state.step, held_from: room.holds && state.lesson ? state.step + Number(replyAtStep(state.step, state.reply) !== null) : 0, question: room.question });
+const classMessage = () => JSON.stringify({ leads: room.leads, state: room.leads ? { ...sharedFields(state), ...(room.presented ? { presented: room.presented } : {}) } : null, lesson: state.lesson, step: state.step, held_from: room.holds && state.lesson ? state.step + Number(replyAtStep(state.step, state.reply) !== null) : 0, question: room.question });
 
 /** Ask the class a question of the teacher's own, in place of the one before. @param {string} text @param {string[]} answers none for replies in the students' words */
 export function askClass(text, answers) {
@@ -289,13 +291,13 @@ async function sendToClass() {
 const MIN_RETRY_MS = 500, MAX_RETRY_MS = 8000;
 const ENDING_STATUSES = [403, 404, 422], ANSWER_REQUEST = "?";
 
-let lastTeacherState = null; // latest state from the teacher
+let lastTeacherState = null, shownFigure = ""; // latest state from the teacher; the presented figure that this page has scrolled to
 const countedReplies = new Map(); // step of the room's lesson -> this page's reply, as the class counts it
 
 /** Listen to each room that is entered. */
 export function startListening() {
   onEntered((enteredRoom, signal) => {
-    lastTeacherState = null;
+    [lastTeacherState, shownFigure] = [null, ""];
     countedReplies.clear();
     listen(enteredRoom, signal);
   });
@@ -310,12 +312,25 @@ export function startListening() {
 
 /** Set whether this page follows the teacher. @param {boolean} follows */
 export function setFollowing(follows) {
+  shownFigure = "";
   changeRoom({ follows: follows });
   if (follows) catchUp();
 }
 
 function catchUp() {
-  if (room?.follows && room.leads && lastTeacherState && state.checkpoint) followTeacher(lastTeacherState);
+  if (!room?.follows || !room.leads || !lastTeacherState || !state.checkpoint) return;
+  followTeacher(lastTeacherState);
+  showPresented(lastTeacherState.presented ?? "");
+}
+
+const FIGURE = /^[a-z_]{1,40}-[a-z_]{1,40}$/; // element id of a view's figure
+
+/** Scroll once to the figure that the teacher presents. @param {any} figure element id; "" for none */
+function showPresented(figure) {
+  if (figure === shownFigure) return;
+  const isNew = typeof figure === "string" && FIGURE.test(figure) && figure.startsWith(`${state.view}-`);
+  shownFigure = isNew ? figure : "";
+  if (isNew) scrollToFigure(figure, () => shownFigure === figure && isLed());
 }
 
 /** @param {Room} listeningRoom @param {AbortSignal} signal */

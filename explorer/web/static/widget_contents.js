@@ -184,11 +184,12 @@ const nextFrame = () => new Promise((resolve) => { requestAnimationFrame(resolve
 const HEADER_PX = 120; // height of the sticky header
 const SCROLL_EVENTS = ["wheel", "touchmove", "keydown", "pointerdown"]; // events of a user's own scrolling
 
-/** Scroll to a figure once it is drawn, even if its tab is still opening. @param {string} id of its element */
-export function scrollToFigure(id) {
+/** Scroll to a figure once it is drawn, even if its tab is still opening. @param {string} id of its element @param {() => boolean} [isWanted] whether to go on waiting */
+export function scrollToFigure(id, isWanted = () => true) {
+  if (!isWanted()) return;
   unfoldFigure(id);
   const figure = find(document, `#${id} [data-draws]`);
-  if (!figure?.clientWidth) return requestAnimationFrame(() => scrollToFigure(id));
+  if (!figure?.clientWidth) return requestAnimationFrame(() => scrollToFigure(id, isWanted));
   scrollIntoNearestView(find(document, `#${id}`));
   const userScroll = new AbortController(), { signal } = userScroll;
   for (const event of SCROLL_EVENTS) window.addEventListener(event, () => userScroll.abort(), { signal, passive: true });

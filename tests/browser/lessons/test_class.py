@@ -74,6 +74,29 @@ def test_class_panel_closes_with_escape_or_another_list(new_user):
     expect(find_panel(teacher)).to_be_hidden()  # it would cover the figure
 
 
+def test_first_visitor_sees_at_once_what_teacher_shows_and_presents(new_user):
+    teacher, student = new_user().open(), new_user()
+    teacher.page.evaluate("explorer.select({ view: 'overview', depth: 'story' })")
+    _code, link = open_room(teacher)
+    teacher.page.keyboard.press("Escape")
+    student.page.goto(link)
+    expect(find_class_line(student)).to_contain_text("you follow the teacher")
+    expect(student.page.locator("#steps")).to_be_visible()
+    guess = student.page.locator("#guess form")
+    expect(guess).to_be_hidden()  # nothing is asked before
+    student.page.get_by_role("button", name="Guess again").click()
+    expect(guess).to_be_visible()
+    teacher.page.evaluate("explorer.select({ view: 'attention', depth: 'numbers' })")
+    student.wait_until("page.state.view === 'attention'")
+    expect(guess).to_be_hidden()
+    teacher.wait_until_idle().page.keyboard.press("p")
+    expect(teacher.page.locator("#stage .stage")).to_be_visible()
+    teacher.page.keyboard.press("End")
+    last = teacher.page.locator(".presented:not(#attention-heads, #attention-pattern)")
+    expect(last).to_have_count(1)
+    expect(student.page.locator(f"#{last.get_attribute('id')} [data-draws]")).to_be_in_viewport(ratio=0.5)
+
+
 @pytest.mark.exhaustive
 def test_class_follows_replies_and_ends(new_user, bundled_address):
     teacher = new_user().open(text="The cat saw the dog and the dog saw")
@@ -91,11 +114,6 @@ def test_class_follows_replies_and_ends(new_user, bundled_address):
     first.wait_until(
         "page.state.view === 'attention' && page.state.prompt?.length === given", len(teacher.state["prompt"])
     )
-    for view, is_asked in (("overview", True), ("choosing", False)):  # the step tells what the question asks
-        teacher.page.evaluate("(view) => explorer.select({ view, depth: 'story' })", view)
-        expect(first.page.locator("#guess form")).to_be_visible(visible=is_asked)
-    expect(first.page.locator("#steps")).to_be_visible()
-    teacher.page.evaluate("explorer.select({ view: 'attention', depth: 'numbers' })")
     second.open("tokens")
     second.page.get_by_role("button", name="Class", exact=True).click()
     second.page.locator("#room").get_by_label("Code").fill(f" {code.lower().replace('5', 's').replace('2', 'z')} ")

@@ -8,7 +8,7 @@ import { saveJsonFile, shownLessonStep, MAX_LINK_LENGTH } from "../../static/his
 import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
-import { onRoom } from "../../static/room_client.js";
+import { changeRoom, isTeacher, onRoom, room } from "../../static/room_client.js";
 import { isAwaitingReplies, replyCountText, replyLines } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
 import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, storyDeck, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
@@ -246,6 +246,11 @@ const PRESENTING = "presenting";
 const FIELDS = ["layer", "head"]; // fields of the selection that a slide names
 const FOLLOW_MS = 200; // interval of reading the prompt
 
+/** Tell the class which figure is presented. @param {string} presented element id; "" for none */
+function leadClassTo(presented) {
+  if (isTeacher() && (room.presented ?? "") !== presented) changeRoom({ presented });
+}
+
 /** The full-screen stage of a presentation. @param {HTMLElement} element */
 export function stage(element) {
   const box = find(element, ".stage"), head = find(box, "header"), blackout = find(box, ".blackout"), pointer = find(box, ".pointer");
@@ -288,6 +293,7 @@ export function stage(element) {
     setText(find(box, ".keys"), "");
     box.hidden = pointer.hidden = true;
     document.body.classList.remove(PRESENTING, "beside-bars", "with-prompt");
+    leadClassTo("");
     enlargeFigure("");
     delete document.body.dataset.page;
     window.dispatchEvent(new Event("resize")); // figures return to their normal size
@@ -308,6 +314,7 @@ export function stage(element) {
     setDisabled(".next", page.isLast);
     document.body.dataset.page = page.page ?? "";
     enlargeFigure(page.problem ? "" : page.figure, updateHeading);
+    leadClassTo(page.page || page.problem ? "" : page.figure); // a lesson's step leads its students itself
     showReplies();
     showKeyHint();
   }

@@ -3,6 +3,7 @@
 // the tree of continuations, the guess of the next word, and a conversation as the prompt.
 import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
+import { isLed, onRoom } from "../../static/room_client.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, clearNotices, countDraw, find, findAll, listenWhileConnected, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
@@ -367,7 +368,7 @@ const MAX_ENDING_CHARACTERS = 34; // shown before the word to guess
 export function guess(element) {
   const card = find(element, ".guess"), form = /** @type {HTMLFormElement} */ (find(card, "form")), result = find(card, ".seen");
   const box = /** @type {HTMLInputElement} */ (find(form, "input")), choices = find(form, ".choices");
-  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, currentPlace = "", isChangingText = false;
+  let isHidden = !readStorage(STORAGE_KEY) && !urlNamesView, wantsToGuessInClass = false, currentPlace = "", isChangingText = false;
 
   function show({ choices: options, says, told: verdict, wrote, text }) {
     const ending = Array.from(text).slice(-MAX_ENDING_CHARACTERS).join("");
@@ -381,7 +382,7 @@ export function guess(element) {
   }
 
   function updateCard() {
-    const asks = isHidden && !(document.body.classList.contains("is-led") && state.view !== STORY_TABS[0]); // a teacher's later step tells the answer
+    const asks = isHidden && (!isLed() || (wantsToGuessInClass && state.view === STORY_TABS[0])); // a class sees at once what its teacher shows
     form.hidden = !asks;
     result.hidden = asks;
     document.body.classList.toggle("guessing", asks && (state.depth ?? initialView().depth) === "story");
@@ -414,6 +415,7 @@ export function guess(element) {
   });
   function askAgain() {
     isHidden = true;
+    wantsToGuessInClass = isLed();
     updateCard();
     if (state.view !== STORY_TABS[0]) select({ view: STORY_TABS[0] }); // its figures do not reveal the answer
     box.focus();
@@ -455,13 +457,15 @@ export function guess(element) {
     if (currentPlace !== newPlace) box.value = state.guess ?? "";
     currentPlace = newPlace;
   });
+  onRoom(updateCard);
   onContent(element, show);
 }
 
-/** Return a sentence on the run's interventions, which the story lists nowhere else; "" if it has none. */
+/** Return sentences on the run's interventions and on a second run, which the story shows nowhere else; "" for none. */
 function changeSentence() {
   const edits = interventions(), head = edits.length === 1 ? ablatedHead(edits[0]) : null;
-  return head ? _("Layer {layer} head {head} is off.", head) : edits.length ? _("The model is changed now.") : "";
+  const change = head ? _("Layer {layer} head {head} is off.", head) : edits.length ? _("The model is changed now.") : "";
+  return [change, state["b.checkpoint"] && _("Story tells about run A only; Numbers shows B, too.")].filter(Boolean).join(" ");
 }
 
 /** Scroll a one-line prompt to its end, where the next word follows, unless it is being edited. */
