@@ -26,7 +26,7 @@ def test_buttons_stay_visible_while_scrolling_long_tab(open_page):
     person = open_page(viewport=TELEPHONE)
     for scroll_top in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
         person.page.evaluate(f"scrollTo(0, {scroll_top})")
-        for name in ("Step", "Generate", "Stop"):
+        for name in ("Step", "Generate"):  # whose place Stop takes meanwhile
             expect(person.page.get_by_role("button", name=name, exact=True)).to_be_in_viewport(ratio=1)
 
 

@@ -33,6 +33,7 @@ def test_running_sum_steps_are_below_their_components(open_page, width):
     """Exact to a fraction of a pixel, at every width."""
     person, figure = open_map(open_page)
     person.page.set_viewport_size({"width": width, "height": 900})
+    person.page.locator("#overview-sum h2 button").click()  # folded at first
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -373,6 +373,7 @@ export function showRuns(runs) {
 export function changeSettings(change, isReleased = false) {
   const filled = Object.entries(change).filter(([_name, value]) => value !== null);
   const values = filled.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value]);
+  if (isReleased && values.every(([name, value]) => beforePreset[name] === value)) return;
   if (isReleased && "top_k" in change && !state.top_k) return syncControls(); // of a typed 0, which keeps all, Gradio makes 1
   const changed = values.filter(([name, value]) => state[name] !== value); // a slider repeats its value when it is left
   if (!changed.length) return void (state.top_k > MAX_TOP_K && syncControls()); // Gradio shortens the number left in the box
@@ -383,6 +384,18 @@ export function changeSettings(change, isReleased = false) {
   if (!drawPreview(Object.fromEntries(changed))) return requestUpdate("tune");
   clearTimeout(settingsTimer);
   settingsTimer = setTimeout(() => requestUpdate("tune"), PREVIEWED_DELAY_MS);
+}
+
+// Settings before a preset was pressed, until the user's next action: only after that click Gradio tells that the box with
+// the focus was left, and with its old value.
+let beforePreset = {};
+
+/** Set several settings at once. @param {Record<string, number>} settings */
+export function applyPreset(settings) {
+  beforePreset = Object.fromEntries(Object.keys(settings).map((name) => [name, state[name]]));
+  for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => { beforePreset = {}; }, { capture: true, once: true });
+  changeSettings(settings);
+  syncControls();
 }
 
 const PREVIEWED_DELAY_MS = 150; // delay from the last move of a slider with a local preview to the request

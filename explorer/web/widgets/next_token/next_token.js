@@ -1,7 +1,7 @@
 // @ts-check
 // The next token: its distribution after each stage of sampling, the random number, presets of the settings, and an
 // explanation of the prediction.
-import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, syncControls, toggleIntervention, changeSettings } from "../../static/page_actions.js";
+import { setLocalPreview, makeMove, interventions, select, ablatedHead, makeAblationNote, showRuns, applyPreset, toggleIntervention, changeSettings } from "../../static/page_actions.js";
 import { callServer } from "../../static/server_connection.js";
 import { onContent, scrollIntoNearestView } from "../../static/widget_contents.js";
 import { button, countDraw, find, findAll, listenWhileConnected, make, addRovingFocus, setText, span, setTabStop, markSidewaysScroll, formatPercent, tokenNodes } from "../../static/dom.js";
@@ -335,10 +335,7 @@ export function presets(element) {
 
   for (const { button, settings } of buttons) {
     button.title = Object.entries(settings).map(([name, value]) => SETTING_LABELS[name](value)).join(", ");
-    button.addEventListener("click", () => {
-      changeSettings(settings);
-      syncControls();
-    });
+    button.addEventListener("click", () => applyPreset(settings));
   }
   update();
   onState(element, update);
