@@ -433,6 +433,7 @@ export function placeRoomLine() {
     showLine(isStudent || Boolean(endReason));
     line.classList.toggle("over", !isStudent);
     document.body.classList.toggle("is-led", isLed());
+    dispatchEvent(new Event("explorer:led")); // for scripts that are loaded before this one
     document.body.classList.toggle("follows-lesson", Boolean(isLed() && room.lesson)); // a followed lesson is left with the class
     [followButton.hidden, leaveButton.hidden, closeButton.hidden] = [!isStudent || !room.isHeard || !room.leads, !isStudent, isStudent];
     setText(words, isStudent ? roomStatus(room) : endMessage(endReason));

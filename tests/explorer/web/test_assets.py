@@ -91,7 +91,8 @@ def test_urls_are_relative():
     """The app must work below any path."""
     addresses = re.findall(r'(?:src|href)="([^"]+)"', assets.head_tags())
     addresses += re.findall(r'new URL\("([^"]+)", document\.baseURI\)', assets.event_script("page.start()"))
-    assert len(addresses) > 10 and all(address.startswith("explorer/static/") for address in addresses)
+    folders = ("explorer/static/", "static/fonts/")
+    assert len(addresses) > 10 and all(address.startswith(folders) for address in addresses)
 
 
 def test_url_of_static_files_depends_on_content(monkeypatch, tmp_path):

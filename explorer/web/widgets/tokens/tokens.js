@@ -3,7 +3,6 @@
 // the tree of continuations, the guess of the next word, and a conversation as the prompt.
 import { ablatedHead, goToTop, interventions, isWriting, makeMove, nextStepButton, select, runExample, changeSettings, runChat } from "../../static/page_actions.js";
 import { undo } from "../../static/history.js";
-import { isLed, onRoom } from "../../static/room_client.js";
 import { onContent } from "../../static/widget_contents.js";
 import { button, clearNotices, countDraw, find, findAll, listenWhileConnected, make, notify, readStorage, writeStorage, makeFocusableWhileScrolling, addRovingFocus, setText, span, setTabStop, isPartOfCharacter, formatPercent, textNodes, tokenNodes } from "../../static/dom.js";
 import { STORY_TABS } from "../../static/shared_constants.js";
@@ -457,9 +456,12 @@ export function guess(element) {
     if (currentPlace !== newPlace) box.value = state.guess ?? "";
     currentPlace = newPlace;
   });
-  onRoom(updateCard);
+  addEventListener("explorer:led", updateCard);
   onContent(element, show);
 }
+
+/** Return whether a teacher decides what this page shows. */
+const isLed = () => document.body.classList.contains("is-led");
 
 /** Return sentences on the run's interventions and on a second run, which the story shows nowhere else; "" for none. */
 function changeSentence() {
