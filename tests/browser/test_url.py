@@ -100,7 +100,7 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     assert 'run.figure("attention", "row"' in script
     person.page.locator("#attention-pattern h2").click()
     with person.page.expect_download() as download:
-        person.copy("Numbers (CSV)")
+        person.copy("as CSV")
     expect(person.warning).to_contain_text("The numbers of the figure")
     names, *rows = csv.reader(download.value.path().read_text(encoding="utf-8").splitlines())
     assert names == ["query_position", "query_token", "key_position", "key_token", "weight"]
@@ -114,7 +114,7 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     person.tab("Feed-forward")
     person.wait_until_idle().page.locator("#feed_forward-strongest h2").click()
     with person.page.expect_download() as download:
-        person.copy("Numbers (CSV)")
+        person.copy("as CSV")
     rows = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
     hidden = capture_visible_run(person)[f"blocks.{layer}.ffn.hidden"][person.state["query"]]
     neurons, values = zip(*(list(row.values())[-2:] for row in rows), strict=True)

@@ -448,7 +448,7 @@ def summarise_difference(
         token=quote_token(vocabulary[token_id]),
         a=format_number(100 * probabilities[token_id]),
         b=format_number(100 * other_probabilities[token_id]),
-        points=format_contribution(100 * differences[token_id]),
+        points=format_signed(100 * differences[token_id]),
     )
 
 

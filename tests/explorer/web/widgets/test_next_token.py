@@ -200,9 +200,7 @@ def test_difference_falls_back_to_unfiltered_probabilities():
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
         *((" w2", ["−0.200", "0"]), (" w1", ["+0.150", "0"]), (" w0", ["+0.0500", "0"]))
     ]
-    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(
-        a, VOCABULARY, other
-    )
+    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.0 percentage points" in summarise_difference(a, VOCABULARY, other)
 
 
 def test_presets_are_valid_settings_in_markup():
@@ -275,7 +273,9 @@ def test_token_missing_in_b_is_marked():
         SimpleNamespace(plain=PROBABILITIES_A), make_other_run(probabilities)
     )
     rows = [SimpleNamespace(token_id=i, plain=0.5) for i in range(3)]
-    other, difference = ([column.cell(row) for row in rows] for column in other_run_columns(probabilities, probabilities))
+    other, difference = (
+        [column.cell(row) for row in rows] for column in other_run_columns(probabilities, probabilities)
+    )
     assert (other, difference) == (["0.750", "0.250", "–"], ["−0.250", "+0.250", "–"])
 
 
