@@ -93,7 +93,12 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     assert 'run.figure("attention", "pattern"' in person.page.evaluate("navigator.clipboard.readText()")
     person.wait_until_idle().page.locator("#attention-row h2").click()
     title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
+    held = []
+    person.page.route("**/python_script", held.append)
     person.copy("Copy as Python")
+    expect(person.warning).to_contain_text("Python for this figure is being written")  # before the answer
+    held[0].continue_()
+    person.page.unroute("**/python_script")
     expect(person.warning).to_contain_text(f"Python for the figure “{title}” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")
     assert script == python_script(state_builder.runs, state_builder.state_from_query(person.state), "attention-row")
