@@ -94,7 +94,7 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     person.wait_until_idle().page.locator("#attention-row h2").click()
     title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
     held = []
-    person.page.route("**/python_script", held.append)
+    person.page.route("**/python_script", lambda route: held.append(route))
     person.copy("Copy as Python")
     expect(person.warning).to_contain_text("Python for this figure is being written")  # before the answer
     held[0].continue_()
