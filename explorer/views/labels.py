@@ -42,8 +42,10 @@ def score_inputs_text(config: ModelConfig, layer: int) -> str:
     return _("the rotated q and k") if rotated else _("q and k")
 
 
-def masked_keys_text(config: ModelConfig, layer: int) -> str:
-    """Describe the keys that a layer's mask hides."""
+def masked_keys_text(config: ModelConfig, layer: int, hides_any: bool) -> str:
+    """Describe the keys that a layer's mask hides, if it `hides_any` from the query."""
+    if not hides_any:
+        return _("nothing to mask: the last query")
     if window := config.window(layer):
         return _("masked: {window} keys up to the query", window=window)
     return _("masked: no key after the query")

@@ -170,7 +170,7 @@ class PageLayout:
             button_markup("copy-python", _("Copy as Python")),
             button_markup("save-png", _("Save figure as PNG")),
             button_markup("save-svg", _("Save figure as SVG")),
-            button_markup("save-numbers", _("Numbers (CSV)")),
+            button_markup("save-numbers", _("Save figure’s numbers as CSV")),
             "</div></details>",
             fill_template(PAGE_MENU, name=_("page menu")),
             LanguageList(elem_id="language"),

@@ -78,8 +78,16 @@ def test_name_opens_its_place(person):
     person.page.keyboard.press("Escape")
     choose_result(person, "RoPE")
     person.expect_selected(view="positions")
+    person.tab("Residual stream")
+    person.page.keyboard.press("ArrowRight")  # so that the tabs have the focus, with a frame
+    person.page.keyboard.press("ArrowLeft")
     choose_result(person, "logit lens")
     person.expect_selected(view="prediction")
+    expect(person.page.get_by_role("tab", name="Residual stream")).not_to_be_focused()
+    expect(person.page.get_by_role("tab", name="Prediction")).to_be_focused()
+    open_search(person).fill("direct logit attribution")
+    expect(find_results(person).first).to_contain_text("Direct logit attribution: what each part added")
+    person.page.keyboard.press("Escape")
     for name, view in PLACES.items():
         choose_result(person, name)
         person.expect_selected(view=view)

@@ -46,7 +46,7 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
     show_run(person, "A")
-    expect(person.prediction.locator("thead .other")).to_have_text("B")
+    expect(person.prediction.locator("thead .other")).to_have_text("p\nB")
     expect(person.prediction.locator("thead .other")).to_be_visible()
     expect(person.draw.locator(".falls")).to_contain_text("KL(A‖B) = ")
     expect_both_runs_drawn(person)

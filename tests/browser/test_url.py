@@ -93,14 +93,19 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     assert 'run.figure("attention", "pattern"' in person.page.evaluate("navigator.clipboard.readText()")
     person.wait_until_idle().page.locator("#attention-row h2").click()
     title = person.wait_until_idle().page.locator("#attention-row h2").inner_text()
+    held = []
+    person.page.route("**/python_script", lambda route: held.append(route))
     person.copy("Copy as Python")
+    expect(person.warning).to_contain_text("Python for this figure is being written")  # before the answer
+    held[0].continue_()
+    person.page.unroute("**/python_script")
     expect(person.warning).to_contain_text(f"Python for the figure “{title}” is copied.")
     script = person.page.evaluate("navigator.clipboard.readText()")
     assert script == python_script(state_builder.runs, state_builder.state_from_query(person.state), "attention-row")
     assert 'run.figure("attention", "row"' in script
     person.page.locator("#attention-pattern h2").click()
     with person.page.expect_download() as download:
-        person.copy("Numbers (CSV)")
+        person.copy("as CSV")
     expect(person.warning).to_contain_text("The numbers of the figure")
     names, *rows = csv.reader(download.value.path().read_text(encoding="utf-8").splitlines())
     assert names == ["query_position", "query_token", "key_position", "key_token", "weight"]
@@ -114,7 +119,7 @@ def test_last_used_figure_is_copied_as_python_and_csv(open_page, state_builder):
     person.tab("Feed-forward")
     person.wait_until_idle().page.locator("#feed_forward-strongest h2").click()
     with person.page.expect_download() as download:
-        person.copy("Numbers (CSV)")
+        person.copy("as CSV")
     rows = list(csv.DictReader(download.value.path().read_text(encoding="utf-8").splitlines()))
     hidden = capture_visible_run(person)[f"blocks.{layer}.ffn.hidden"][person.state["query"]]
     neurons, values = zip(*(list(row.values())[-2:] for row in rows), strict=True)

@@ -148,7 +148,7 @@ ELEMENT_NAMES = {
     "ffn.out": N_("output of the feed-forward"),
     "gate_pre": N_("gate before its activation"),
     "gate": N_("gate"),
-    "up": N_("the neuron’s sum of inputs"),
+    "up": N_("the neuron’s up projection"),
     "hidden": N_("hidden value"),
     "logits": N_("logit"),
 }

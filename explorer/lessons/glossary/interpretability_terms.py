@@ -95,8 +95,8 @@ def patching_example(context: GlossaryExampleContext, comparison: Comparison) ->
     (tokens_a, tokens_b), partners = (run.tokens for run in comparison.runs), comparison.alignment.partners
     partner = partners[context.selection.query]
     return _(
-        "On the tab Patching {clean} is clean and {corrupted} corrupted. Of the {tokens} tokens of A {count} are "
-        "others in B, where {partner} stands beside {token}.",
+        "On the tab Patching {clean} is clean and {corrupted} corrupted. Tokens of A that differ in B: {count} of "
+        "{tokens}. Beside {token} stands {partner}.",
         clean="B" if context.selection.option("clean_run") == "b" else "A",
         corrupted="A" if context.selection.option("clean_run") == "b" else "B",
         tokens=len(partners),

@@ -318,7 +318,7 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
         "q·k": steps.dots,
         _("score = q·k / {divisor}", divisor=score_divisor_in_numbers(trace.config)): steps.scores,
         **softcap_row,
-        masked_keys_text(trace.config, layer): masked,
+        masked_keys_text(trace.config, layer, not steps.allowed.all()): masked,
         _("weight = softmax"): steps.weights,
         _("length of Wₒ v"): steps.output_norms,
         _("moved = weight × length"): steps.weights * steps.output_norms,

@@ -286,9 +286,6 @@ def effect_map(
     else:
         row, column = map(int, max_effect)
         node = _node_label(prompt_pair, row, column, by_position)
-        if by_position and len(layers := layers_of_largest_effect(values)[0]) > 1:
-            token_label = position_labels(prompt_pair.tokens)[column]
-            node = _("layers {first} to {last}, {place}", first=layers[0], last=layers[-1], place=token_label)
         strongest = _("strongest: {node}, {effect}", node=node, effect=format_contribution(values[max_effect]))
         fig.add_annotation(**note_above(strongest)[0])
     if finite.any() and texts is not None:
@@ -398,7 +395,9 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
     layers, position = layers_of_largest_effect(effects)
     row = METRICS.index("probability")
     patched = experiment.component_metrics(component)[DIRECTIONS.index("denoise"), row, layers, position]
-    before, after = experiment.unpatched_metrics[1, row], patched[np.abs(effects[layers, position]).argmax()]
+    before, *after = (
+        format_percent(float(share)) for share in (experiment.unpatched_metrics[1, row], patched.min(), patched.max())
+    )
     template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
     sentence = translate(
         template,
@@ -406,8 +405,8 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
         first=layers[0],
         last=layers[-1],
         answer=prompt_pair.token_text(experiment.answer),
-        before=format_percent(float(before)),
-        after=format_percent(float(after)),
+        before=before,
+        after=after[0] if after[0] == after[1] else _("{least} to {most}", least=after[0], most=after[1]),
     )
     at_end = np.nan_to_num(effects[:, -1])
     layer = int(at_end.argmax())
@@ -424,7 +423,7 @@ def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
 
 IN_LAYER_SENTENCE = N_("Most comes from {token} in layer {first}, patched alone: {answer} {before} → {after}.")
 IN_LAYERS_SENTENCE = N_(
-    "Most comes from {token} in layers {first} to {last}, patched alone: {answer} {before} → about {after}."
+    "Most comes from {token} in layers {first} to {last}, each patched alone: {answer} {before} → {after}."
 )
 
 

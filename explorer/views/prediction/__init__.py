@@ -41,6 +41,7 @@ from explorer.views.prediction.contributions import (
     inspect_source,
     inspect_token_contribution,
     source_bars,
+    subtract_component_bars,
     token_contribution_bars,
 )
 from explorer.views.prediction.logit_lens import (
@@ -224,6 +225,7 @@ VIEW = View(
         Panel(
             name="parts",
             template=PARTS_FIGURE,
+            two_run_renderer=TwoRunRenderer(share_scale, subtract_component_bars),
             title=N_("Direct logit attribution: what each part added"),
             heading=N_("What each part added to {logit} (direct logit attribution)"),
             draw=lambda trace, s: component_bars(trace, s.query, *target_and_contrast(trace, s), s.layer),

@@ -21,6 +21,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -40,6 +41,7 @@ from explorer.views.style import (
     position_labels,
     token_axis,
 )
+from explorer.views.two_run_figures import subtract_figures
 from explorer.views.verification import verify_derived
 
 
@@ -122,6 +124,23 @@ PARTS_FIGURE = FigureTemplate(
         "uniformtext": {"minsize": 9, "mode": "hide"},  # of many bars none has room for a number
     },
 )
+
+
+def subtract_component_bars(first: go.Figure, second: go.Figure, comparison: Comparison, title: str) -> go.Figure:
+    """Return A − B of two figures of a logit's parts, with the difference of the whole logits.
+
+    Raises:
+        NoDifferenceError: see `subtract_figures`.
+    """
+    fig = subtract_figures(first, second, comparison, title)
+    traces, layout = fig.traces_and_layout
+    (legend, *others), total = layout["annotations"], sum(float(np.sum(one["y"])) for one in traces)
+    if not np.isfinite(total):  # B lacks a part of A
+        return fig
+    whole = _("of the whole logit: {less}", less=format_contribution(total))
+    return fig.with_traces_and_layout(
+        traces, {**layout, "annotations": [{**legend, "text": f"{legend['text']}<br>{whole}"}, *others]}
+    )
 
 
 def head_contribution_map(

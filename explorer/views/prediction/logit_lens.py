@@ -12,7 +12,7 @@ from explorer.analysis.logit_lens import (
 )
 from explorer.analysis.next_token import actual_token_ranks, surprisal
 from explorer.analysis.token_contributions import attention_rollout
-from explorer.architecture.residual_stream import block_layout
+from explorer.architecture.residual_stream import block_layout, has_final_norm
 from explorer.explain.notation import format_number, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -281,7 +281,7 @@ def lens_sentence(trace: Trace, selection: Selection) -> str:
         token=quote_token(trace.vocabulary[token_id]),
         layer=layer,
     )
-    return f"{first} {translate(LENS_CELLS)}"
+    return f"{first} {translate(LENS_CELLS if has_final_norm(trace.config) else LENS_CELLS_WITHOUT_NORM)}"
 
 
 FIRST_FROM = {
@@ -289,7 +289,8 @@ FIRST_FROM = {
     ("ffn",): N_("After {query}, the likeliest is {token}, from the feed-forward of layer {layer} on."),
     ("attn", "ffn"): N_("After {query}, the likeliest is {token}, from layer {layer} on."),
 }
-LENS_CELLS = N_("Each cell is the likeliest next token at that depth (the logit lens).")
+LENS_CELLS = N_("Each cell is the likeliest next token at that depth, after the final norm (the logit lens).")
+LENS_CELLS_WITHOUT_NORM = N_("Each cell is the likeliest next token at that depth (the logit lens).")
 
 
 def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int | None = None) -> go.Figure:

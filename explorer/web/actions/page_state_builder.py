@@ -255,10 +255,10 @@ class SecondRunCommands:
         if not isinstance(kind, str) or kind not in constructors:
             message = _("a run is compared with one of {ways}, got {got!r:.80}")
             raise UserError(message.format(ways=", ".join(constructors), got=kind))
-        visible_run = page_state.selection.shown if page_state.other else "difference"
-        return replace(
-            page_state, other=constructors[kind](), pins=(), selection=replace(page_state.selection, shown=visible_run)
-        )
+        visible_run, other = page_state.selection.shown if page_state.other else "difference", constructors[kind]()
+        if other.edits and other.edits != (page_state.other and page_state.other.edits):
+            warn(UserError(_("B has A’s changes, too. To compare without them, remove them from B.")))
+        return replace(page_state, other=other, pins=(), selection=replace(page_state.selection, shown=visible_run))
 
     def set_prompt(self, page_state: PageState, text: Any) -> RunRequest:
         """Return B with another prompt and its interventions; those of A and its model if there was no B."""

@@ -225,7 +225,27 @@ class OpenView:
             )
             for name in self.view.select_controls
         )
-        return [select_field for fields in field_lists for select_field in fields]
+        return [self._with_drawn_options(select_field) for fields in field_lists for select_field in fields]
+
+    def _with_drawn_options(self, dropdown: SelectionDropdown) -> SelectionDropdown:
+        """Return the list without options that A − B replaces; the chosen one is named by what is drawn for it."""
+        names = [declared.name for declared in self.view.fields]
+        if self.visible_run != "difference" or dropdown.field not in names:
+            return dropdown
+        (trace, selection), second = self.runs_with_selection
+        chosen, texts = selection.option(dropdown.field), dict(dropdown.options)
+
+        def drawn(value: Any) -> Any:
+            first = trace, selection.replace(**{dropdown.field: value})
+            for panel in self.view.panels:
+                (_trace, of_figure), _second = panel.select_for_difference(self.comparison, first, second)
+                if of_figure.option(dropdown.field) != value:
+                    return of_figure.option(dropdown.field)
+            return value
+
+        shown = drawn(chosen)
+        values = [value for value in texts if value == chosen or (value != shown and drawn(value) == value)]
+        return replace(dropdown, options=[(value, texts[shown if value == chosen else value]) for value in values])
 
     @property
     def intervention_controls(self) -> list[tuple[InterventionControl, float]]:

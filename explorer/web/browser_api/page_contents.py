@@ -318,11 +318,11 @@ class PageContents:
         aligned = comparison.alignment.nearest_aligned(position)
         start = page_state.run.first_visible(len(trace)) + position - aligned
         prediction = next_token_distribution_in_trace(other, aligned, settings, start)
-        plain, sampled = (
-            align_to_vocabulary(probabilities, other.vocabulary, trace.vocabulary)
-            for probabilities in (prediction.plain, prediction.sampled)
+        plain, sampled, logits = (
+            align_to_vocabulary(values, other.vocabulary, trace.vocabulary)
+            for values in (prediction.plain, prediction.sampled, prediction.stages.logits)
         )
-        return SecondRunPrediction(prediction, other.vocabulary, plain, sampled, other.tokens[aligned], aligned)
+        return SecondRunPrediction(prediction, other.vocabulary, plain, sampled, logits, other.tokens[aligned], aligned)
 
     def comparison_bar(self, page_state: PageState) -> dict[str, Any]:
         """Return the contents of the bar that compares two runs."""

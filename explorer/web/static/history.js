@@ -140,6 +140,7 @@ function sharedFigure() {
 /** Copy Python code for the current figure, or save it as a file. @param {HTMLElement} button */
 export async function copyPython(button) {
   closeMenuAround(button);
+  notify(_("Python for this figure is being written …"), NOTICE_KIND);
   try {
     const id = sharedFigure(), script = await callServer("python_script", [state, id]), title = document.querySelector(`#${id || "view"} h2`)?.textContent;
     try { await navigator.clipboard.writeText(script); } catch { return download(script, "explorer_figure.py", "text/x-python"); }
@@ -164,7 +165,8 @@ const findFigureInSight = () => findDrawing(".plot:has(.main-svg), .drawing > sv
 
 /** Name the figure in the buttons that save it. */
 export function nameFigureInSight() {
-  const figure = widgetBlock(findFigureInSight() ?? document.body)?.querySelector("h2")?.textContent;
+  const titleOf = (drawing) => widgetBlock(drawing ?? document.body)?.querySelector("h2")?.textContent, figure = titleOf(findFigureInSight()), plot = titleOf(findDrawing(".js-plotly-plot"));
+  if (plot) setText(find(document, "#save-numbers"), _("Save “{figure}” as CSV", { figure: plot }));
   if (!figure) return;
   setText(find(document, "#save-png"), _("Save “{figure}” as PNG", { figure }));
   setText(find(document, "#save-svg"), _("Save “{figure}” as SVG", { figure }));

@@ -184,6 +184,8 @@ function connectTabs(bar) {
   let scrolledTab = ""; // last tab that was scrolled into view, as the user may scroll the bar afterwards
   const update = () => {
     for (const tab of tabs) tab.ariaSelected = String(tab.dataset.view === state.view);
+    const focusedTab = tabs.find((tab) => tab === document.activeElement);
+    if (focusedTab?.ariaSelected === "false" && selectedTab().ariaSelected === "true") selectedTab().focus({ preventScroll: true }); // a jump by other means: no frame stays on the tab that was left
     setTabStop(tabs, selectedTab());
     if (scrolledTab !== state.view) queueMicrotask(() => scrollSidewaysTo(bar, selectedTab().getBoundingClientRect())); // once the bar is visible
     scrolledTab = state.view;

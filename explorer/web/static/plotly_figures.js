@@ -376,7 +376,7 @@ const downloadButton = (format) => ({
   icon: format === "png" ? plotly().Icons.camera : plotly().Icons.pencil, click: (plot) => saveFigure(plot, format),
 });
 
-const csvButton = () => ({ name: "numbers", title: _("Numbers (CSV)"), icon: plotly().Icons.disk, click: saveNumbers });
+const csvButton = () => ({ name: "numbers", title: _("Save figure’s numbers as CSV"), icon: plotly().Icons.disk, click: saveNumbers });
 
 /** Save the numbers of a figure as CSV, one per row. @param {any} plot */
 export const saveNumbers = (plot) => download(toCsv(figureRows(plot)), `${fileName(plot)}.csv`, "text/csv");

@@ -117,6 +117,8 @@ def test_masked_scores_are_minus_infinity(trace):
     masked = 2 + (trace.config.score_cap is not None)
     hidden = [cell == "−∞" for cell in heatmap.text[masked]]
     assert hidden == [key > 3 for key in heatmap.x]
+    last = attention_stages(trace, 0, 1, query=len(trace) - 1, key=3).data[0]
+    assert ("−∞" in last.text[masked]) != (last.y[masked] == "nothing to mask: the last query")
     assert all(float(cell) == 0 for cell, h in zip(heatmap.text[masked + 1], hidden, strict=True) if h)
 
 

@@ -15,6 +15,7 @@ from explorer.analysis.logit_lens import (
 )
 from explorer.analysis.next_token import next_token_distribution, ranking_without_interventions
 from explorer.analysis.token_contributions import attention_rollout
+from explorer.architecture.residual_stream import has_final_norm
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
@@ -40,6 +41,7 @@ def test_sentence_names_depth_where_top_token_settles(trace):
         words = f"the {' '.join(sublayer)} of layer {layer} on." if len(sublayer) == 1 else "from layer "
         assert f"the likeliest is {quote_token(trace.vocabulary[first[-1]])}, " in text
         assert (words if start else "at every depth.") in text, names[start]
+        assert ("after the final norm" in text) == has_final_norm(trace.config)
 
 
 @each_style

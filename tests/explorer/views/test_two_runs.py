@@ -313,6 +313,11 @@ def test_lens_difference_falls_back_to_target_token():
     assert heatmap.z[-1][position] == pytest.approx(probability_a - probability_b, abs=1e-6)
     parts = draw_pair("prediction-parts", "rope", "edited", "difference")
     assert [format_contribution(number) for number in parts.data[0].y] == list(parts.data[0].text)
+    logit_a, logit_b = (
+        run_trace["logits"][run.query][target_token(run_trace, run)] for run_trace, run in draw_args(comparison)
+    )
+    whole = parts.layout.annotations[0].text.rpartition("<br>")[2]
+    assert whole == f"of the whole logit: {format_contribution(logit_a - logit_b)}"
     assert "attention" in parts.layout.annotations[0].text  # the legend of the colours
     same = make_comparison("rope", "same")
     assert panel.select_for_difference(same, *draw_args(same)) == draw_args(same)  # the likeliest are the same

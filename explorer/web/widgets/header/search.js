@@ -211,7 +211,7 @@ function tokenQuery(typed) {
 function bestMatches(typed, items, otherMatches) {
   const query = typed.startsWith("·") ? "" : normalize(typed), counts = new Map(); // a leading · stands for the space of a token
   const scoreItem = ({ words, kind, detail = "" }) => Math.max(hasAllWords([...words, normalize(detail)].join(" "), query) ? ALL_WORDS : 0, ...words.map((word, i) => {
-    const itemScore = kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : Math.min(matchScore(word, query), i && kind === _("term") ? WORDS : EXACT); // the first word of an action is enough
+    const itemScore = kind === _("figure") && word.startsWith(`${query}:`) ? EXACT - word.length / 1000 : kind === _("action") && `${word} `.startsWith(`${query} `) ? EXACT - +(word !== query) : Math.min(matchScore(word, query), i && kind === _("term") ? WORDS : EXACT); // the first word of an action is enough
     return itemScore && itemScore - ALIAS_COST * Math.min(i, 1) + VIEW_BONUS * +(kind === _("view") || ([_("figure"), _("head score")].includes(kind) && itemScore === EXACT))
       + TITLE_BONUS * +(kind === _("figure") && itemScore > PART);
   }));

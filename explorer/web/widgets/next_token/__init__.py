@@ -90,7 +90,7 @@ class NextTokenTable(HtmlWidget):
         stages = stage_columns(table, settings)
         if other:  # the sum so far has no room beside it, and the bar below says as much
             logit, model, *rest = stages[:-1]
-            stages = [logit, replace(model, title="A"), *other_run_columns(other.plain), *rest]
+            stages = [logit, replace(model, title="p\nA"), *other_run_columns(other.plain, other.logits), *rest]
         elif unchanged is not None:
             stages = unchanged_columns(stages, unchanged)
         rows = [

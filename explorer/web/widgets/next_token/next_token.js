@@ -75,7 +75,7 @@ function emptyRow(columns) {
  * Show a token in a row.
  * @param {HTMLTableRowElement} element
  * @param {any} row of `Distribution.pack`
- * @param {{ actual: number | null, drawn: number }} tokens the token in the text, and the one that the random number selects
+ * @param {{ run?: string, actual: number | null, drawn: number }} tokens the content, with the token in the text and the one that the random number selects
  * @param {boolean} hasGapBefore whether ranks are omitted before it
  * @param {boolean} isLog whether bars are logarithmic
  * @param {boolean} canTake whether tokens can be taken: not those of the second run or of a difference
@@ -107,6 +107,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   row.cells.forEach((text, i) => {
     setText(numberCells[i].querySelector(".number") || numberCells[i], text);
     numberCells[i].dataset.note = row.notes[i];
+    numberCells[i].title = tokens.run ? row.notes[i] : ""; // the column of logits has no room beside a second run
   });
   /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);

@@ -268,7 +268,8 @@ class SecondRunPrediction:
     Attributes:
         prediction: its distribution, with the same random number and settings.
         vocabulary: texts of its tokens.
-        plain, sampled: its probabilities on the first run's vocabulary (V,); NaN for tokens that the other lacks.
+        plain, sampled, logits: its probabilities and logits on the first run's vocabulary (V,); NaN for tokens that
+            the other lacks.
         after: text of the aligned token.
         position: of the aligned token.
     """
@@ -277,6 +278,7 @@ class SecondRunPrediction:
     vocabulary: Sequence[str]
     plain: np.ndarray
     sampled: np.ndarray
+    logits: np.ndarray
     after: str
     position: int
 
@@ -337,28 +339,32 @@ def format_logit_change(row: SamplingRow, unchanged: np.ndarray) -> str:
     return f"{'+' if round(change, 2) > 0 else ''}{format_logit(change)}"
 
 
-def other_run_columns(plain: np.ndarray) -> list[SamplingStageColumn]:
-    """Return the columns of B's probabilities, and of A's less those."""
+def other_run_columns(plain: np.ndarray, logits: np.ndarray) -> list[SamplingStageColumn]:
+    """Return the columns of B's probabilities, from its logits, and of A's less those."""
 
     def explain(row) -> str:
         value = plain[row.token_id]
         if np.isnan(value):
             return _("the model of B has no such token")
-        return _("B: probability {probability}, before temperature and filters", probability=format_number(value))
+        return _(
+            "B: logit {logit}, probability {probability}, before temperature and filters",
+            logit=format_logit(logits[row.token_id]),
+            probability=format_number(value),
+        )
 
     def format_value(row: SamplingRow, text: Callable[[float], str], value: float) -> str:
         return "–" if np.isnan(plain[row.token_id]) else text(value)
 
     other = SamplingStageColumn(
         "other",
-        "B",
+        "p\nB",
         _("What the other run’s model gives the token, before temperature and filters."),
         cell=lambda row: format_value(row, format_number, plain[row.token_id]),
         arithmetic=explain,
     )
     difference = SamplingStageColumn(
         "other_difference",
-        "A − B",
+        "p\nA − B",
         _("The model’s own probability in A less that in B."),
         cell=lambda row: format_value(row, format_thousandths, row.plain - plain[row.token_id]),
         arithmetic=lambda row: (
@@ -392,13 +398,13 @@ def difference_columns(prediction: NextTokenDistribution, other: SecondRunPredic
     return [
         {
             "name": "model",
-            "title": _("A − B,\nmodel"),
+            "title": _("p A − B,\nmodel"),
             "about": _("The model’s own probability in A less that in B."),
             "arithmetic": explain(prediction.plain, other.plain),
         },
         {
             "name": "probability",
-            "title": _("A − B, after\nthe settings"),
+            "title": _("p A − B, after\nthe settings"),
             "about": _("The probability after temperature and filters in A less that in B."),
             "arithmetic": explain(prediction.sampled, other.sampled),
         },
@@ -442,7 +448,7 @@ def summarise_difference(
         token=quote_token(vocabulary[token_id]),
         a=format_number(100 * probabilities[token_id]),
         b=format_number(100 * other_probabilities[token_id]),
-        points=format_contribution(100 * differences[token_id]),
+        points=format_signed(100 * differences[token_id]),
     )
 
 

@@ -133,7 +133,7 @@ async function stages(context) {
   const rows = /** @type {[string, number[]][]} */ ([
     ["q·k", Array.from(scores, (score) => score * Math.sqrt(dHead))],
     [_("score = q·k / {divisor}", { divisor: `√${dHead}` }), Array.from(scores)],
-    [_("masked: no key after the query"), Array.from(scores, (score, index) => (index <= query ? score : -Infinity))],
+    [query < tokens.length - 1 ? _("masked: no key after the query") : _("nothing to mask: the last query"), Array.from(scores, (score, index) => (index <= query ? score : -Infinity))],
     [_("weight = softmax"), Array.from(weights)],
     [_("length of Wₒ v"), Array.from(norms)],
     [_("moved = weight × length"), Array.from(weights, (weight, index) => weight * norms[index])],

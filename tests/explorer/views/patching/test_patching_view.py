@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import activation_patching, capture, make_intervention
-from explorer.analysis.patching_effects import SMALL_DIFFERENCES, layers_of_largest_effect
+from explorer.analysis.patching_effects import SMALL_DIFFERENCES
 from explorer.explain.derivation import ClickedPoint
-from explorer.explain.notation import format_contribution, format_number, quote_token
+from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -181,11 +181,23 @@ def test_note_names_strongest_cell_and_metric(style):
     values = cells(figure)
     layer, position = np.unravel_index(np.abs(values).argmax(), values.shape)
     (note,) = figure.layout.annotations
-    layers, column = layers_of_largest_effect(values)
-    label = f"layers {layers[0]} to {layers[-1]}" if len(layers) > 1 else f"layer {layer}"
-    assert column == position and note.text.startswith(f"strongest: {label}, {position} ")
+    assert note.text.startswith(f"strongest: layer {layer}, {position} ")
     assert note.text.endswith(format_contribution(values[layer, position]))
     assert figure.data[0].colorbar.title.text == "share of the log-probability restored"
+
+
+@each_style
+def test_sentence_of_layers_that_tie_has_the_range_of_their_probabilities(style, monkeypatch):
+    """The two bounds are those that the cells' own derivations name."""
+    runs = make_patching_case(style).runs
+    monkeypatch.setattr("explorer.analysis.patching_effects.MAX_TIE", np.inf)
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0)  # a warning takes the sentence's place
+    values = cells(draw_panel("positions_denoise", runs))
+    position = np.unravel_index(np.abs(values).argmax(), values.shape)[1]
+    metrics = make_prompt_pair(runs, Selection()).experiment.component_metrics("resid_pre")
+    shares = metrics[0, METRICS.index("probability"), :, position]
+    texts = list(dict.fromkeys(format_percent(float(share)) for share in (shares.min(), shares.max())))
+    assert VIEW.sentence(runs, Selection()).split(" → ")[1].startswith(" to ".join(texts) + ".")
 
 
 @each_style

@@ -22,9 +22,12 @@ def test_run_is_compared_with_itself_without_interventions(page, state, move):
     )
 
 
-def test_run_is_compared_with_another_prompt(page, state, move):
+def test_run_is_compared_with_another_prompt(page, state, move, notices):
+    move(state, "compare", **{"with": "similar"})
+    assert notices == []  # no changes to say so of
     changed = state | {"edits": "blocks.0.attn.z.1*zero"}
     now = move(changed, "compare", text="the moon asked the owl", **{"with": "prompt"})
+    assert notices == ["B has A’s changes, too. To compare without them, remove them from B."]
     runs = page.actions.state_builder.runs
     assert runs.text(runs.second_run(PageState.parse(now)))[0] == "the moon asked the owl"
     assert now["b.edits"] == changed["edits"]  # only the text of the two prompts differs

@@ -34,6 +34,23 @@ def test_open_view_has_text_formula_choices_and_panels(rope_trace, view):
     assert open_view.panels(newly=False) == [panel for panel in view.panels if not panel.is_selection_independent]
 
 
+def test_list_of_lens_offers_what_difference_draws(capture_edited_trace):
+    """A − B of the likeliest tokens' probabilities, and of ranks, is drawn of the explained token's probability."""
+    trace = capture_edited_trace("rope")
+    comparison = Comparison.with_unchanged(trace)
+
+    def options(lens: str, shown: str) -> list:
+        selection = Selection(shown=shown).replace(lens=lens).clamp_to_trace(trace)
+        view = OpenView(VIEW["prediction"], trace, selection, comparison=comparison, has_other=True)
+        return next(list(choice.options) for choice in view.choices if choice.field == "lens")
+
+    explained, entropy = "probability (explained)", ("entropy", "entropy in bits")
+    assert len(options("probability", "a")) == 4
+    assert options("probability", "difference") == [("probability", explained), entropy]
+    assert options("rank", "difference") == [("rank", explained), entropy]
+    assert options("target", "difference") == [("target", explained), entropy]
+
+
 def test_headings_name_selection(capture_edited_trace):
     edited_trace = capture_edited_trace("rope")
     selection = Selection(layer=1, head=2, query=9, key=4, neuron=7).clamp_to_trace(edited_trace)

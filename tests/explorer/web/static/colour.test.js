@@ -23,3 +23,13 @@ test("texts are black on light colours and white on dark ones", () => {
   assert.equal(readableTextColour([84, 80, 176]), "white");
   assert.deepEqual([readableTextColour([255, 0, 0]), readableTextColour([0, 0, 255])], ["black", "white"]); // red is the lighter one
 });
+
+test("the contrast of a text is at least 4.5, and the better one of black and white", () => {
+  const linear = (channel) => (channel / 255 <= 0.04045 ? channel / 255 / 12.92 : ((channel / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  const channels = Array.from({ length: 18 }, (_nothing, i) => 15 * i);
+  for (const colour of channels.flatMap((red) => channels.flatMap((green) => channels.map((blue) => [red, green, blue])))) {
+    const contrasts = { black: (light(colour) + 0.05) / 0.05, white: 1.05 / (light(colour) + 0.05) }, chosen = contrasts[readableTextColour(colour)];
+    assert(chosen >= 4.5 && chosen === Math.max(...Object.values(contrasts)), String(colour));
+  }
+});

@@ -22,6 +22,7 @@ from explorer.web.widgets.next_token.table_columns import (
     KEPT,
     SamplingStageColumn,
     SecondRunPrediction,
+    format_logit,
     other_run_columns,
     other_run_summary,
     random_draw_text,
@@ -123,7 +124,7 @@ def test_intervention_adds_column_with_original_probability(trace, style):
         assert now == pytest.approx(trace["logits"][4, row["id"]], abs=0.005)
         assert before == pytest.approx(unchanged[row["id"]], abs=0.005)
         assert change == pytest.approx(now - before, abs=0.016) and ("+" in row["cells"][2]) == (change > 0)
-    other = SecondRunPrediction(prediction, trace.vocabulary, prediction.plain, prediction.sampled, "a", 4)
+    other = SecondRunPrediction(prediction, trace.vocabulary, prediction.plain, prediction.sampled, unchanged, "a", 4)
     with_other = NextTokenTable.pack(prediction, trace.vocabulary, SETTINGS, "", other=other, unchanged=unchanged)
     names = [column["name"] for column in with_other["columns"]]
     assert names == [
@@ -135,7 +136,9 @@ def test_intervention_adds_column_with_original_probability(trace, style):
         "top_k",
         "probability",
     ]  # no second “before”
-    assert [column["title"] for column in with_other["columns"]][1:3] == ["A", "B"]
+    assert [column["title"] for column in with_other["columns"]][1:4] == ["p\nA", "p\nB", "p\nA − B"]
+    for row in with_other["rows"]:
+        assert row["notes"][2].startswith(f"B: logit {format_logit(unchanged[row['id']])}, probability ")
 
 
 def test_intervention_effect_is_described_by_probabilities():
@@ -192,14 +195,12 @@ def test_difference_falls_back_to_unfiltered_probabilities():
         NextTokenDistribution(np.array(plain), np.array([0.0, 0, 1]), None)
         for plain in ([0.1, 0.2, 0.7], [0.05, 0.05, 0.9])
     )
-    other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, "the", 0)
+    other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, b.plain, "the", 0)
     value = NextTokenTable.pack_difference(a, VOCABULARY, SETTINGS, "", other)
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
         *((" w2", ["−0.200", "0"]), (" w1", ["+0.150", "0"]), (" w0", ["+0.0500", "0"]))
     ]
-    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.00 percentage points" in summarise_difference(
-        a, VOCABULARY, other
-    )
+    assert "“·w2” differs most: A 70.0%, B 90.0%, −20.0 percentage points" in summarise_difference(a, VOCABULARY, other)
 
 
 def test_presets_are_valid_settings_in_markup():
@@ -256,7 +257,7 @@ def make_other_run(
     probabilities: np.ndarray, token: str = "", after: str = "", position: int = 0
 ) -> SecondRunPrediction:
     prediction = SimpleNamespace(sampled_token_id=0)
-    return SecondRunPrediction(prediction, [token], probabilities, probabilities, after, position)
+    return SecondRunPrediction(prediction, [token], probabilities, probabilities, probabilities, after, position)
 
 
 def test_divergences_are_given_in_both_directions():
@@ -272,7 +273,9 @@ def test_token_missing_in_b_is_marked():
         SimpleNamespace(plain=PROBABILITIES_A), make_other_run(probabilities)
     )
     rows = [SimpleNamespace(token_id=i, plain=0.5) for i in range(3)]
-    other, difference = ([column.cell(row) for row in rows] for column in other_run_columns(probabilities))
+    other, difference = (
+        [column.cell(row) for row in rows] for column in other_run_columns(probabilities, probabilities)
+    )
     assert (other, difference) == (["0.750", "0.250", "–"], ["−0.250", "+0.250", "–"])
 
 
