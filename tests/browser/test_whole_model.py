@@ -182,6 +182,14 @@ def test_opened_part_keeps_its_sentence_and_path_in_sight_on_a_telephone(open_pa
     top = "words => words.contains(document.elementFromPoint(30, words.getBoundingClientRect().top + 4))"
     assert words.evaluate(top)  # not behind the tabs
     expect(figure.locator(".pattern text:is(.adds, .takes)").first).to_be_visible()
+    assert figure.evaluate(OVERLAPS) == []
+    figure.locator(".item.feed-forward").click()  # its tab is none of the story's
+    expect(figure.locator(".readout")).to_have_text(re.compile(r"^feed-forward of layer \d: .+ on each token alone$"))
+    person.expect_selected(view="overview", depth="story")
+    person.page.evaluate("explorer.select({ view: 'feed_forward' })")
+    person.expect_selected(view="feed_forward", depth="numbers")
+    person.page.go_back()
+    person.expect_selected(view="overview", depth="story")
 
 
 def test_story_shows_effect_of_ablated_head_once(open_page):

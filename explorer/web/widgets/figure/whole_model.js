@@ -372,13 +372,14 @@ export function wholeModel(element) {
       putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, effect);
     });
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)), maxFeedForward = largestMagnitude(model.blocks.map((other) => other.feed_forward)), feedForwardText = effectText(block.feed_forward, maxFeedForward, true); // an opening card starts with no width
+    const values = { layer, value: effectText(block.feed_forward, maxFeedForward) };
     const node = putItem("card", `ffn:${layer}`, {
-      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, maxFeedForward) }),
-      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => select({ view: "feed_forward", layer }),
+      kind: "feed-forward", label: isStory() ? _("feed-forward of layer {layer}: {value}; it works on each token alone", values) : _("feed-forward of layer {layer}: {value}; opens its tab", values),
+      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => (isStory() ? describe(node.item) : select({ view: "feed_forward", layer })), // its tab is none of the story's
     });
     putChild(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
     putChild(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
-    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${feedForwardText} →` : w > 140 ? feedForwardText : "");
+    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, isStory() ? (w > 170 ? feedForwardText : "") : w > 190 ? `${feedForwardText} →` : w > 140 ? feedForwardText : "");
   }
 
   function drawPattern({ layer, head, query, key, level }) {
