@@ -172,6 +172,11 @@ def test_opened_part_keeps_its_sentence_and_path_in_sight_on_a_telephone(open_pa
     """Opened far down in the drawing; a head whose effect has no room has its colour."""
     person, figure = open_figure(open_page, TELEPHONE, depth="story")
     words, path = person.page.locator("#overview-words"), figure.locator(".path")
+    first, unit = figure.locator(".block .title").first, figure.get_by_text("layer", exact=True)
+    for width, title, count in ((300, "0", 1), (TELEPHONE["width"], "Layer 0", 0)):
+        person.page.set_viewport_size(TELEPHONE | {"width": width})
+        expect(first).to_have_text(title)
+        expect(unit).to_have_count(count)  # what the numbers above the columns count
     figure.locator(".sum").evaluate(
         "sum => scrollBy({ top: sum.getBoundingClientRect().top - 200, behavior: 'instant' })"
     )

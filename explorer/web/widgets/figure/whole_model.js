@@ -206,9 +206,9 @@ export function wholeModel(element) {
       if (!open.level) drawHeadDots(block.heads, l, x, w, maxEffect);
       else if (isOpen && open.level !== "block") drawHeadSwitches(block.heads, l, open, maxEffect);
     });
-    const softAttributes = { class: "soft", x: layout.left - 12, "text-anchor": "end" };
-    putNode("tokens", "best", "text", { ...softAttributes, y: height - 27 }, width() < PHONE_WIDTH ? _("guess") : _("best guess"));
-    putNode("tokens", "so-far", "text", { ...softAttributes, y: height - 12 }, width() < PHONE_WIDTH ? "" : _("so far"));
+    const isNarrow = width() < PHONE_WIDTH, layersText = !open.level && narrowest - gap <= 62 ? _("layer") : ""; // once, before titles that are numbers
+    for (const [group, name, y, text] of /** @type {[string, string, number, string][]} */ ([["parts", "layers", 22, layersText], ["tokens", "best", height - 27, isNarrow ? _("guess") : _("best guess")], ["tokens", "so-far", height - 12, isNarrow ? "" : _("so far")]]))
+      putNode(group, name, "text", { class: "soft", x: layout.left - 12, y, "text-anchor": "end" }, text);
   }
 
   const width = () => layout.width;

@@ -60,7 +60,7 @@ def test_regenerate_explains_refusal(page, state, notices, merge):
     assert "press Generate" in notices[0]
 
 
-def test_regenerate_at_temperature_0_says_that_the_ending_is_the_same_only_if_it_is(page, generated_state, notices, merge):
+def test_regenerate_at_temperature_0_says_so_only_if_the_ending_is_the_same(page, generated_state, notices, merge):
     colder = generated_state | {"temperature": 0}
     likeliest = merge(colder, page.generation.regenerate(colder))
     assert likeliest["generated"] != generated_state["generated"] and not notices
