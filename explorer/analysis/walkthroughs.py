@@ -113,8 +113,8 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     mask_text = _("What comes after {query} must not be seen: −∞ in its place.", query=query_token)
     no_mask_text = _("The mask would hide what comes after {query}: here nothing does.", query=query_token)
     product_text = _(
-        "The query of {query} meets each key: the better they fit, the larger their number. It is q·k, the sum of the "
-        "products of their {count} numbers.",
+        "The query of {query} meets each key: q·k is the sum of the products of their {count} numbers. The better they "
+        "fit, the larger it is.",
         query=query_token,
         count=trace.config.d_head,
     )

@@ -212,7 +212,8 @@ def describe_change_effect(
 
     The story has only the chance that it is picked, in percent, as the list beside it does.
 
-    As "words", sentences, and as "chances" both chances to be picked.
+    As "words", sentences, and as "chances" both chances to be picked; in the story the model's own, which no setting
+    hides, with the token.
 
     Args:
         before: the same prediction without interventions.
@@ -228,6 +229,10 @@ def describe_change_effect(
     if is_story:
         quote, share = quote_word, format_percent(float(prediction.sampled[now]))
         template = N_("The chance that {token} is picked: {before} before, {after} now.")
+        chances = " → ".join(own)
+        if own != sampled:
+            chances = _("{percent} before temperature", percent=chances)
+        chances = f"{quote(vocabulary[first])} {chances}"
     elif own == sampled:
         quote, share = quote_token, name_probability(prediction, now)
         template = N_("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.")

@@ -525,7 +525,8 @@ CHOOSING_STEP = View(
     order=40,
     deeper_views=("prediction",),
     description=N_(
-        "A random number picks the next token. Drag temperature: low is sure, high is daring. Then press Step."
+        "At temperature 0 the likeliest token is taken; above, a random number picks. Drag temperature: low is sure, "
+        "high is daring. Then press Step."
     ),
     formula=describe_temperature_effect,
     required_taps=("logits",),

@@ -174,7 +174,11 @@ def test_next_token_is_drawn_and_explained_while_it_is_last(open_new_page):
         dict(zip(find_bars(person).locator(".text").all_text_contents(), read_percentages(person), strict=True)),
     )
     tag = person.prediction.locator("tr").filter(has=person.page.locator(".tag", has_text="Step picks"))
+    expect(tag).to_have_count(0)  # beside “the likeliest is …” it seems to contradict
+    person.tab("4 · Choosing")
     expect(tag).to_have_count(1)  # which says why an unlikely token has a row
+    person.tab("Whole model")
+    expect(tag).to_have_count(0)
     picked = person.page.locator("#brief .next").text_content().removeprefix("Step picks: ")
     person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(before + 1)

@@ -172,6 +172,11 @@ def test_opened_part_keeps_its_sentence_and_path_in_sight_on_a_telephone(open_pa
     """Opened far down in the drawing; a head whose effect has no room has its colour."""
     person, figure = open_figure(open_page, TELEPHONE, depth="story")
     words, path = person.page.locator("#overview-words"), figure.locator(".path")
+    first, unit = figure.locator(".block .title").first, figure.get_by_text("layer", exact=True)
+    for width, title, count in ((300, "0", 1), (TELEPHONE["width"], "Layer 0", 0)):
+        person.page.set_viewport_size(TELEPHONE | {"width": width})
+        expect(first).to_have_text(title)
+        expect(unit).to_have_count(count)  # what the numbers above the columns count
     figure.locator(".sum").evaluate(
         "sum => scrollBy({ top: sum.getBoundingClientRect().top - 200, behavior: 'instant' })"
     )
@@ -182,6 +187,14 @@ def test_opened_part_keeps_its_sentence_and_path_in_sight_on_a_telephone(open_pa
     top = "words => words.contains(document.elementFromPoint(30, words.getBoundingClientRect().top + 4))"
     assert words.evaluate(top)  # not behind the tabs
     expect(figure.locator(".pattern text:is(.adds, .takes)").first).to_be_visible()
+    assert figure.evaluate(OVERLAPS) == []
+    figure.locator(".item.feed-forward").click()  # its tab is none of the story's
+    expect(figure.locator(".readout")).to_have_text(re.compile(r"^feed-forward of layer \d: .+ on each token alone$"))
+    person.expect_selected(view="overview", depth="story")
+    person.page.evaluate("explorer.select({ view: 'feed_forward' })")
+    person.expect_selected(view="feed_forward", depth="numbers")
+    person.page.go_back()
+    person.expect_selected(view="overview", depth="story")
 
 
 def test_story_shows_effect_of_ablated_head_once(open_page):
@@ -191,13 +204,14 @@ def test_story_shows_effect_of_ablated_head_once(open_page):
     figure.get_by_role("button", name="Switch this head off").click()
     expect(figure.locator(".switch .off")).to_have_text("3")
     note = figure.locator(".acts .switched-off > span")
-    expect(note).to_have_text(re.compile(r"^Layer 2 head 3 is off: [\d.]+% → [\d.]+%$"))
+    expect(note).to_have_text(re.compile(r"^Layer 2 head 3 is off: “.+” [\d.]+% → [\d.]+% before temperature$"))
     person.wait_until_idle()
     expect(changes).to_be_hidden()
     assert person.page.evaluate("scrollY") == 0 and answer.bounding_box()["y"] == top
     person.tab("2 · Who looks at whom")
-    before, after = note.text_content().partition(": ")[2].split(" → ")
-    expect(changes.locator(".effect")).to_have_text(re.compile(f" is picked: {before} before, {after} now.( .*)?$"))
+    token = re.search("“(.+)”", note.text_content())[1]
+    chance = re.compile(f"^The chance that “{re.escape(token)}” is picked: [\\d.]+% before, [\\d.]+% now")
+    expect(changes.locator(".effect")).to_have_text(chance)
     expect(changes).not_to_contain_text("temperature")
     expect(person.page.locator("#guess output")).to_have_text(
         re.compile("with these settings. Layer 2 head 3 is off.$")
@@ -245,10 +259,13 @@ def test_curve_opens_its_cell_and_token_its_curves(open_page):
     expect(figure.locator("svg .item:focus")).to_have_class(re.compile("cell"))
     person.page.mouse.click(*get_answer_centre(figure))  # nothing to click here: no focus ring around the drawing
     assert person.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "none"
-    person.page.keyboard.press("Escape")
+    figure.locator(".path").get_by_role("button", name=re.compile("^head")).click()
     figure.get_by_role("button", name=re.compile("^token 4:")).click()
     person.wait_until_idle()
     assert person.state["query"] == 4
+    assert get_open_level(person) == "head"
+    person.page.get_by_role("tab", name="Whole model").click()
+    expect_path(figure, "Model")
     expect(figure.locator(".token.chosen")).to_have_attribute("aria-label", re.compile("^token 4:"))
     assert {key for _head, key, *_rest in figure.evaluate(CURVES)} <= set(range(4))
 

@@ -388,8 +388,8 @@ def story_steps(trace: Trace, selection: Selection, sources: AttributionBySource
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
     weight = float(trace[f"blocks.{layer}.attn.pattern"][head, query, key])
     steps = [
-        HeadComputationStep("score", _("how well q and k fit"), format_number(score)),
-        HeadComputationStep("rank", _("place of this fit"), _("{rank} of {count}", rank=rank, count=count)),
+        HeadComputationStep("score", _("score of q and k"), format_number(score)),
+        HeadComputationStep("rank", _("place of this score"), _("{rank} of {count}", rank=rank, count=count)),
         HeadComputationStep("weight", _("share of its attention"), format_percent(weight)),
     ]
     if not sources.changed_heads[layer, head]:

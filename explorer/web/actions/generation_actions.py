@@ -115,15 +115,21 @@ class GenerationActions:
 
     @as_gradio_event
     def regenerate(self, state: State) -> Iterator[dict[str, Any]]:
-        """Generate the last continuation again with the next seed, as another branch."""
+        """Generate the last continuation again with the next seed, as another branch.
+
+        At temperature 0 no seed matters, so a notice tells if the text is the same.
+        """
         page_state, settings = self.state_builder.next_revision(state), GenerationSettings.parse(state)
         if len(page_state.run.generated) == page_state.began:
             raise UserError(_("There is nothing to regenerate: press Generate first."))
-        if settings.temperature == 0:
-            raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
-        settings = replace(settings, seed=(settings.seed + 1) % (RANGES["seed"][1] + 1))
-        page_state = replace_continuation(page_state, page_state.run.generated[: page_state.began], page_state.began)
-        yield from self.generation_steps(page_state, settings, seed=settings.seed)
+        if settings.temperature > 0:
+            settings = replace(settings, seed=(settings.seed + 1) % (RANGES["seed"][1] + 1))
+        ended, update = page_state.run.generated, {}
+        page_state = replace_continuation(page_state, ended[: page_state.began], page_state.began)
+        for update in self.generation_steps(page_state, settings, seed=settings.seed):
+            yield update
+        if settings.temperature == 0 and tuple(update["change"]["generated"]) == ended:
+            warn(UserError(_("The same ending again: at temperature 0 the likeliest token is always taken.")))
 
     @as_gradio_event
     def compare(self, state: State) -> Iterator[dict[str, Any]]:

@@ -144,6 +144,18 @@ FALLBACKS = {
 }
 
 
+def fields_of_place(state: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, str]:
+    """Return the change of what holds only at the place that a change leaves, as `withFieldsOfPlace` in the browser."""
+
+    def moves(*names: str) -> bool:
+        return any(change.get(name, state.get(name)) != state.get(name) for name in names)
+
+    fields = {"guess": ""} if state.get("guess") and moves(*PLACE_FIELDS) else {}
+    if state.get("open") and moves("prompt"):
+        return fields | {"open": ""}
+    return fields | ({"open": "head"} if state.get("open") == "cell" and moves("query") else {})
+
+
 def invalid_query_fields(query: Mapping[str, str]) -> list[str]:
     """Return the names of a query's fields whose values have the wrong type or are out of range."""
     settings, names = GenerationSettings.parse(query).as_dict(), []
@@ -242,11 +254,7 @@ class PageActions:
         except USER_ERRORS as error:
             warn(error)
             return PageUpdate(is_done=False)
-        if state.get("guess") and any(
-            update.change.get(name, state.get(name)) != state.get(name) for name in PLACE_FIELDS
-        ):
-            return replace(update, change={"guess": ""} | dict(update.change))
-        return update
+        return replace(update, change=fields_of_place(state, update.change) | dict(update.change))
 
     @property
     def first_prompt(self) -> str:

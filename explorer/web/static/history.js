@@ -62,7 +62,7 @@ export function startHistory(goToState) {
     if (!currentState) return location.reload(); // the page is still loading the state of the entry that was left
     statesByRun.set(run, currentState);
     const isSameRun = entryState.run === run;
-    [run, currentState] = [entryState.run, { ...(statesByRun.get(entryState.run) ?? entryState.state), view: entryState.state.view }];
+    [run, currentState] = [entryState.run, { ...(statesByRun.get(entryState.run) ?? entryState.state), view: entryState.state.view, depth: entryState.state.depth }];
     writeUrl();
     goToState(currentState, isSameRun);
   });
@@ -328,7 +328,7 @@ export const openStateFile = (take) => openFile((saved) => goToState(saved, fals
 
 /** Go to a state. @param {import("./page_state.js").State} target @param {boolean} isSameRun whether its run is the current one */
 export function goToState(target, isSameRun) {
-  if (isSameRun) setState({ view: target.view });
+  if (isSameRun) setState({ view: target.view, depth: target.depth });
   else {
     if (isWriting()) gradioEvents.halt();
     dropUnshownTokens();

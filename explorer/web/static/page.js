@@ -167,7 +167,8 @@ function connectTabs(bar) {
   const tabs = findAll(bar, "[role=tab]"), selectedTab = () => tabs.find(({ dataset }) => dataset.view === state.view) ?? tabs[0];
   bar.addEventListener("click", ({ target }) => {
     const tab = /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest("[role=tab]"));
-    if (tab && tab.dataset.view !== state.view) select({ view: tab.dataset.view });
+    const view = tab?.dataset.view, hasOpenPart = view === "overview" && state.open; // its tab leads to the whole model
+    if (tab && (view !== state.view || hasOpenPart)) select({ view, ...(hasOpenPart && { open: "" }) });
   });
   addRovingFocus(bar, {
     at: ({ target }) => {

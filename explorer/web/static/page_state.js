@@ -26,13 +26,18 @@ const withDepth = (candidate) => {
   return candidate.view && depth !== candidate.depth ? { ...candidate, depth } : candidate;
 };
 
-/** Return a change that also forgets the guess if the place moves where it was made. @param {State} change @param {State} previous @returns {State} */
-export const withGuessOfPlace = (change, previous) => (previous.guess && ["prompt", "generated", "query", "lesson"].some((name) => name in change && String(change[name]) !== String(previous[name])) ? { guess: "", ...change } : change);
+/** Return a change that also forgets what holds only at the place that it leaves: the guess, and what is open of the whole
+ * model. A new text closes it; another token leaves the head open, without its cell. @param {State} change @param {State} previous @returns {State} */
+export function withFieldsOfPlace(change, previous) {
+  const moves = (...names) => names.some((name) => name in change && String(change[name]) !== String(previous[name]));
+  const open = previous.open && moves("prompt") ? { open: "" } : previous.open === "cell" && moves("query") ? { open: "head" } : {};
+  return { ...open, ...(previous.guess && moves("prompt", "generated", "query", "lesson") && { guess: "" }), ...change };
+}
 
 /** @param {State} change @param {boolean} [notify] false defers the widgets to the next `notifyStateListeners` */
 export function setState(change, notify = true) {
   const previous = state;
-  state = withDepth(withCausalKey({ ...state, ...withGuessOfPlace(change, state) }));
+  state = withDepth(withCausalKey({ ...state, ...withFieldsOfPlace(change, state) }));
   hasPendingChange = true;
   if (notify) notifyStateListeners();
   for (const listener of stateListeners) listener(state, previous);

@@ -88,6 +88,8 @@ const contents = {}, receivers = {};
 export async function setContent(id, content, number) {
   contents[id] = content;
   if (!receivers[id] || await showContent(id)) markFresh(document.getElementById(id), number);
+  if (id === NEXT_TOKEN) for (const block of staleBlocks) // opened words about another token would stand beside its bars
+    if ([WHY, STAND_INS].includes(block.id) && contents[block.id]?.length && +block.dataset.oldSince <= number) block.classList.add("stale");
 }
 
 async function showContent(id) {

@@ -2,7 +2,7 @@
 // The models, which a worker runs, runs of them with what is selected, and actions that change the page's state, as
 // explorer/web/actions/page_actions.py.
 import { parseInterventions, windowStart, uniformDraw } from "../static/in_browser/transformer_lm.js";
-import { withGuessOfPlace } from "../static/page_state.js";
+import { withFieldsOfPlace } from "../static/page_state.js";
 import { _, ngettext } from "../static/translations.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { argmax } from "./figures.js";
@@ -107,7 +107,7 @@ export async function applyAction(action, state) {
   if (!handler) return { done: false, notices: [NEEDS_PYTHON] };
   try {
     const update = await handler(action, state);
-    return update.change ? { ...update, change: withGuessOfPlace(update.change, state) } : update;
+    return update.change ? { ...update, change: withFieldsOfPlace(update.change, state) } : update;
   } catch (error) {
     if (action.kind === "load" || !(error instanceof UserError)) throw error;
     return { done: false, notices: [error.message] };

@@ -154,7 +154,7 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: 
   const percentsOf = ([first, second]) => formatPercents(first[previousBest], second[previousBest]), own = percentsOf([ownBefore, ownAfter]), sampled = percentsOf([before, after]);
   const nameProbability = (id) => { const percent = formatPercent(ownAfter[id]); return percent === formatPercent(after[id]) ? percent : _("{percent} before temperature", { percent }); };
   const values = { token: quote(vocabulary[previousBest]), before: sampled[0], after: sampled[1], own_before: own[0], own_after: own[1], logit_before: formatLogit(logitsBefore[previousBest]), logit_after: formatLogit(logitsAfter[previousBest]) };
-  const isSame = isStory || own.join() === sampled.join(), chances = sampled.join(" → ");
+  const isSame = own.join() === sampled.join(), ownChances = own.join(" → "), chances = sampled.join(" → ");
   let words = _("The chance that {token} is picked: {before} before, {after} now.", values);
   if (!isStory) words = isSame ? _("Probability of {token}: {own_before} → {own_after}, logit {logit_before} → {logit_after}.", values)
     : _("Probability of {token} before temperature: {own_before} → {own_after}, logit {logit_before} → {logit_after}. After temperature and filters: {before} → {after}.", values);
@@ -165,6 +165,7 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: 
     else words += ` ${logitChange < 0 ? _("Its logit fell, but others’ fell more.") : _("Its logit rose, but others’ rose more.")}`;
   }
   if (currentBest !== previousBest) words += ` ${_("{other} is likeliest now: {share}.", { other: quote(vocabulary[currentBest]), share: isStory ? formatPercent(after[currentBest]) : nameProbability(currentBest) })}`;
+  if (isStory) return { words, chances: `${values.token} ${isSame ? ownChances : _("{percent} before temperature", { percent: ownChances })}` };
   return { words, chances: isSame ? chances : _("{chances} after temperature and filters", { chances }) };
 }
 

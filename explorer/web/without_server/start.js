@@ -6,7 +6,7 @@ import { find, findAll, notify } from "../static/dom.js";
 import { PLOTLY_SCRIPT_URL } from "../static/plotly_figures.js";
 import * as page from "../static/page.js";
 import { continueRun, callWorker, UserError } from "./actions.js";
-import { language } from "../static/translations.js";
+import { _, language } from "../static/translations.js";
 import { translateElement } from "./answers.js";
 import { RANGES } from "./page_data.js";
 
@@ -39,21 +39,34 @@ prompt.addEventListener("keydown", (event) => {
   run();
 });
 
-/** Generate from the page's state, until the end or `halt`. @param {(state: any) => any} change of the state before it begins */
+/** Generate from the page's state, until the end or `halt`. @param {(state: any) => any} change of the state before it begins @returns {Promise<number[]>} what was generated; nothing if it was halted */
 async function beginGenerating(change) {
   halt();
   const { signal } = generation = new AbortController(), initialState = change(await page.beginWriting());
+  let generated = [];
   try {
-    await continueRun(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); }, signal);
+    await continueRun(initialState, initialState, (update) => { if (!signal.aborted) applyUpdate({ ...update, change: { ...update.change, seed: initialState.seed } }); ({ generated } = update.change); }, signal);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     notify(error.message);
   } finally { if (!signal.aborted) page.endGeneration(); }
+  return signal.aborted ? [] : generated;
 }
+
+/** Write the last continuation anew with the next seed; at temperature 0 none matters, so tell if the text is the same. */
+async function writeAnotherEnding() {
+  let previous = null; // state before
+  const generated = await beginGenerating((now) => {
+    previous = now;
+    return { ...now, generated: now.generated.slice(0, now.began), seed: now.temperature ? (now.seed + 1) % 2 ** 32 : now.seed };
+  });
+  if (!previous.temperature && generated.join() === previous.generated.join()) notify(_("The same ending again: at temperature 0 the likeliest token is always taken."));
+}
+
 function halt() { generation.abort(); }
 
 find(document, "#generate").addEventListener("click", () => beginGenerating((now) => ({ ...now, began: now.generated.length })));
-find(document, "#regenerate").addEventListener("click", () => beginGenerating((now) => ({ ...now, generated: now.generated.slice(0, now.began), seed: (now.seed + 1) % 2 ** 32 })));
+find(document, "#regenerate").addEventListener("click", writeAnotherEnding);
 for (const id of ["stop", "undo"]) find(document, `#${id}`).addEventListener("click", halt);
 
 document.documentElement.lang = language;

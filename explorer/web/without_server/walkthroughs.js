@@ -44,7 +44,7 @@ async function attention(context) {
     return { says, kind: "rows", frames: (isOneByOne ? range(1, all.length + 1) : [all.length]).map((size) => ({ columns: titles.slice(0, count), rows: all.slice(0, size) })) };
   }
   return { title: _("Attention of head {head} in layer {layer}, from {query}", { head, layer, query }), segments: [
-    rows([_("The query of {query} meets each key: the better they fit, the larger their number. It is q·k, the sum of the products of their {count} numbers.", { query, count: dHead }), positionText, shownText].filter(Boolean).join(" "), 1, true),
+    rows([_("The query of {query} meets each key: q·k is the sum of the products of their {count} numbers. The better they fit, the larger it is.", { query, count: dHead }), positionText, shownText].filter(Boolean).join(" "), 1, true),
     rows(_("Each is divided by {divisor}: the score.", { divisor: `√d = √${dHead} = ${formatNumber(Math.sqrt(dHead))}` }), 2),
     rows(hasMaskedKey ? _("What comes after {query} must not be seen: −∞ in its place.", { query }) : _("The mask would hide what comes after {query}: here nothing does.", { query }), 3),
     rows(_("Softmax turns the scores into shares of 1: e to the power of each, divided by the sum of all."), 4),

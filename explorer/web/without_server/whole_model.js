@@ -148,8 +148,8 @@ async function computeCell(context) {
   const exps = dots.map((dot) => Math.exp(dot / Math.sqrt(dHead) - largest)), index = (layer * H + head) * T + key, weight = weights[index], norm = sources.norms[index], effect = sources.effects[index], changed = sources.changed[layer * H + head];
   const rank = 1 + dots.filter((dot) => dot > dots[key]).length, count = position + 1;
   const target = shortenToken(vocabulary[tokenId]) + (contrastId === null ? "" : ` − ${shortenToken(vocabulary[contrastId])}`), steps = (depth === "story" ? [
-    ["score", _("how well q and k fit"), formatNumber(scores[(head * T + position) * T + key])],
-    ["rank", _("place of this fit"), _("{rank} of {count}", { rank, count })],
+    ["score", _("score of q and k"), formatNumber(scores[(head * T + position) * T + key])],
+    ["rank", _("place of this score"), _("{rank} of {count}", { rank, count })],
     ["weight", _("share of its attention"), formatPercent(weight)],
     ...(changed ? [] : [["effect", +effect.toFixed(2) === 0 ? _("of little effect on the answer") : effect > 0 ? _("for the answer") : _("against the answer"), formatContribution(effect)]]),
   ] : [

@@ -206,9 +206,9 @@ export function wholeModel(element) {
       if (!open.level) drawHeadDots(block.heads, l, x, w, maxEffect);
       else if (isOpen && open.level !== "block") drawHeadSwitches(block.heads, l, open, maxEffect);
     });
-    const softAttributes = { class: "soft", x: layout.left - 12, "text-anchor": "end" };
-    putNode("tokens", "best", "text", { ...softAttributes, y: height - 27 }, width() < PHONE_WIDTH ? _("guess") : _("best guess"));
-    putNode("tokens", "so-far", "text", { ...softAttributes, y: height - 12 }, width() < PHONE_WIDTH ? "" : _("so far"));
+    const isNarrow = width() < PHONE_WIDTH, layersText = !open.level && narrowest - gap <= 62 ? _("layer") : ""; // once, before titles that are numbers
+    for (const [group, name, y, text] of /** @type {[string, string, number, string][]} */ ([["parts", "layers", 22, layersText], ["tokens", "best", height - 27, isNarrow ? _("guess") : _("best guess")], ["tokens", "so-far", height - 12, isNarrow ? "" : _("so far")]]))
+      putNode(group, name, "text", { class: "soft", x: layout.left - 12, y, "text-anchor": "end" }, text);
   }
 
   const width = () => layout.width;
@@ -372,13 +372,14 @@ export function wholeModel(element) {
       putChild(node, 12, "text", { class: `number ${sign}`, x: x + w, y: y + w + 14, "text-anchor": "end" }, effect);
     });
     const y = Math.min(grid.bottom + 8, card.y + card.h - 44), w = Math.max(0, Math.min(card.w - 20, 240)), maxFeedForward = largestMagnitude(model.blocks.map((other) => other.feed_forward)), feedForwardText = effectText(block.feed_forward, maxFeedForward, true); // an opening card starts with no width
+    const values = { layer, value: effectText(block.feed_forward, maxFeedForward) };
     const node = putItem("card", `ffn:${layer}`, {
-      kind: "feed-forward", label: _("feed-forward of layer {layer}: {value}; opens its tab", { layer, value: effectText(block.feed_forward, maxFeedForward) }),
-      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => select({ view: "feed_forward", layer }),
+      kind: "feed-forward", label: isStory() ? _("feed-forward of layer {layer}: {value}; it works on each token alone", values) : _("feed-forward of layer {layer}: {value}; opens its tab", values),
+      box: [card.x + 10, y, card.x + 10 + w, y + 32], act: () => (isStory() ? describe(node.item) : select({ view: "feed_forward", layer })), // its tab is none of the story's
     });
     putChild(node, 0, "rect", { class: "shape", x: card.x + 10, y, width: w, height: 32, rx: 6 });
     putChild(node, 1, "text", { class: "title", x: card.x + 20, y: y + 20 }, _("feed-forward"));
-    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, w > 190 ? `${feedForwardText} →` : w > 140 ? feedForwardText : "");
+    putChild(node, 2, "text", { class: "number", x: card.x + w - 2, y: y + 20, "text-anchor": "end" }, isStory() ? (w > 170 ? feedForwardText : "") : w > 190 ? `${feedForwardText} →` : w > 140 ? feedForwardText : "");
   }
 
   function drawPattern({ layer, head, query, key, level }) {

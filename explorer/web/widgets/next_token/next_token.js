@@ -91,9 +91,8 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isDrawn && tokens.actual === null ? _("Step picks") : ""); // Step writes at the end, not here
-  if (tag.textContent === _("Step picks")) tag.dataset.short = _("Step");
-  else delete tag.dataset.short;
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isStepTold() && isDrawn && tokens.actual === null ? _("Step picks") : ""); // Step writes at the end, not here
+  tag.classList.toggle("of-step", tag.textContent === _("Step picks"));
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
@@ -115,6 +114,9 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("long", lengthOfBar > LONG_BAR);
   unchangedBar.style.left = `${100 * scale * barLength(row.plain, isLog)}%`;
 }
+
+/** Return whether to tell what Step would write: in the story's other steps it seems to contradict the likeliest token. */
+const isStepTold = () => state.depth !== "story" || state.view === "choosing" || state.generated.length > 0;
 
 const LONG_BAR = 0.5; // of the track: a tag at its end would cover the bar, and stands within it
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight

@@ -174,6 +174,14 @@ export function brief(element) {
   });
 }
 
+const NO_CHARACTER = "\ufffd"; // in place of bytes that make none
+
+/** Return tokens' texts as one, with characters for the bytes that make some; the others stay "\xe2", as in the list of tokens. @param {string} text */
+export const joinBytes = (text) => text.replace(/(?:\\x[0-9a-f]{2})+/g, (bytes) => {
+  const characters = new TextDecoder().decode(Uint8Array.from(bytes.slice(2).split("\\x"), (hex) => parseInt(hex, 16)));
+  return characters.includes(NO_CHARACTER) ? bytes : characters;
+});
+
 /** The prompt with the generated text, whose tokens can be clicked to explain them. @param {HTMLElement} element */
 export function story(element) {
   const text = makeFocusableWhileScrolling(find(element, ".story")), [prompt, generated, ended] = text.children;
@@ -185,9 +193,10 @@ export function story(element) {
   onState(element, updateExplained);
   onContent(element, (value) => {
     const tail = value.tokens.join(""), isWhole = value.generated.endsWith(tail); // a token may be a part of a character
+    const written = value.generated.includes(NO_CHARACTER) && value.tokens.length === state.generated.length ? joinBytes(tail) : value.generated;
     const nodes = value.tokens.map((token, i) => make("span", { title: _("Explain this token"), dataset: { position: value.position + i } }, ...textNodes(token)));
     prompt.textContent = value.prompt;
-    generated.replaceChildren(...(isWhole ? [...textNodes(value.generated.slice(0, value.generated.length - tail.length)), ...nodes] : textNodes(value.generated)));
+    generated.replaceChildren(...(isWhole ? [...textNodes(value.generated.slice(0, value.generated.length - tail.length)), ...nodes] : textNodes(written)));
     updateExplained();
     setText(ended, value.ended);
     requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // in a frame, when the layout is up to date anyway

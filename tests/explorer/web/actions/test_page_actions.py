@@ -37,6 +37,13 @@ def test_example_selects_most_informative_head(page, state, move):
     assert now["target"] == 1 and now["view"] == state["view"]
 
 
+def test_new_text_closes_open_part_and_new_token_its_cell(state, move):
+    opened = state | {"open": "cell"}
+    assert move(opened, "prompt", text="the owl", checkpoint="none")["open"] == ""
+    assert move(opened, "step")["open"] == "head"
+    assert move(state | {"open": "block"}, "step")["open"] == "block"
+
+
 def test_comparison_views_open_with_prompt_pair(page, move):
     opened = page.actions.apply({"kind": "load", "query": {"view": "patching"}}, {}).change
     pair = [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { staleMarker, staleSelectors, requestCount, markFresh } from "../../../../explorer/web/static/widget_contents.js";
+import { staleMarker, staleSelectors, requestCount, markFresh, setContent } from "../../../../explorer/web/static/widget_contents.js";
 import { setState } from "../../../../explorer/web/static/page_state.js";
 import { StandIn, standInPage } from "./browser_stubs.js";
 
@@ -89,4 +89,15 @@ test("an outdated figure names its position if another one is selected", () => {
   assert.equal(formula.dataset.asOf, "as of position 5");
   for (const block of [prediction, formula]) markFresh(block, requestCount);
   assert.deepEqual([prediction.dataset.asOf, formula.dataset.asOf], [undefined, undefined]);
+});
+
+test("opened words about another token are dimmed as soon as the new bars are drawn", async () => {
+  const [why, standIns] = [new StandIn("why-token"), new StandIn("stand-ins")];
+  standInPage(prediction, why, standIns);
+  await setContent("why-token", ["one"], requestCount);
+  staleMarker("pick", "attention")();
+  await setContent("next-token", {}, requestCount);
+  assert.deepEqual([isDimmed(prediction), isDimmed(why), isDimmed(standIns)], [false, true, false]); // nothing is open of the last
+  await setContent("why-token", ["two"], requestCount);
+  assert.equal(isDimmed(why), false);
 });

@@ -23,6 +23,14 @@ test("a guess belongs to its text and position, and to no lesson", () => {
   }
 });
 
+test("an open part belongs to its text, and a cell to its token", () => {
+  for (const [change, open] of /** @type {[any, string][]} */ ([[{ query: 2 }, "head"], [{ key: 0 }, "cell"], [{ prompt: [7] }, ""], [{ prompt: [7], open: "block" }, "block"]])) {
+    setState({ prompt: [7, 8, 9], query: 1, key: 1, open: "cell" });
+    setState(change);
+    assert.equal(state.open, open);
+  }
+});
+
 test("a training step belongs to its model", () => {
   assert.deepEqual(["fables/step-000004", "fables", "me/my-model", undefined].map(modelName), ["fables", "fables", "me/my-model", ""]);
 });

@@ -1,4 +1,5 @@
 import { isPartOfCharacter, splitToken, visibleText } from "../../../../explorer/web/static/dom.js";
+import { joinBytes } from "../../../../explorer/web/widgets/tokens/tokens.js";
 import assert from "node:assert/strict";
 import test from "node:test";
 
@@ -28,4 +29,9 @@ test("all pieces together are the token", () => {
 
 test("partial characters are recognised by their notation", () => {
   assert.deepEqual(["\\xc3", "\\xe7\\x8c", "x", "é", "\\xc3 ", ""].map(isPartOfCharacter), [true, true, false, false, false, false]);
+});
+
+test("bytes of a generated text that make no character are written as in the list of tokens", () => {
+  const shown = ["é fox", "\\xe2 fox", " <b>\\xe2\\x82", "€"];
+  assert.deepEqual(["\\xc3\\xa9 fox", "\\xe2 fox", " <b>\\xe2\\x82", "\\xe2\\x82\\xac"].map(joinBytes), shown);
 });

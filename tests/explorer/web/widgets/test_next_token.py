@@ -162,8 +162,12 @@ def test_intervention_effect_is_described_by_probabilities():
         "words": f"Probability of “·w0”: {own[0]} → {own[1]}, logit 3.00 → 2.00.",
         "chances": f"{own[0]} → {own[1]}",
     }
-    chance = describe_change_effect(little, before, VOCABULARY, logits[:2], is_story=True)["words"]
-    assert chance == f"The chance that “w0” is picked: {s_before} before, {s_little} now."
+    assert describe_change_effect(little, before, VOCABULARY, logits[:2], is_story=True) == {
+        "words": f"The chance that “w0” is picked: {s_before} before, {s_little} now.",
+        "chances": f"“w0” {own[0]} → {own[1]} before temperature",  # 100% → 100% at temperature 0 would hide it
+    }
+    story = describe_change_effect(*neutral, VOCABULARY, logits[:2], is_story=True)
+    assert story["chances"] == f"“w0” {own[0]} → {own[1]}"
     effect = describe_change_effect(much, before, VOCABULARY, logits[::2])["words"]
     likeliest = f"“·w2” is likeliest now: {format_percent(much.plain[2])} before temperature."
     assert effect.endswith(f"After temperature and filters: {s_before} → {s_much}. {likeliest}")
