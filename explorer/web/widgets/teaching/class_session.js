@@ -57,7 +57,7 @@ export function replyCounts(question, counts, judged = null) {
   const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a);
   if (kind === "text") return sorted.map(([says, count]) => ({ says, count, isRight: false }));
   const isRight = (reply) => (kind === "token" && truth !== undefined ? truth.bars[truth.right]?.token.trim().toLowerCase() === reply : false);
-  const rows = sorted.map(([reply, count]) => ({ says: reply.replaceAll(PART_SEPARATOR, " · "), count, isRight: isRight(reply) }));
+  const rows = sorted.map(([reply, count]) => ({ says: (kind === "blanks" ? reply.replaceAll("-", "−") : reply).replaceAll(PART_SEPARATOR, " · "), count, isRight: isRight(reply) }));
   const others = rows.slice(MAX_LISTED_REPLIES);
   if (!others.length) return rows;
   return [...rows.slice(0, MAX_LISTED_REPLIES), { says: ngettext("{count} other", "{count} others", others.length), count: others.reduce((sum, { count }) => sum + count, 0), isRight: false }];
