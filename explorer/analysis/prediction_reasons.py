@@ -76,6 +76,7 @@ class PredictionReasons:
             `DECISIVE_BITS`.
         look_back: the head and earlier key that add most to the target's own logit, as the whole model's sentence has
             them; None if no earlier token adds to it.
+        look_back_head: what this head adds to that logit over all keys, and the change of the logit if it is ablated.
     """
 
     token_id: int
@@ -87,6 +88,7 @@ class PredictionReasons:
     partner: tuple[PredictionReason, float] | None
     joint_cost: float | None = None
     look_back: PredictionReason | None = None
+    look_back_head: tuple[float, float] | None = None
 
 
 def prediction_reasons(trace: Trace, position: int, target: int = 1) -> PredictionReasons:
@@ -134,12 +136,17 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
         if extra_costs.max() >= DECISIVE_BITS:
             index = int(extra_costs.argmax())
             partner = make_reason(index), float(pair_costs.flat[index])
-    look_back, sources = None, attribution_by_source(trace, position, token_id)
+    look_back = look_back_head = None
+    sources = attribution_by_source(trace, position, token_id)
     if source := largest_earlier_source(sources, position):
         layer, head, key = source
         weight = float(trace[f"blocks.{layer}.attn.pattern"][head, position, key])
         cost = float(costs[layer, head])
         look_back = PredictionReason(ModelComponent(layer, head), float(sources.effects[source]), cost, key, weight)
+        without = (*trace.edits, look_back.component.ablation)
+        before = captured_logit_and_log_probability(trace, position, token_id)[0]
+        change = trace.logit_and_log_probability(position, token_id, without)[0] - before
+        look_back_head = float(sources.effects[layer, head].sum()), float(change)
     costliest_component = components[costliest], float(costs.flat[costliest])
     return PredictionReasons(
         token_id,
@@ -151,6 +158,7 @@ def prediction_reasons(trace: Trace, position: int, target: int = 1) -> Predicti
         partner,
         joint_cost,
         look_back,
+        look_back_head,
     )
 
 

@@ -120,6 +120,14 @@ def explain_prediction(
             key=quote_token_in_text(trace.tokens, reason.key),
             effect=format_contribution(reason.effect),
         )
+        total, change = explanation.look_back_head
+        if change > -reason.effect / 2:  # so little falls without the head that the look back alone does not explain it
+            clause = _(
+                "The whole head adds {total}; without it the logit changes by {change}, as later parts change, too.",
+                total=format_contribution(total),
+                change=format_contribution(change),
+            )
+            text = f"{text} {clause}"
         location = _component_location(component, "attention", position) | {"key": reason.key, "pattern": "weight"}
         yield ExplanationSentence(text, location, "attention-pattern", _head_ablation(component))
     if explanation.logit_difference >= 0:

@@ -453,7 +453,7 @@ def likeliest_tokens_sentence(comparison: Comparison, selection: Selection) -> s
         probabilities = next_token_distribution(trace, position).plain
         tokens[name] = quote_token(trace.vocabulary[probabilities.argmax()])
         tokens[f"share_{name}"] = format_percent(float(probabilities.max()))
-    return _("Next, A expects {a} ({share_a}); B expects {b} ({share_b}).", **tokens)
+    return _("Before temperature, A expects {a} next ({share_a}); B expects {b} ({share_b}).", **tokens)
 
 
 def replaced_word_sentence(comparison: Comparison) -> str:

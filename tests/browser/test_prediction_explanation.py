@@ -80,6 +80,7 @@ def switch_head_off_and_back(person, panel):
     person.wait_until_idle()
     layer, head = re.findall(r"\d+", line.text_content())[:2]
     assert person.state["edits"] == f"blocks.{layer}.attn.z.{head}*zero"
+    person.expect_selected(layer=int(layer), head=int(head))
     expect(switch).to_have_count(0)
     line.get_by_role("button", name="Put it back").click()
     expect(line).to_have_count(0)

@@ -229,8 +229,8 @@ VIEW = View(
     order=100,
     fields=(SelectionField("ablation", "zero", N_("ablated"), ABLATIONS),),
     description=N_(
-        "Each cell ablates one head: by how many bits that changes the explained token (−1 bit: half as likely). "
-        "Choose one."
+        "Each cell ablates one head. Its number says by how many bits the explained token’s probability changes: −1 "
+        "bit halves it. Choose one."
     ),
     sentence=ablation_sentence,
     formula=describe_intervention_effect,

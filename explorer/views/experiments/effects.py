@@ -84,11 +84,15 @@ def head_ablation_map(
     limit, largest = rounding_threshold(trace.dtype) * max(1.0, -effects.before), float(np.abs(values).max())
     is_negligible, baseline_text = largest <= limit, format_number(2**effects.before)
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
+    colour_end, scale = largest, _("bits, ablated")
+    next_largest = float(np.sort(np.abs(values), axis=None)[-2:][0])
+    if limit < next_largest < largest / 2:  # one head would leave all others without colour
+        colour_end, scale = next_largest, _("bits, ablated (colours end at {end})", end=format_number(next_largest))
     fig = figure(
         go.Heatmap(
             z=values,
-            zmin=-1 if is_negligible else -largest,
-            zmax=1 if is_negligible else largest,
+            zmin=-1 if is_negligible else -colour_end,
+            zmax=1 if is_negligible else colour_end,
             autocolorscale=True,
             text=[[format_contribution(value) for value in row] for row in values],
             customdata=2 ** (effects.before + values),
@@ -100,7 +104,7 @@ def head_ablation_map(
             ),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("bits, ablated"), "side": "right"}},
+            colorbar={"title": {"text": scale, "side": "right"}},
         ),
         alt=_(
             "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is ablated "

@@ -254,6 +254,7 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     expect(counts).to_have_text(["2", "0"])
     cards[1].get_by_role("button", name="the dog").click()
     expect(counts).to_have_text(["1", "1"])
+    check_question_is_shown_large(teacher, panel)
     expect(cards[1].get_by_role("button", name="the dog")).to_be_focused()
     expect(cards[1].get_by_role("button", name="the dog")).to_have_attribute("aria-pressed", "true")
     second.page.reload()  # the tab's storage has the reply
@@ -279,6 +280,31 @@ def test_teacher_asks_class_a_question_of_own(new_user):
     panel.get_by_role("button", name="Show its replies here").click()
     expect(panel.locator(".asked .row")).to_have_text(["it was near2"])
     expect(cards[0].get_by_role("status")).to_have_text("Your reply is sent. You can change it.")
+
+
+def check_question_is_shown_large(teacher: Person, panel: Locator):
+    """Check the own question and its replies on the whole screen, from the panel and when the teacher presents."""
+    large = teacher.page.locator("#large-question")
+    panel.locator(".asked").get_by_role("button", name="Show it large").click()
+    assert large.bounding_box() == {"x": 0, "y": 0} | teacher.page.viewport_size
+    expect(large.locator(".count")).to_have_text(["1", "1"])
+    large.get_by_role("button", name="Hide its replies here").click()
+    expect(large.locator("li")).to_have_text(["the cat", "the dog"])  # for the students, who may see the screen
+    expect(large.locator(".count")).to_have_count(0)
+    large.get_by_role("button", name="Show its replies here").click()
+    letters = large.evaluate(
+        "(view) => [...view.querySelectorAll('*')].map((e) => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(letters) >= 20
+    teacher.page.keyboard.press("Escape")
+    panel.get_by_label("the class follows me").blur()
+    teacher.page.keyboard.press("p")
+    expect(large).to_be_visible()
+    teacher.page.keyboard.press("Escape")
+    expect(large).to_be_hidden()
+    expect(teacher.page.locator("#stage .stage")).to_be_visible()  # Escape has closed only the question
+    teacher.page.keyboard.press("Escape")
+    teacher.page.get_by_role("button", name=re.compile("^Class")).click()
 
 
 def test_answers_are_held_back_until_teacher_shows_them(new_user):

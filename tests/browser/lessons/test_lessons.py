@@ -108,6 +108,26 @@ def test_question_fits_projector_before_reply(page, bundled_address):
     page.set_viewport_size(DESK)
 
 
+def test_sheet_of_lesson_covers_no_part_of_figure_on_projector(page, bundled_address):
+    """Neither the last row of a table nor an axis title, also below the line of a class."""
+    page.set_viewport_size(BEAMER)
+    bottom = "(node) => node.getBoundingClientRect().bottom"
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=4)
+    last_row = page.locator("#tokens-table .heatmap-label").last
+    expect(last_row).to_be_visible()
+    assert last_row.evaluate(bottom) < find_lesson(page).bounding_box()["y"]
+    open_lesson(page, bundled_address, lesson="who-looks-at-whom", step=2)
+    find_lesson(page).locator("button.option").first.click()
+    expect(find_lesson(page).locator(".verdict p")).to_be_visible()
+    line_height = page.evaluate("document.body.classList.add('in-room'), 37")
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    title = page.locator("#attention-pattern .xtitle")
+    page.wait_for_function("document.querySelector('#attention-pattern .plot').clientHeight < 300")
+    page.evaluate("window.explorer.settled()")
+    assert title.evaluate(bottom) + line_height < find_lesson(page).bounding_box()["y"]
+    page.set_viewport_size(DESK)
+
+
 def test_phone_shows_button_bar_only_in_generation_steps(page, bundled_address):
     page.set_viewport_size(PHONE)
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=9)

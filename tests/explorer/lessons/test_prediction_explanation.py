@@ -47,6 +47,7 @@ QUOTED, INDEX, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
 PERCENT, DIFFERENCE = r"(over 99%|less than 0\.01%|[\d.]+%)", "the logit difference “(.*)” − “(.*)”"
 COMPONENT = rf"(?:layer {INDEX} head {INDEX}|the feed-forward of layer {INDEX})"
 LOOK_BACK = rf"The look back that adds most to {QUOTED}: (.*) \(([+−][\d.]+) of its logit\)\."
+WHOLE_HEAD = r" The whole head adds (.+); without it the logit changes by (.+), as later parts change, too\."
 CLAUSES = {
     "ahead": f"Why {QUOTED}, with probability {PERCENT} before temperature\\? "
     f"Its logit is {NUMBER} above that of {QUOTED}\\.",
@@ -78,17 +79,20 @@ class ExpectedPrediction:
         self.lead = logits[self.token] - logits[self.contrast]
         self.log2_p = self.log2_probability_without()
 
+    def logits_without(self, *components: ModelComponent) -> np.ndarray:
+        with apply_interventions(self.lm, [part.ablation for part in components]), torch.inference_mode():
+            return self.lm(torch.tensor([self.trace.token_ids]))[0, -1].double().numpy()
+
     def log2_probability_without(self, *components: ModelComponent) -> float:
         """Return log₂ of the token's probability in a run with these components ablated."""
-        with apply_interventions(self.lm, [part.ablation for part in components]), torch.inference_mode():
-            logits = self.lm(torch.tensor([self.trace.token_ids]))[0, -1].double().numpy()
+        logits = self.logits_without(*components)
         return (logits[self.token] - np.logaddexp.reduce(logits)) / np.log(2)
 
     def ablation_cost(self, *components: ModelComponent) -> float:
         return self.log2_p - self.log2_probability_without(*components)
 
-    def direct_effect(self, component: ModelComponent) -> float:
-        """Return the component's contribution to the logit difference, with the final norm's scale held fixed."""
+    def direct_effect(self, component: ModelComponent, is_contrasted: bool = True) -> float:
+        """Return the contribution to the logit difference, or the logit, with the final norm's scale held fixed."""
         config, weights = self.trace.config, self.trace.weights
         x, block = self.trace[f"blocks.{config.num_layers - 1}.resid_post"][-1].astype(np.float64), component.layer
         if component.head is None:
@@ -100,7 +104,9 @@ class ExpectedPrediction:
             ].astype(np.float64)
         if config.norm == "layernorm":
             x, vector = x - x.mean(), vector - vector.mean()
-        direction = weights["lm_head.weight"][self.token] - weights["lm_head.weight"][self.contrast]
+        direction = weights["lm_head.weight"][self.token]
+        if is_contrasted:
+            direction = direction - weights["lm_head.weight"][self.contrast]
         return vector * weights["final_norm.weight"] / np.sqrt((x**2).mean() + config.norm_eps) @ direction
 
 
@@ -125,13 +131,20 @@ def assert_near(text: str, truth: float):
 
 def check_clauses(truth: ExpectedPrediction, clauses):
     trace, reason, named_components = truth.trace, None, []
-    if match := re.fullmatch(LOOK_BACK, clauses[0].text, re.S):  # the whole-model sentence quotes it
-        token, source, effect = match.groups()
+    if match := re.fullmatch(f"{LOOK_BACK}(?:{WHOLE_HEAD})?", clauses[0].text, re.S):
+        token, source, effect, total, change = match.groups()  # the whole-model sentence quotes the first part
         assert f"“{token}”" == quote_token(trace.vocabulary[truth.token])
         headline = whole_model_sentence(trace, Selection(query=truth.last, target=truth.target))
         assert f"The look back that adds most: {source} ({effect} of logit " in headline
         layer, head = map(int, re.findall(r"\d+", source)[:2])
-        assert clauses[0].ablation == str(ModelComponent(layer, head).ablation)
+        component = ModelComponent(layer, head)
+        assert clauses[0].ablation == str(component.ablation)
+        true_change = truth.logits_without(component)[truth.token] - truth.logits_without()[truth.token]
+        if total is not None:
+            assert parse_float(total) == pytest.approx(truth.direct_effect(component, is_contrasted=False), abs=0.006)
+            assert parse_float(change) == pytest.approx(true_change, abs=0.006)
+        margin = true_change + parse_float(effect) / 2  # of a fall by half of what the look back adds
+        assert abs(margin) < 0.006 or (total is not None) == (margin > 0)
         clauses = clauses[1:]
     kinds = []
     for clause in clauses:

@@ -346,6 +346,12 @@ export function presets(element) {
 
 const MAX_FIRST_CLAUSES = 3; // before “more” is pressed
 
+/** Ablate a head and select it, so that the figures of one head are about it. @param {string} ablation */
+function switchOffAndSelect(ablation) {
+  const { layer, head } = ablatedHead(ablation);
+  toggleIntervention(ablation, { of: "edits", adds: true }, { layer: Number(layer), head: Number(head) });
+}
+
 /** A button that unfolds the reasons for the prediction. @param {HTMLElement} element */
 export function explanation(element) {
   const toggle = find(element, ".asked"), clauseBox = find(element, ".clauses"), { field } = toggle.dataset;
@@ -358,7 +364,7 @@ export function explanation(element) {
     const heads = interventions().map((edit) => ({ edit, where: ablatedHead(edit) })).filter(({ where }) => where && field === "why"), hadFocus = clauseBox.contains(document.activeElement);
     const ablationNotes = heads.flatMap(({ edit, where }) => [makeAblationNote(edit, "edits", where), " "]), noteIndex = Math.min(ablatedClause ?? 0, clauses.length - 1);
     const pieces = clauses.map(({ words, look, figure, ablation }, i) => {
-      const ablateButton = ablation && !heads.length ? [button(_("Switch this head off"), () => { ablatedClause = i; toggleIntervention(ablation, { of: "edits", adds: true }); }, { className: "plain" }), " "] : [];
+      const ablateButton = ablation && !heads.length ? [button(_("Switch this head off"), () => { ablatedClause = i; switchOffAndSelect(ablation); }, { className: "plain" }), " "] : [];
       return make("li", {}, figure ? makeLink(words, look, figure) : span("says", words), " ", ...ablateButton, ...(i === noteIndex ? ablationNotes : []));
     });
     const rest = pieces.slice(showsAll ? pieces.length : MAX_FIRST_CLAUSES);

@@ -271,8 +271,8 @@ class ClassSessionPanel(HtmlWidget):
             join=_("Join"),
             ways=_("Students scan this, open the link, or type the code under “Class”:"),
             local=_(
-                "This address works only on this computer. "
-                "Who starts the server with --host 0.0.0.0 opens it to others."
+                "This address works only on this computer. For a class, start the server with --host 0.0.0.0 and open "
+                "this page by the computer’s address in the network."
             ),
             copy=_("Copy the link"),
             enlarge=_("Show it large"),

@@ -57,7 +57,7 @@ export function replyCounts(question, counts, judged = null) {
   const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a);
   if (kind === "text") return sorted.map(([says, count]) => ({ says, count, isRight: false }));
   const isRight = (reply) => (kind === "token" && truth !== undefined ? truth.bars[truth.right]?.token.trim().toLowerCase() === reply : false);
-  const rows = sorted.map(([reply, count]) => ({ says: reply.replaceAll(PART_SEPARATOR, " · "), count, isRight: isRight(reply) }));
+  const rows = sorted.map(([reply, count]) => ({ says: (kind === "blanks" ? reply.replaceAll("-", "−") : reply).replaceAll(PART_SEPARATOR, " · "), count, isRight: isRight(reply) }));
   const others = rows.slice(MAX_LISTED_REPLIES);
   if (!others.length) return rows;
   return [...rows.slice(0, MAX_LISTED_REPLIES), { says: ngettext("{count} other", "{count} others", others.length), count: others.reduce((sum, { count }) => sum + count, 0), isRight: false }];
@@ -119,6 +119,11 @@ const countedQuestion = ({ answers }) => (answers.length ? { kind: "choice", opt
 /** @param {Record<string, number>} counts */
 const drawBars = (counts) => renderBars(replyCounts(countedQuestion(room.question), counts), totalCount(counts));
 
+/** Show the teacher's own question and its replies on the whole screen, if there is one; a presentation begins with it. */
+export function showOwnQuestionLarge() {
+  if (isTeacher() && room.question) /** @type {HTMLDialogElement} */ (find(document, "#large-question")).showModal();
+}
+
 /**
  * Connect the form in which a teacher asks the class, and show the question's replies while it is open.
  * @param {HTMLElement} panel
@@ -128,25 +133,32 @@ function connectQuestionForm(panel, notice) {
   const writing = /** @type {HTMLDetailsElement} */ (find(panel, ".ask")), form = /** @type {HTMLFormElement} */ (find(writing, "form")), asked = find(panel, ".asked");
   const boxes = /** @type {HTMLInputElement[]} */ (findAll(form, "input")), replies = find(asked, ".own-counts"), showButton = find(asked, ".show"), endButton = find(asked, ".end-question");
   let drawn = "", revealedNumber = 0; // the question whose replies the teacher has seen before the class
-  const revealButton = button("", () => {
+  const toggleReplies = () => {
     revealedNumber = revealedNumber === room.question.number ? 0 : room.question.number;
     update();
-  }, { className: "quiet-button" });
+  };
+  const revealButton = button("", toggleReplies, { className: "quiet-button" }), largeReveal = button("", toggleReplies);
   replies.after(revealButton);
+  find(asked, ".buttons").append(button(_("Show it large"), showOwnQuestionLarge));
+  const largeView = /** @type {HTMLDialogElement} */ (make("dialog", { id: "large-question", ariaLabel: _("Ask the class") })), largeTitle = make("h2"), largeReplies = make("div");
+  largeView.append(largeTitle, largeReplies, make("div", { className: "buttons" }, largeReveal, button(_("Close"), () => largeView.close())));
+  largeView.addEventListener("keydown", (event) => event.stopPropagation()); // a presentation below it has the same keys
+  find(document, "#room-line").after(largeView);
 
   function update() {
-    if (!isTeacher()) return;
+    if (!isTeacher()) return largeView.close();
     const { question, people } = room, counts = ownReplyCounts() ?? {}, isRevealed = question?.shows_replies || revealedNumber === question?.number;
     const data = JSON.stringify([question, counts, people, isRevealed]);
     if (data === drawn) return;
     drawn = data;
     [writing.hidden, asked.hidden] = [Boolean(question), !question];
-    if (!question) return;
-    setText(find(asked, "h2"), question.text);
+    if (!question) return largeView.close();
+    for (const title of [find(asked, "h2"), largeTitle]) setText(title, question.text);
     setText(showButton, question.shows_replies ? _("Hide from the students’ pages") : _("Show on the students’ pages"));
-    setText(revealButton, isRevealed ? _("Hide its replies here") : _("Show its replies here")); // a lesson’s question may have its own above
-    revealButton.hidden = question.shows_replies;
-    replies.replaceChildren(make("p", { className: "of" }, replyCountSentence(counts, people)), ...(isRevealed ? [drawBars(counts)] : []));
+    for (const node of [revealButton, largeReveal]) [node.textContent, node.hidden] = [isRevealed ? _("Hide its replies here") : _("Show its replies here"), question.shows_replies]; // a lesson’s question may have its own above
+    const repliesSentence = () => make("p", { className: "of" }, replyCountSentence(counts, people)), answers = question.answers.map((answer) => make("li", {}, answer));
+    replies.replaceChildren(repliesSentence(), ...(isRevealed ? [drawBars(counts)] : []));
+    largeReplies.replaceChildren(isRevealed ? drawBars(counts) : make("ul", {}, ...answers), repliesSentence());
   }
 
   form.addEventListener("submit", (event) => {
@@ -567,9 +579,9 @@ export function roomMenu(element) {
   });
   onRoom(update);
   onLessonStep(() => { if (isTeacher()) update(); });
+  placeRoomLine();
   connectQuestionForm(leading, notice);
   update();
-  placeRoomLine();
   placeQuestionCard();
   startListening();
   startLeading();

@@ -9,7 +9,7 @@ import { closeTerm } from "../../static/glossary_terms.js";
 import { _, ngettext } from "../../static/translations.js";
 import { onEveryState, onState, state } from "../../static/page_state.js";
 import { changeRoom, isTeacher, onRoom, room } from "../../static/room_client.js";
-import { isAwaitingReplies, replyCountText, replyLines } from "./class_session.js";
+import { isAwaitingReplies, replyCountText, replyLines, showOwnQuestionLarge } from "./class_session.js";
 import { openSlideSheet } from "./worksheet.js";
 import { appendSlides, slideQuery, storeSlides, storedSlides, lessonDeck, slidesLink, stageCommand, LIMITS, onSlidesReceived, figuresDeck, makeSlide, storyDeck, viewTitle, slidesDeck, slidesFromHash, moveItem } from "./presentation_pages.js";
 
@@ -257,8 +257,7 @@ export function stage(element) {
   const notes = notesWindow(onKey);
   /** @type {Deck | null} */
   let deck = null;
-  let previousFocus = null;
-  let focusMovedByTab = false;
+  let previousFocus = null, focusMovedByTab = false;
   let textTimer = 0; // polls the prompt's box, as a script's change of its text fires no event
 
   function beginPresentation(request) {
@@ -275,6 +274,7 @@ export function stage(element) {
     find(box, "h2").focus({ preventScroll: true });
     textTimer = setInterval(showSubtitle, FOLLOW_MS);
     show();
+    showOwnQuestionLarge();
   }
 
   /** Close the open lists and menus, which would cover the figure. */

@@ -32,6 +32,11 @@ test("numbers are counted in ten bins of the slider", () => {
   assert.deepEqual(rows.map(({ isRight }) => isRight).lastIndexOf(true), 9);
 });
 
+test("the minus of a number filled in is a minus sign", () => {
+  assert.deepEqual(replyCounts({ kind: "blanks" }, { "1_-0.41": 2 }).map(({ says }) => says), ["1 · −0.41"]);
+  assert.equal(replyCounts({ kind: "token" }, { "well-known": 1 })[0].says, "well-known");
+});
+
 test("a cell is counted in its row and column", () => {
   const { counts, right } = replyGrid({ kind: "cell", rows: ["a", "b"], columns: ["x", "y", "z"] }, { "1_2": 4, "0_1": 1 }, { truth: { right: [1, 2] } });
   assert.deepEqual(counts, [[0, 1, 0], [0, 0, 4]]);
