@@ -235,7 +235,7 @@ class OpenView:
         (trace, selection), second = self.runs_with_selection
         chosen, texts = selection.option(dropdown.field), dict(dropdown.options)
 
-        def drawn(value: Any) -> Any:
+        def value_in_difference(value: Any) -> Any:
             first = trace, selection.replace(**{dropdown.field: value})
             for panel in self.view.panels:
                 (_trace, of_figure), _second = panel.select_for_difference(self.comparison, first, second)
@@ -243,9 +243,9 @@ class OpenView:
                     return of_figure.option(dropdown.field)
             return value
 
-        shown = drawn(chosen)
-        values = [value for value in texts if value == chosen or (value != shown and drawn(value) == value)]
-        return replace(dropdown, options=[(value, texts[shown if value == chosen else value]) for value in values])
+        replacements = {value: value_in_difference(value) for value in texts}
+        values = [value for value in texts if value == chosen or replacements[value] == value != replacements[chosen]]
+        return replace(dropdown, options=[(value, texts[replacements[value]]) for value in values])
 
     @property
     def intervention_controls(self) -> list[tuple[InterventionControl, float]]:

@@ -39,8 +39,8 @@ def test_list_of_lens_offers_what_difference_draws(capture_edited_trace):
     trace = capture_edited_trace("rope")
     comparison = Comparison.with_unchanged(trace)
 
-    def options(lens: str, shown: str) -> list:
-        selection = Selection(shown=shown).replace(lens=lens).clamp_to_trace(trace)
+    def options(lens: str, run: str) -> list:
+        selection = Selection(shown=run).replace(lens=lens).clamp_to_trace(trace)
         view = OpenView(VIEW["prediction"], trace, selection, comparison=comparison, has_other=True)
         return next(list(choice.options) for choice in view.choices if choice.field == "lens")
 
