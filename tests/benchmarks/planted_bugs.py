@@ -351,7 +351,7 @@ BUGS = {
     "browser/test_sliders.py browser/test_settings.py": [
         ("cumulative.findIndex((end) => end > content.u)", "cumulative.findIndex((end) => end < content.u)"),
         ("stretch.style.left = `${100 * start}%`;", "stretch.style.left = `${100 * end}%`;"),
-        ("mark = scale * barLength(row.plain, isLog);", "mark = scale * barLength(row.probability, isLog);"),
+        ("100 * scale * barLength(row.plain, isLog)", "100 * scale * barLength(row.probability, isLog)"),
         (
             "(isLog ? Math.max(0, 1 + Math.log10(Math.abs(probability)) / DECADES)",
             "(isLog ? Math.max(0, 1 - Math.log10(Math.abs(probability)) / DECADES)",
