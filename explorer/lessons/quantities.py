@@ -321,7 +321,7 @@ MEASURES: dict[str, Callable[..., float]] = {
     "ln_vocabulary": _ln_vocabulary,
 }
 COUNTS = ("rank", "candidates", "heads_above", "tokens", "parameters")  # measures that are whole numbers
-SHARES = ("probability", "chance", "head_score", "most_head_score", "weight", "position_share")  # measures from 0 to 1
+SHARES = ("probability", "chance", "head_score", "most_head_score", "weight", "position_share", "cosine")  # at most 1
 TOKEN_MEASURES = ("probability", "chance", "logit", "surprisal", "head_adds", "feed_forward_adds")
 ARGUMENT_CHOICES = {
     "score": tuple(HEAD_SCORES),

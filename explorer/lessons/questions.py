@@ -72,6 +72,12 @@ class Question(Protocol):
         """Return the key under which a class's equal replies are counted; None for an invalid reply. Uses no run."""
 
 
+def quote_option(text: str) -> str:
+    """Return an option as a verdict names it: without its full stop, in quotes unless it has some."""
+    text = text.rstrip(".。")
+    return text if "“" in text else f"“{text}”"
+
+
 def append_tokens(text: str, quantity: LessonQuantity | None, context: QuantityContext) -> str:
     """Return a text with the tokens that a quantity counts, if it does, as in "3: ·un + ha + ppy"."""
     tokens = quantity.counted_tokens(context) if quantity else ()
@@ -193,7 +199,7 @@ class ChoiceQuestion:
         if not right:
             return ReplyGrade(is_right, _("In this run none of them is right."), truth)
         options = [self.options[number - 1] for number in right]
-        answers = [append_tokens(f"“{option.text.rstrip('.。')}”", option.value, context) for option in options]
+        answers = [append_tokens(quote_option(option.text), option.value, context) for option in options]
         verdict = _("The answer is {places}.", places=join_names(answers))
         return ReplyGrade(is_right, verdict, truth)
 

@@ -406,6 +406,7 @@ export function makeDropdown(opener, list, { fill, first: firstFocus, left = (bu
   async function show() {
     if ((await fill()) === false) return;
     list.hidden = false;
+    list.scrollTop = 0;
     place();
     opener.ariaExpanded = "true";
     firstFocus()?.focus({ preventScroll: true });

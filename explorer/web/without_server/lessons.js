@@ -189,7 +189,7 @@ const formatAnswer = (value) => formatAnswerDigits(value, MIN_DIGITS);
 const formatAnswerDigits = (value, digits) => (Number.isInteger(value) ? formatCount(value).replace("-", "−") : formatDigits(value, digits));
 
 export const COUNTS = ["candidates", "heads_above", "tokens", "parameters"]; // quantities that are integers
-export const SHARES = ["probability", "chance", "head_score", "weight"]; // quantities from 0 to 1
+export const SHARES = ["probability", "chance", "head_score", "weight", "cosine"]; // quantities of at most 1
 
 /** @param {Context} context @param {Quantity} quantity @returns {Promise<number>} */
 export async function evaluate(context, { name, arguments: args, change }) { return QUANTITIES[name](await context.replace(change), args); }
@@ -346,6 +346,8 @@ function parseNumbers(reply, count) {
   return numbers.length === count && !numbers.includes(null) ? numbers : null;
 }
 /** Join names: "a, b and c". @param {string[]} names */
+/** Return an option as a verdict names it: in quotes, unless it has some. @param {string} text */
+const quoteOption = (text) => (text.includes("“") ? text : `“${text}”`).replace(/[.。]+(?=”?$)/, "");
 const joinNames = (names) => (names.length > 1 ? _("{first} and {last}", { first: names.slice(0, -1).join(", "), last: names.at(-1) }) : names[0]);
 /** Compute a result for each item. @template Item, Result @param {Item[]} items @param {(item: Item) => Promise<Result>} compute @returns {Promise<Result[]>} */
 const evaluateAll = (items, compute) => Promise.all(items.map(compute));
@@ -370,7 +372,7 @@ export const QUESTIONS = {
       const areRight = await evaluateAll(options, ({ when }) => isConditionMet(context, when)), values = await evaluateAll(options, ({ value }) => value && evaluate(context, value)), right = range(options.length).filter((i) => areRight[i]).map((i) => i + 1);
       const displayValues = values.map((value) => (value === null ? null : [value, formatAnswer(value)])), truth = { right, shown: displayValues, are_shares: options.every(({ value }) => !value || SHARES.includes(value.name)) }, choice = reply === null ? null : parseIndex(reply);
       if (reply !== null && !options[choice - 1]) return null;
-      const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(`“${text.replace(/[.。]+$/, "")}”`, value, context)))]);
+      const answers = joinNames([...new Set(await evaluateAll(right.map((number) => options[number - 1]), ({ text, value }) => appendTokens(quoteOption(text), value, context)))]);
       return { isRight: reply === null ? null : right.includes(choice), words: right.length ? _("The answer is {places}.", { places: answers }) : _("In this run none of them is right."), truth };
     },
   },
