@@ -208,10 +208,10 @@ def run_facts(trace: Trace) -> dict[str, str]:
     return {
         _("model"): trained_model_name(trace),
         _("layers"): str(trace.config.num_layers),
-        _("heads"): str(trace.config.num_heads),
+        _("heads per layer"): str(trace.config.num_heads),
         _("tokens"): f"{len(trace):,}",
         _("changes"): str(len(trace.edits)),
-        _("loss of the text, nats"): "–" if np.isnan(loss) else format_number(loss),
+        _("mean loss per token, nats"): "–" if np.isnan(loss) else format_number(loss),
     }
 
 

@@ -268,7 +268,7 @@ def _use_signed_scale(trace: go.Trace, largest: float) -> go.Trace:
 def difference_label(title: Mapping[str, Any] | None) -> str:
     """Return the title of an axis or a scale of differences: with the name of what is subtracted, if it has one."""
     quantity = (title or {}).get("text", "").partition("<br>")[0]
-    return _("A − B of {quantity}", quantity=quantity) if quantity else "A − B"
+    return _("{quantity}, A − B", quantity=quantity) if quantity else "A − B"
 
 
 def _difference_layout(traces: Sequence[go.Trace], layout: Mapping[str, Any], alt: str) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def test_comparison_view_pairs_own_prompt_automatically(open_new_page):
 def test_facts_of_both_runs_are_listed_and_differences_coloured(open_new_page):
     person = open_new_page().open("compare", unfolded="compare-facts")
     facts = person.page.locator("#compare-facts .plot")
-    expect(facts).to_contain_text("loss of the text, nats")
+    expect(facts).to_contain_text("mean loss per token, nats")
     texts, painted = facts.evaluate(CELL_TEXTS), cell_colours(facts, (14, 3)).sum(axis=-1)[:6, :2]
     assert facts.evaluate(TICKS, "x") == ["A", "B", "A − B"]
     assert texts["0, 0"] == texts["1, 0"] == "tiny"

@@ -303,7 +303,7 @@ def test_lens_difference_falls_back_to_target_token():
     of_ranks = panel.select_for_difference(comparison, *[(t, s.replace(lens="rank")) for t, s in draw_args(comparison)])
     assert {selection.option("lens") for _trace, selection in of_ranks} == {"target"}  # ranks have none
     heatmap, token_id = difference.data[0], target_token(trace, selection)
-    assert heatmap.colorbar.title.text == "A − B of probability (explained)"
+    assert heatmap.colorbar.title.text == "probability (explained), A − B"
     assert difference.layout.xaxis.title.text.endswith("colour: the explained token’s probability")
     position, partner = next(pair for pair in enumerate(comparison.alignment.partners) if pair[1] is not None)
     probability_a, probability_b = (

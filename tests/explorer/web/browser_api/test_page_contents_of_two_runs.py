@@ -147,7 +147,7 @@ def test_headings_name_what_is_subtracted(endpoints, state):
             assert contents[f"attention-{name}-heading"] == heading.format(title=title)
     layout = json.loads(contents["attention-pattern"][1])
     data = json.loads(contents["attention-pattern"][0])
-    assert "A − B of weight" in json.dumps([data, layout], ensure_ascii=False)
+    assert "weight, A − B" in json.dumps([data, layout], ensure_ascii=False)
 
 
 def test_figures_of_both_runs_have_common_scale(endpoints, state):
