@@ -55,7 +55,8 @@ def test_chat_turns_match_api_and_tokens_show_their_role(open_new_page, chat_mod
     person.wait_until_idle()
     form.get_by_role("button", name="Add a turn").click()
     expect(form.locator("textarea")).to_have_count(6)
-    assert form.locator("textarea").nth(4).input_value() == person.page.locator("#story .generated").text_content()
+    generated = person.page.locator("#story .generated").text_content()
+    assert form.locator("textarea").nth(4).input_value() == re.sub(r"(\\x[0-9a-f]{2})+", "\ufffd", generated)
 
     person.page.reload()
     expect(form.locator("textarea")).to_have_count(4)

@@ -91,8 +91,9 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   setText(rank, (hasGapBefore ? "…" : "") + row.rank.toLocaleString("en"));
-  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : isStepTold() && isDrawn && tokens.actual === null ? _("Step picks") : ""); // Step writes at the end, not here
-  tag.classList.toggle("of-step", tag.textContent === _("Step picks"));
+  const isOfStep = !isActual && !row.guessed && isStepTold() && isDrawn && tokens.actual === null; // Step writes at the end, not here
+  setText(tag, isActual ? _("written") : row.guessed ? _("your guess") : !isOfStep ? "" : element.closest(".changed, .two-runs") ? _("Step") : _("Step picks")); // less room beside more numbers
+  tag.classList.toggle("of-step", isOfStep);
   element.classList.toggle("tagged", Boolean(tag.textContent));
   token.title = [
     isActual ? _("The token that the text has here.") : "",
