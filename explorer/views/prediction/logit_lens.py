@@ -289,8 +289,8 @@ FIRST_FROM = {
     ("ffn",): N_("After {query}, the likeliest is {token}, from the feed-forward of layer {layer} on."),
     ("attn", "ffn"): N_("After {query}, the likeliest is {token}, from layer {layer} on."),
 }
-LENS_CELLS = N_("Each cell is the likeliest next token at that depth, after the final norm (the logit lens).")
-LENS_CELLS_WITHOUT_NORM = N_("Each cell is the likeliest next token at that depth (the logit lens).")
+LENS_CELLS = N_("Each cell: the likeliest next token there, after the final norm (logit lens).")
+LENS_CELLS_WITHOUT_NORM = N_("Each cell: the likeliest next token there (logit lens).")
 
 
 def token_trajectory(trace: Trace, query: int, token_id: int, contrast_id: int | None = None) -> go.Figure:

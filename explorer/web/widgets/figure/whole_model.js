@@ -472,7 +472,7 @@ export function wholeModel(element) {
 
   /** Show an item's description, or how to read the drawing; highlight its curves. @param {any} item */
   function describe(item) {
-    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against; grey: little either way.")));
+    setText(readout, item?.label ?? (isStory() || openPart().level ? "" : _("Thicker: longer vector. Blue: for the answer; orange-red: against; grey: little.")));
     svg.classList.toggle("focused", Boolean(item?.isRelated));
     for (const curve of model?.curves ?? []) nodes.get(curveName(curve))?.classList.toggle("lit", Boolean(item?.isRelated?.(curve)));
   }

@@ -85,7 +85,7 @@ async function sentence(context) {
   const lastOther = likeliest.findLastIndex((own) => own !== id), values = { query: quoteToken(tokens[position]), token: quoteToken(vocabulary[id]), layer: lastOther >> 1 };
   const start = lastOther < 0 ? _("After {query}, the likeliest is {token}, at every depth.", values)
     : lastOther % 2 ? _("After {query}, the likeliest is {token}, from the feed-forward of layer {layer} on.", values) : _("After {query}, the likeliest is {token}, from the attention of layer {layer} on.", values);
-  return `${start} ${_("Each cell is the likeliest next token at that depth, after the final norm (the logit lens).")}`;
+  return `${start} ${_("Each cell: the likeliest next token there, after the final norm (logit lens).")}`;
 }
 
 /** @param {ViewContext} context */
