@@ -36,7 +36,7 @@ class TwoRunRenderer:
 NumbersLink = tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str]  # text, selection, and the switch to open
 LISTS = N_("Each run has a list of its own here: look at A and B in turn.")
 COURSE = N_(
-    "Running sums cannot be subtracted: look at A and B in turn, or at each part’s difference in the tab Prediction."
+    "A running sum is drawn of one run: look at A and B in turn, or at each part’s difference in the tab Prediction."
 )
 PLANE = N_("Each run’s vectors are drawn along directions of their own: look at A and B in turn.")
 BINS = N_("Each run’s values are counted in intervals of their own: look at A and B in turn.")
