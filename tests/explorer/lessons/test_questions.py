@@ -104,6 +104,23 @@ def test_invalid_reply_is_not_graded(plain_context, kind, reply):
         assert judged is None
 
 
+OPTION_WITH_QUOTES = """
+```ask
+choice: Nearer?
+options:
+  - {says: that of “the”., when: {more: [{of: cosine, a: "e", b: "e"}, 0]}, shows: {of: cosine, a: "e", b: "e"}}
+  - {says: none, when: {less: [{of: cosine, a: "e", b: "e"}, 0]}, shows: {of: cosine, a: "e", b: "e"}}
+```
+"""
+
+
+def test_option_keeps_its_own_quotes_and_bars_of_cosines_end_at_1(plain_context):
+    question = parse_lesson("a", lesson_text(OPTION_WITH_QUOTES)).steps[0].question
+    judged = question.grade(plain_context, "1")
+    assert judged.text == "The answer is that of “the”."
+    assert judged.truth["are_shares"] is True
+
+
 def test_grade_quotes_option_and_omits_zero_error(plain_context):
     choice, number = make_question("choice"), make_question("number")
     judged = choice.grade(plain_context, "2")
