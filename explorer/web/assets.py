@@ -44,14 +44,15 @@ def head_tags() -> str:
     """Return the head's tags: the widgets' style sheet, and the entry script with what it needs at once.
 
     Without the preload links the browser would discover a module only after reading its importer, and a font only
-    when text in it is drawn, which would then move.
+    when text in it is drawn, which would then move. Fonts are prefetched: browsers warn of a preloaded one that is
+    used only after seconds.
     """
     later = (MESSAGES_PREFIX, *LAZY_PREFIXES)
     module_names = (name for name in js_module_paths(static_folder()) if not name.startswith(later))
     preloads = (f'<link rel="modulepreload" href="{static_url(name)}">' for name in module_names)
     entry_tag = f'<script type="module" src="{static_url(ENTRY_SCRIPT)}"></script>'
     style = f'<link rel="stylesheet" href="{static_url(STYLE_SHEET)}">'
-    fonts = (f'<link rel="preload" href="{path}" as="font" type="font/woff2" crossorigin>' for path in font_paths())
+    fonts = (f'<link rel="prefetch" href="{path}" as="font" type="font/woff2" crossorigin>' for path in font_paths())
     return "".join((*fonts, style, *preloads, entry_tag))
 
 

@@ -20,7 +20,7 @@ FIRST_FIGURE = """() => {
   const plots = [...document.querySelectorAll("#view .main-svg")].map((svg) => svg.getBoundingClientRect());
   return plots.filter(({ height }) => height).map(({ top, height }) => [top, height])[0];
 }"""
-VIEWS = ["prediction", "residual", "positions", "experiments", "kv_cache", "training"]
+VIEWS = ["attention", "prediction", "residual", "positions", "experiments", "kv_cache", "training", "directions"]
 MAX_SHIFT = {1440: 0.05, 390: 0.08}  # by page width; Gradio's loading indicator causes 0.02 of it, 0.04 if narrow
 
 CASES = [pytest.param(view, width) for view, width in product(VIEWS, MAX_SHIFT)]

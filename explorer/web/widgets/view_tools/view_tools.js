@@ -10,7 +10,6 @@ import { _, splitMessage } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
-const INLINE_LISTS = 2; // as in page.css
 const SPARE_FIELDS = { all: ["query", "rival"], compare: ["layer", "head"], experiments: ["key"] }; // by view; their lists are behind a button, as the row of tokens or a figure chooses them
 
 /** The lists that select a view's layer, head, token and other fields. @param {HTMLElement} element */
@@ -102,8 +101,7 @@ export function choosers(element) {
     const hasSpare = findAll(box, ".spare:not(.in-use)").length > 0, isShown = (label) => label.checkVisibility();
     box.classList.add("whole"); // to measure whether all fit
     moreButton.hidden = !hasSpare;
-    const shown = findAll(box, "label").filter(isShown), tops = shown.map(({ offsetTop, offsetHeight }) => offsetTop + offsetHeight / 2);
-    const isFitting = shown.length <= INLINE_LISTS || Math.max(...tops) - Math.min(...tops) < 8; // pixels
+    const isFitting = box.scrollWidth <= box.clientWidth;
     box.classList.toggle("whole", isFitting);
     moreButton.hidden = isFitting && !hasSpare;
     const names = findAll(box, "label").filter((label) => !isShown(label)).map((label) => label.firstChild.textContent).join(", ");
