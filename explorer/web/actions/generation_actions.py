@@ -128,7 +128,7 @@ class GenerationActions:
         page_state = replace_continuation(page_state, ended[: page_state.began], page_state.began)
         for update in self.generation_steps(page_state, settings, seed=settings.seed):
             yield update
-        if settings.temperature == 0 and tuple(update["change"]["generated"]) == ended:
+        if settings.temperature == 0 and update and tuple(update["change"]["generated"]) == ended:
             warn(UserError(_("The same ending again: at temperature 0 the likeliest token is always taken.")))
 
     @as_gradio_event

@@ -194,7 +194,7 @@ export function figure(element) {
       const isOfPairs = meta.of_tokens?.length === 2 && (image || fittedFigure.data[0]?.type === "heatmap"), react = ({ data: traces, layout: fittedLayout }) => plotly().react(plot, traces, { ...fittedLayout, ...movable, template, width, height, uirevision: "kept", meta: { numbers: meta.numbers, of_tokens: meta.of_tokens, labelled_axis: meta.labelled_axis } }, plotlyConfig());
       markLegend(drawnFigure);
       const hidesColourBar = fittedFigure.data.some(({ showscale }) => showscale === false) && plot.data?.some(({ type, showscale }) => type === "heatmap" && showscale !== false);
-      if (hidesColourBar) plotly().purge(plot), hasListeners = false; // otherwise Plotly keeps its margin, and may leave the cells no width
+      if (hidesColourBar) { plotly().purge(plot); hasListeners = false; } // otherwise Plotly keeps its margin, and may leave the cells no width
       if (drawKey.some((part, i) => i && part !== drawnKey[i])) squareSpace = null;
       await react(squareSpace ? withSquareCells(fittedFigure, squareSpace) : fittedFigure);
       for (let draws = squareSpace || !isOfPairs ? 0 : 2, space; draws && (space = squareCellSpace(plot._fullLayout, squareSpace?.bar)); draws--) await react(withSquareCells(fittedFigure, (squareSpace = space))); // twice, as names that turn upright leave less height
