@@ -259,15 +259,15 @@ POSITION_VECTORS_OFF = replace(ROTATION_OFF, title=N_("Switch the position vecto
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
 # work and not the residual stream; a bias of its output stays.
 COMPONENT_SCALE = InterventionControl("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
-HEADS = replace(COMPONENT_SCALE, title=N_("Strength of all heads of layer {layer}"), tap="blocks.{layer}.attn.z")
-HEAD = replace(HEADS, title=N_("Strength of head {head} of layer {layer}"), index="head")
+HEADS = replace(COMPONENT_SCALE, title=N_("Scale all heads of layer {layer} by"), tap="blocks.{layer}.attn.z")
+HEAD = replace(HEADS, title=N_("Scale head {head} of layer {layer} by"), index="head")
 HEAD_OFF = replace(
     HEAD, title=N_("Switch head {head} of layer {layer} off (ablate to 0)"), kind=ZeroAblation, default=0
 )
 FEED_FORWARD = replace(
-    COMPONENT_SCALE, title=N_("Strength of the feed-forward of layer {layer}"), tap="blocks.{layer}.ffn.hidden"
+    COMPONENT_SCALE, title=N_("Scale the feed-forward of layer {layer} by"), tap="blocks.{layer}.ffn.hidden"
 )
-NEURON = replace(FEED_FORWARD, title=N_("Strength of neuron {neuron} of layer {layer}"), index="neuron")
+NEURON = replace(FEED_FORWARD, title=N_("Scale neuron {neuron} of layer {layer} by"), index="neuron")
 NEURON_OFF = replace(
     NEURON, title=N_("Switch neuron {neuron} of layer {layer} off (ablate to 0)"), kind=ZeroAblation, default=0
 )

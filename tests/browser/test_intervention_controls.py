@@ -84,9 +84,9 @@ def test_norm_interventions_replace_each_other(open_page):
 def test_link_with_intervention_at_token_sets_controls(open_new_page):
     person = open_new_page().open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(find_control(person, "only at the chosen token")).to_be_checked()
-    slider = find_control(person, "Strength of head 1 of layer 1")
+    slider = find_control(person, "Scale head 1 of layer 1 by")
     expect(slider).to_have_value("0.5")
-    number = person.page.get_by_role("spinbutton", name="Strength of head 1 of layer 1")
+    number = person.page.get_by_role("spinbutton", name="Scale head 1 of layer 1 by")
     expect(number).to_have_value("0.5")
     number.fill("0.33")
     number.press("Enter")
@@ -145,7 +145,7 @@ def test_redundant_components_are_ablated_together_by_click(open_page):
 @pytest.mark.exhaustive
 def test_focused_control_follows_removed_intervention(open_page):
     person = open_page("attention", **LOOK)
-    scale = find_control(person, "Strength of head 1 of layer 1")
+    scale = find_control(person, "Scale head 1 of layer 1 by")
     scale.first.focus()
     scale.first.fill("0.5")
     expect_interventions(person, "blocks.1.attn.z.1*scale*0.5")
@@ -177,6 +177,9 @@ def test_head_switch_comes_first_and_interventions_replace(open_page):
         "Replaced “layer 1 head 1: off” by “layer 1 head 1: mean”. One part has one change at a time."
     )
     expect(labels.first.locator("input")).not_to_be_checked()
+    factor = page.get_by_role("spinbutton", name="Scale head 1 of layer 1 by")
+    expect(factor).to_have_value("")  # it is not as it was
+    expect(labels.filter(has=factor)).not_to_contain_text("as it is")
     assert labels.count() > 10
     height, window = (
         page.locator("#experiments-what-ifs .what-ifs").bounding_box()["height"],

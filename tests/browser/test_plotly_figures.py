@@ -161,6 +161,27 @@ def test_lens_writes_every_token_in_its_cell(open_page):
     person.expect_selected(query=20)
 
 
+# Texts of a figure that its icons cover.
+COVERED = """(plot) => {
+  const [first, ...others] = [...plot.querySelectorAll(".modebar-btn")].map((icon) => icon.getBoundingClientRect());
+  const [left, right] = [first.left, others.at(-1).right];
+  const isCovered = ({ bottom, ...box }) => bottom > first.top + 2 && box.right > left && box.left < right;
+  return [...plot.querySelectorAll("svg.main-svg text")].filter((text) => text.textContent.trim())
+    .filter((text) => isCovered(text.getBoundingClientRect().toJSON())).map((text) => text.textContent);
+}"""
+
+
+def test_icons_leave_axis_title_of_sparsity_free(open_new_page):
+    fields = {"b.text": "the fox asked the owl", "shown": "difference", "depth": "numbers"}
+    person = open_new_page(viewport={"width": 1366, "height": 768}).open("feed_forward", **fields)
+    plot = person.page.locator("#feed_forward-layers .plot")
+    plot.scroll_into_view_if_needed()
+    plot.hover()
+    expect(plot.locator(".xtitle")).to_have_text("layer")
+    assert plot.evaluate(COVERED) == []
+    expect(plot).not_to_contain_text("dotted")  # a difference has no such line
+
+
 def test_texts_stay_in_cells_when_zoomed_and_are_downloaded(open_new_page):
     person = open_new_page().open(view="prediction", query=27)
     plot = person.page.locator("#prediction-lens .plot")

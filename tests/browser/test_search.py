@@ -65,6 +65,8 @@ def test_search_loads_on_first_use_and_returns_focus(open_new_page):
     assert kinds.index("figure") < kinds.index("term"), kinds
     box.fill("induction")
     expect(find_results(person).first.locator(".kind")).to_have_text("head score")
+    box.fill("to its mean")
+    expect(find_results(person).first).to_contain_text("Each head ablated to its mean")
     person.page.keyboard.press("Control+k")
     person.page.keyboard.type("no such thing")  # replaces the earlier text
     expect(box).to_have_value("no such thing")

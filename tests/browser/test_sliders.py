@@ -41,13 +41,10 @@ def test_temperature_curves_have_line_at_slider_value(open_new_page):
     expect(person.page.locator("#choosing-temperature.presented")).to_be_visible()
     assert person.page.evaluate(BESIDE)
     scale = person.page.locator("#answer .scale")
-    hot = scale.text_content()
-    person.set("temperature", 0.05)
-    expect(scale).not_to_have_text(hot)
-    cold = scale.text_content()
-    person.set("temperature", 1.3)
-    person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[1.3,1.3]]'")
-    expect(scale).to_have_text(cold)  # so that the bars' lengths compare
+    for temperature in (0.05, 1.3):
+        person.set("temperature", temperature)
+        person.page.wait_for_function(f"JSON.stringify(({line})()) === '[[{temperature},{temperature}]]'")
+        expect(scale).to_have_text("")  # the whole track is 100%, so that the bars' lengths compare
     person.set("top-k", 1)
     axis = person.page.locator("#choosing-temperature .ytitle")
     expect(axis).to_have_text("probability with top-k 1")
@@ -140,3 +137,24 @@ def test_bars_follow_slider_and_match_python(open_new_page):
     for row in by_powers["rows"].values():
         share = 1 + np.log10(float(row["cells"][by_powers["heads"].index("model") - 1])) / 6
         assert row["plain"] == pytest.approx(100 * max(0, share), abs=0.1)
+
+
+def test_full_length_of_bars_holds_during_drag_and_depends_on_state_alone_after(open_new_page):
+    person = open_new_page().open("attention", depth="numbers", temperature=1)
+    page, scale = person.page, person.page.locator("#answer .scale")
+    expect(scale).to_contain_text("full bar")
+    box = page.locator("#temperature input[type=range]").bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 1, y, steps=4)
+    expect(scale).to_have_text("")
+    page.mouse.move(box["x"] + box["width"] / 2, y, steps=4)
+    person.wait_until_idle()
+    expect(scale).to_have_text("")  # so that lengths compare
+    page.mouse.up()
+    expect(scale).to_contain_text("full bar")
+    released = scale.text_content()
+    person.wait_until_idle()
+    page.reload()
+    expect(scale).to_have_text(released)

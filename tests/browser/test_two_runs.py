@@ -46,8 +46,9 @@ def test_second_prompt_is_shown_beside_first(open_page):
     expect(person.page.locator("#runs .aligned:not(.about-b)")).to_contain_text("both texts share")
     expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
     show_run(person, "A")
-    expect(person.prediction.locator("thead .other")).to_have_text("p\nB")
-    expect(person.prediction.locator("thead .other")).to_be_visible()
+    expect(person.prediction.locator("thead .other")).to_have_text("p B")
+    for column in ("logit", "other_logit", "model", "other"):
+        expect(person.prediction.locator(f"thead .{column}")).to_be_visible()
     expect(person.draw.locator(".falls")).to_contain_text("KL(A‖B) = ")
     expect_both_runs_drawn(person)
     person.page.locator("[data-mode=story]").click()
@@ -285,7 +286,7 @@ def test_two_runs_fit_screen(open_page, width):
     person.wait_until_idle()
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
     table = person.prediction.locator(".table")
-    expect(table.locator("thead th")).to_have_count(8)
+    expect(table.locator("thead th")).to_have_count(9)
     assert table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
 
 
@@ -293,6 +294,9 @@ def test_two_runs_fit_screen(open_page, width):
 def test_table_of_changed_pair_fits_and_patching_names_unchanged_model(open_new_page, width):
     fields = {"edits": "blocks.0.attn.z.1*zero", "b.text": OTHER_PROMPT}
     person = open_new_page(viewport={"width": width, "height": 768}).open("attention", **fields)
+    run = person.page.locator("#answer .of-run")
+    expect(run.get_by_role("button")).to_be_visible()
+    assert run.bounding_box()["height"] < 28  # the run and its button, in one line
     person.page.locator("[data-shows=stages]").click()
     expect(person.page.locator("#next-token th.scaled")).to_be_hidden()
     table = person.prediction.locator(".table.two-runs")

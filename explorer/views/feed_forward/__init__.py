@@ -305,7 +305,7 @@ TOKENS_FIGURE = FigureTemplate(
 
 # Labels of the values and of the neurons, and the alternative text.
 NEAR_0 = (
-    N_("hidden values near 0"),
+    N_("hidden values near 0 (within {near:g} × RMS)"),
     N_("neurons near 0 at every token"),
     N_("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}."),
 )
@@ -324,16 +324,10 @@ def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
     exact = trace.config.ffn in RELU_KINDS
     values, silent, alt = EXACTLY_0 if exact else NEAR_0
     bars = (
-        (translate(values), shares.near_zero, FEED_FORWARD),
+        (translate(values, near=NEAR_ZERO_RATIO), shares.near_zero, FEED_FORWARD),
         (translate(silent), shares.inactive, RESIDUAL),
     )
-    title = _("layer")
-    if not exact:
-        title = _(
-            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve’s share, {bell:.0%})",
-            near=NEAR_ZERO_RATIO,
-            bell=NORMAL_SHARE,
-        )
+    title = _("share") if exact else _("share<br>(dotted: a bell curve’s, {bell:.0%})", bell=NORMAL_SHARE)
     share_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": NORMAL_SHARE, "y1": NORMAL_SHARE}
     dotted = {**share_line, "yref": "y", "line": {"color": RESIDUAL, "dash": "dot", "width": 1}}
     return SPARSITY_FIGURE.draw(
@@ -366,8 +360,8 @@ SPARSITY_FIGURE = FigureTemplate(
         )
     ],
     layout={
-        "xaxis": {"title": {"text": value("title")}, "dtick": 1, "showgrid": False},
-        "yaxis": {"title": {"text": text(N_("share"))}, "range": [0, 1], "tickformat": ".0%"},
+        "xaxis": {"title": {"text": text(N_("layer"))}, "dtick": 1, "showgrid": False},
+        "yaxis": {"title": {"text": value("title")}, "range": [0, 1], "tickformat": ".0%"},
         "barmode": "group",
         "hovermode": "x",
         "shapes": value("shapes"),

@@ -55,11 +55,11 @@ export function countDraw(element) {
  * @param {Element} element
  * @param {EventTarget} target
  * @param {string} type
- * @param {() => void} listener
+ * @param {(event: any) => void} listener
  */
 export function listenWhileConnected(element, target, type, listener) {
-  const handle = () => {
-    if (element.isConnected) listener();
+  const handle = (event) => {
+    if (element.isConnected) listener(event);
     else target.removeEventListener(type, handle);
   };
   target.addEventListener(type, handle);

@@ -93,8 +93,8 @@ const OPTIONS = {
 
 /** View -> titles of its switch and its slider, and the tap of its head or neuron. @type {Record<string, (context: ViewContext) => [string, string, string]>} */
 const CONTROLS_BY_VIEW = {
-  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate to 0)", { head, layer }), _("Strength of head {head} of layer {layer}", { head, layer }), `blocks.${layer}.attn.z.${head}`],
-  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate to 0)", { neuron, layer }), _("Strength of neuron {neuron} of layer {layer}", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
+  attention: ({ layer, head }) => [_("Switch head {head} of layer {layer} off (ablate to 0)", { head, layer }), _("Scale head {head} of layer {layer} by", { head, layer }), `blocks.${layer}.attn.z.${head}`],
+  feed_forward: ({ layer, neuron }) => [_("Switch neuron {neuron} of layer {layer} off (ablate to 0)", { neuron, layer }), _("Scale neuron {neuron} of layer {layer} by", { neuron, layer }), `blocks.${layer}.ffn.hidden.${neuron}`],
 };
 
 /** Return the controls of a view (InterventionControls.pack). @param {string} view @param {ViewContext} context */
@@ -104,12 +104,12 @@ function packInterventionControls(view, context) {
   const editTexts = (kind) => ({ edit: `${tap}*${kind}`, everywhere: [`${tap}*${kind}`, `${tap}*${kind}`], here: [`${tapHere}*${kind}`, `${tapHere}*${kind}`] }), isOff = (index) => +context.edits.includes(`${index}*zero`);
   return [
     { title: offTitle, ...editTexts("zero"), ...sharedFields, switch: true, ablates: false, default: 0, amount: isOff(tap), amountHere: isOff(tapHere) },
-    { title: scaleTitle, ...editTexts("scale"), ...sharedFields, switch: false, ablates: true, default: 1, amount: strengthIn(context.edits, tap), amountHere: strengthIn(context.edits, tapHere) },
+    { title: scaleTitle, ...editTexts("scale"), ...sharedFields, switch: false, ablates: true, default: 1, amount: factorIn(context.edits, tap), amountHere: factorIn(context.edits, tapHere) },
   ];
 }
 
 /** Return the factor of a head or neuron in a run. @param {string[]} edits @param {string} index */
-function strengthIn(edits, index) {
+function factorIn(edits, index) {
   if (edits.includes(`${index}*zero`)) return 0;
   const text = edits.find((edit) => edit.startsWith(`${index}*scale*`));
   return text ? +text.split("*")[2] : 1;

@@ -161,7 +161,8 @@ def test_sparsity_bars_explain_threshold(trace):
     assert figure.data[0].marker.color == FEED_FORWARD
     exact = trace.config.ffn in ("relu", "relu2")
     assert ("exactly 0" in figure.data[0].name) is exact
-    assert ("root mean square" in figure.layout.xaxis.title.text) is not exact
+    assert ("× RMS)" in figure.data[0].name) is not exact
+    assert ("dotted" in figure.layout.yaxis.title.text) is not exact
     assert ("dead" in figure.data[1].name) is exact
 
 

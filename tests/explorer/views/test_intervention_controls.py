@@ -110,10 +110,10 @@ def test_component_controls_follow_selection(trace):
         )
     )
     assert [offer.title for offer in offers] == [
-        "Strength of head 2 of layer 1",
-        "Strength of all heads of layer 1",
-        "Strength of the feed-forward of layer 1",
-        "Strength of neuron 7 of layer 1",
+        "Scale head 2 of layer 1 by",
+        "Scale all heads of layer 1 by",
+        "Scale the feed-forward of layer 1 by",
+        "Scale neuron 7 of layer 1 by",
     ]
 
 

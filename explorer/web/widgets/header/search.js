@@ -85,7 +85,7 @@ function viewItems(index) {
       makeItem(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
       ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
       ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
-        options.map(([value, name]) => makeItem(kind, name, [kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
+        options.map(([value, name]) => makeItem(kind, field === "ablation" ? _("Each head ablated {how}", { how: name }) : name, [name, kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
     ];
   });
 }

@@ -90,7 +90,9 @@ class NextTokenTable(HtmlWidget):
         stages = stage_columns(table, settings)
         if other:  # the sum so far has no room beside it, and the bar below says as much
             logit, model, *rest = stages[:-1]
-            stages = [logit, replace(model, title="p\nA"), *other_run_columns(other.plain, other.logits), *rest]
+            logit, model = replace(logit, title=f"{logit.title} A"), replace(model, title="p A")
+            other_logit, *other_columns = other_run_columns(other.plain, other.logits)
+            stages = [logit, other_logit, model, *other_columns, *rest]
         elif unchanged is not None:
             stages = unchanged_columns(stages, unchanged)
         rows = [

@@ -107,7 +107,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
   row.cells.forEach((text, i) => {
     setText(numberCells[i].querySelector(".number") || numberCells[i], text);
     numberCells[i].dataset.note = row.notes[i];
-    numberCells[i].title = tokens.run ? row.notes[i] : ""; // the column of logits has no room beside a second run
+    numberCells[i].title = tokens.run ? row.notes[i] : ""; // a narrow table has no room for the logits of both runs
   });
   /** @type {HTMLElement} */ (find(element, ".number")).dataset.percent = formatPercent(row.cut ? 0 : row.probability);
   const [bar, unchangedBar] = /** @type {any} */ (find(element, ".bars").children);
@@ -131,21 +131,23 @@ const barLength = (probability, isLog) => (isLog ? Math.max(0, 1 + Math.log10(Ma
 const MAX_OWN_DIFFERENCE = 1e-6; // between a probability after the settings and the model's own
 const SCALES = [1, 2, 5, 10, 20, 50, 100], MIN_LONGEST_SHARE = 0.4; // of the column, for the longest bar
 
-/** Return the factor by which bars are lengthened so that the longest is visible. @param {{ probability: number, plain: number }[]} rows */
+/** Return the factor by which bars are lengthened so that the longest is visible; the step about temperature compares lengths. @param {{ probability: number, plain: number }[]} rows */
 function barScale(rows) {
+  if (state.view === "choosing") return 1;
   const longest = Math.max(...rows.map(({ probability, plain }) => Math.max(Math.abs(probability), plain)));
   return longest ? SCALES.find((scale) => scale * longest >= MIN_LONGEST_SHARE) ?? SCALES.at(-1) : 1;
 }
 
-/** Return a function that returns the factor for a content's bars. After one token they never become longer again, so that their lengths compare while a slider moves. */
-function steadyBarScale() {
-  let lastPlace = "", lastScale = Infinity;
-  return ({ run, rows }) => {
-    const { prompt, generated, query } = state, place = [prompt, generated, query, run].join(" ");
-    lastScale = Math.min(barScale(rows), place === lastPlace ? lastScale : Infinity);
-    lastPlace = place;
-    return lastScale;
-  };
+/** Return a function that returns the factor for rows' bars. While a slider is held they never become longer again, so that their lengths compare. @param {HTMLElement} element @param {() => void} releaseHandler */
+function steadyBarScale(element, releaseHandler) {
+  let isHeld = false, lastScale = Infinity;
+  listenWhileConnected(element, document, "pointerdown", ({ target }) => { isHeld = Boolean(target.closest?.(SLIDERS)); });
+  for (const end of ["pointerup", "pointercancel"]) listenWhileConnected(element, document, end, () => {
+    if (!isHeld) return;
+    isHeld = false;
+    releaseHandler();
+  });
+  return (rows) => (lastScale = Math.min(barScale(rows), isHeld ? lastScale : Infinity));
 }
 
 const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
@@ -159,7 +161,7 @@ export function distribution(element) {
   const drawLine = probabilityLine(find(box, ".line"));
   const more = find(document, "#next-token-more"), likeliest = find(document, "#likeliest ol"), isNewChange = trackSettingChanges(element);
   more.append(find(box, ".tools"), find(box, ".line"), find(box, ".falls")); // below the settings, which stay visible
-  const scaleOf = steadyBarScale();
+  const scaleOf = steadyBarScale(element, () => { if (shownContent) fillTable(); });
   let shownContent = null, builtColumns = "", drawnPlace = "", rowBeforeChange = null; // row of the selected token before the last change of the settings
 
   let serverContent = null;
@@ -218,7 +220,7 @@ export function distribution(element) {
     shownContent.columns.forEach(({ title, about }, i) => { setText(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > shownContent.rows.length) body.lastChild.remove();
     while (body.rows.length < shownContent.rows.length) body.append(emptyRow(shownContent.columns));
-    const scale = log.checked ? 1 : scaleOf(shownContent);
+    const scale = log.checked ? 1 : scaleOf(shownContent.rows);
     const scaleNote = find(document, "#answer .scale");
     setText(scaleNote, scale > 1 ? _("full bar: {percent}", { percent: `${100 / scale}%` }) : "");
     shownContent.rows.forEach((row, i) => {

@@ -340,7 +340,7 @@ def format_logit_change(row: SamplingRow, unchanged: np.ndarray) -> str:
 
 
 def other_run_columns(plain: np.ndarray, logits: np.ndarray) -> list[SamplingStageColumn]:
-    """Return the columns of B's probabilities, from its logits, and of A's less those."""
+    """Return the columns of B's logits, of its probabilities, and of A's less those."""
 
     def explain(row) -> str:
         value = plain[row.token_id]
@@ -355,16 +355,23 @@ def other_run_columns(plain: np.ndarray, logits: np.ndarray) -> list[SamplingSta
     def format_value(row: SamplingRow, text: Callable[[float], str], value: float) -> str:
         return "–" if np.isnan(plain[row.token_id]) else text(value)
 
+    other_logit = SamplingStageColumn(
+        "other_logit",
+        f"{logit_column().title} B",
+        _("The token’s logit in the other run."),
+        cell=lambda row: format_value(row, format_logit, logits[row.token_id]),
+        arithmetic=explain,
+    )
     other = SamplingStageColumn(
         "other",
-        "p\nB",
+        "p B",
         _("What the other run’s model gives the token, before temperature and filters."),
         cell=lambda row: format_value(row, format_number, plain[row.token_id]),
         arithmetic=explain,
     )
     difference = SamplingStageColumn(
         "other_difference",
-        "p\nA − B",
+        "p A − B",
         _("The model’s own probability in A less that in B."),
         cell=lambda row: format_value(row, format_thousandths, row.plain - plain[row.token_id]),
         arithmetic=lambda row: (
@@ -374,7 +381,7 @@ def other_run_columns(plain: np.ndarray, logits: np.ndarray) -> list[SamplingSta
             f"{format_number(row.plain - plain[row.token_id])}"
         ),
     )
-    return [other, difference]
+    return [other_logit, other, difference]
 
 
 def format_thousandths(difference: float) -> str:

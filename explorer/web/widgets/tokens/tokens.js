@@ -235,8 +235,8 @@ export function playback(element) {
   }
 
   const textBefore = (total) => ngettext(
-    "The prompt is on show. Play goes through the {count} generated token.",
-    "The prompt is on show. Play goes through the {count} generated tokens.",
+    "A token of the prompt is chosen. Play goes through the {count} generated token.",
+    "A token of the prompt is chosen. Play goes through the {count} generated tokens.",
     total,
   );
   const textAtEnd = (total) => isWriting() ? ngettext(

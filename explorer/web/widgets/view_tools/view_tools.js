@@ -203,18 +203,17 @@ function makeControl(offer, appliesHere) {
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
   [number.min, number.max] = [String(least), String(most)];
   const label = make("label", {}, ...(offer.switch ? [input, title] : [title, kind, input, number]));
-  const format = (amount) => String(+amount.toPrecision(4));
+  const texts = () => (appliesHere(offer) ? offer.here : offer.everywhere), format = (amount) => String(+amount.toPrecision(4));
+  const isOwn = (edit, scale) => edit === scale || edit.startsWith(`${scale}*`) || (offer.ablates && edit === ablationEdit(scale)), others = () => interventions().filter((edit) => !isOwn(edit, texts()[1]));
   const showValue = (amount) => {
-    number.value = format(amount);
-    setText(kind, amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
+    const [part] = texts()[0].split("*"), isReplaced = amount === offer.default && others().some((other) => other.startsWith(`${part}*`)); // as by its mean
+    number.value = isReplaced ? "" : format(amount);
+    setText(kind, isReplaced ? "" : amount === offer.default ? _("as it is") : offer.ablates && amount === 0 ? _("ablated") : "");
   };
   const change = (amount) => {
     showValue(amount);
-    const [text, scale] = appliesHere(offer) ? offer.here : offer.everywhere;
-    const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
-    const replaced = offer.ablates ? [scale, ablationEdit(scale)] : [scale];
-    const others = interventions().filter((other) => !replaced.includes(other) && !other.startsWith(`${scale}*`));
-    applyEdits(edit ? addIntervention(others, edit) : others);
+    const edit = offer.switch ? input.checked && texts()[0] : amount !== offer.default && `${texts()[0]}*${amount}`;
+    applyEdits(edit ? addIntervention(others(), edit) : others());
   };
   input.addEventListener("input", () => {
     const isNearDefault = Math.abs(+input.value - sliderValue(offer.default)) < offer.step / 2;

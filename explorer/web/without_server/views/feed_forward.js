@@ -142,11 +142,11 @@ async function layers(context) {
   const values = { values: percents(nearZero), tokens: all.length, neurons: percents(inactive) };
   return {
     layers: range(config.num_layers), bars: [
-      { shares: nearZero, name: isExact ? _("hidden values exactly 0") : _("hidden values near 0"), color: FEED_FORWARD },
+      { shares: nearZero, name: isExact ? _("hidden values exactly 0") : _("hidden values near 0 (within {near:g} × RMS)", { near: NEAR_ZERO_RATIO }), color: FEED_FORWARD },
       { shares: inactive, name: isExact ? _("neurons exactly 0 at every token (dead here)") : _("neurons near 0 at every token"), color: RESIDUAL },
     ],
     alt: isExact ? _("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}.", values) : _("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}.", values),
-    title: isExact ? _("layer") : _("layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve’s share, {bell:.0%})", { near: NEAR_ZERO_RATIO, bell: NORMAL_SHARE }),
+    title: isExact ? _("share") : _("share<br>(dotted: a bell curve’s, {bell:.0%})", { bell: NORMAL_SHARE }),
     shapes: [...(isExact ? [] : [horizontalLine(NORMAL_SHARE, { color: RESIDUAL, dash: "dot", width: 1 })]), columnBand(layer, 2)],
   };
 }

@@ -15,6 +15,7 @@ from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api.endpoints import BrowserEndpoints
+from explorer.web.widgets.next_token.table_columns import format_logit
 from model.generation.sampling import draw_token, sampling_stages, uniform_draw
 
 TEXTS = "the fox asked the owl", "the fox and then the owl asked the owl"
@@ -72,10 +73,12 @@ def test_both_distributions_share_random_number(endpoints, state, contents, trac
     partner = partners[4]
     p, q = (np.exp(t["logits"][i].astype(float)) for t, i in zip(traces, (4, partner), strict=True))
     p, q = p / p.sum(), q / q.sum()
-    assert [column["name"] for column in table["columns"]][:4] == ["logit", "model", "other", "other_difference"]
+    names = [column["name"] for column in table["columns"]]
+    assert names[:5] == ["logit", "other_logit", "model", "other", "other_difference"]
     for row in table["rows"]:
-        assert row["cells"][2] == format_number(q[row["id"]])
-        difference = float(row["cells"][3].replace("−", "-").removeprefix("≈"))
+        assert row["cells"][1] == format_logit(traces[1]["logits"][partner, row["id"]])
+        assert row["cells"][3] == format_number(q[row["id"]])
+        difference = float(row["cells"][4].replace("−", "-").removeprefix("≈"))
         assert difference == pytest.approx(p[row["id"]] - q[row["id"]], abs=6e-4)
     settings = GenerationSettings.parse(state)
     stages = sampling_stages(

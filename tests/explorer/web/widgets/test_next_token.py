@@ -129,6 +129,7 @@ def test_intervention_adds_column_with_original_probability(trace, style):
     names = [column["name"] for column in with_other["columns"]]
     assert names == [
         "logit",
+        "other_logit",
         "model",
         "other",
         "other_difference",
@@ -136,9 +137,10 @@ def test_intervention_adds_column_with_original_probability(trace, style):
         "top_k",
         "probability",
     ]  # no second “before”
-    assert [column["title"] for column in with_other["columns"]][1:4] == ["p\nA", "p\nB", "p\nA − B"]
+    assert [column["title"] for column in with_other["columns"]][:5] == ["logit A", "logit B", "p A", "p B", "p A − B"]
     for row in with_other["rows"]:
-        assert row["notes"][2].startswith(f"B: logit {format_logit(unchanged[row['id']])}, probability ")
+        assert row["cells"][1] == format_logit(unchanged[row["id"]])
+        assert row["notes"][3].startswith(f"B: logit {format_logit(unchanged[row['id']])}, probability ")
 
 
 def test_intervention_effect_is_described_by_probabilities():
@@ -277,10 +279,11 @@ def test_token_missing_in_b_is_marked():
         SimpleNamespace(plain=PROBABILITIES_A), make_other_run(probabilities)
     )
     rows = [SimpleNamespace(token_id=i, plain=0.5) for i in range(3)]
-    other, difference = (
-        [column.cell(row) for row in rows] for column in other_run_columns(probabilities, probabilities)
+    logit, other, difference = (
+        [column.cell(row) for row in rows] for column in other_run_columns(probabilities, 2 * probabilities)
     )
     assert (other, difference) == (["0.750", "0.250", "–"], ["−0.250", "+0.250", "–"])
+    assert logit == ["1.50", "0.50", "–"]
 
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)
