@@ -103,7 +103,7 @@ export function wholeModel(element) {
   /** @type {any} */
   let layout = null;
   let frame = 0, drawnPrompt = "", drawnState = "", flowTimer = 0, drawCount = 0;
-  let focusedName = "", nextFocusName = ""; // the item with the tab stop; the one to get it once it is drawn
+  let focusedName = "", nextFocusName = ""; // the item with the tab stop; the one to get it once it is drawn, or "marked": the cell that an opened head's sentence names
   let keepsFocus = false; // whether to focus that item, as the focused one is being replaced
   /** Nodes by name. @type {Map<string, SVGElement & { drawCount?: number, item?: any }>} */
   const nodes = new Map();
@@ -172,7 +172,8 @@ export function wholeModel(element) {
     drawStream();
     drawCard(open);
     for (const [name, node] of nodes) if (node.drawCount !== drawCount) node.remove(), nodes.delete(name);
-    if (nodes.get(nextFocusName)?.item) [focusedName, nextFocusName] = [nextFocusName, ""];
+    const next = (nextFocusName === "marked" ? /** @type {any} */ (svg.querySelector(".cell.here")) : nodes.get(nextFocusName))?.item;
+    if (next) [focusedName, nextFocusName] = [next.name, ""];
     if (!nodes.get(focusedName)?.item) focusedName = `token:${model.query}`;
     for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === focusedName ? 0 : -1 });
     if (keepsFocus && !nextFocusName) nodes.get(focusedName).focus({ preventScroll: true }), keepsFocus = false;
@@ -540,8 +541,7 @@ export function wholeModel(element) {
     const stateKey = JSON.stringify([state.view, level && open, isGuessing(), isStory(), state[interventionsField()]]);
     if (stateKey === drawnState) return; // the state changes with each generated token
     drawnState = stateKey;
-    const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;
-    const before = drawing.dataset.level;
+    const before = drawing.dataset.level, cell = `cell:${query}.${key}`, target = { block: `head:${layer}.${head}`, head: before === "cell" ? cell : "marked", cell }[level] ?? `block:${layer}`;
     if (before !== level) [nextFocusName, keepsFocus] = [target, keepsFocus || svg.contains(document.activeElement)];
     drawing.dataset.level = level;
     drawLines();
