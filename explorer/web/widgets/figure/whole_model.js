@@ -11,7 +11,7 @@ import { changeInA, onState, stateInRun, shownRun, state } from "../../static/pa
 const TOP_MARGIN = 60, BOTTOM_MARGIN = 58, MIN_HEIGHT = 340; // pixels above the first row and below the last; height of the drawing
 const LETTER_WIDTH = 7.3, SMALL_LETTER_WIDTH = 6.7; // pixels per letter at font sizes of 12 and 11 pixels
 const PHONE_WIDTH = 560; // narrower drawings have less space beside the blocks
-const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12, MAX_STARTS_HEIGHT = 14, ENDS_SHARE = 0.32; // pixels: the stream at its largest norm, the widest curve, the starts of a token's curves; share of a block's width for the ends of its curves
+const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12, MAX_STARTS_HEIGHT = 14, ENDS_SHARE = 0.46; // pixels: the stream at its largest norm, the widest curve, the starts of a token's curves; share of a block's width for the ends of its curves
 
 /** The part that is open, from the whole model to one cell. */
 const LEVELS = ["", "block", "head", "cell"];
@@ -287,7 +287,7 @@ export function wholeModel(element) {
     for (const [l, h, key, norm, effect, weight] of sortedCurves) {
       if (blockWidths[l] < 8) continue;
       const row = rowIndex(key), headShare = (h + 0.5) / model.blocks[l].heads.length, x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), startY = rowYs[row] + (headShare - 0.5) * Math.min(MAX_STARTS_HEIGHT, rowPitch * 0.4);
-      const end = headsX[l] + streamWidths[l] * ENDS_SHARE * (0.4 - (row + headShare) / rowYs.length), bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
+      const end = headsX[l] + streamWidths[l] * ENDS_SHARE * (0.26 - (row + headShare) / rowYs.length), bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
       const node = putNode("curves", curveName([l, h, key]), "path", {
         class: `curve ${sign}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
