@@ -8,6 +8,8 @@ from explorer.views.style import LIGHT
 from .person import Person
 from .pixels import capture_visible_run, iterate_themes, read_pixels, scale_colours
 
+COLUMN_NUMBERS = "(buttons) => buttons.map((button) => getComputedStyle(button, '::before').content)"
+
 
 def head_image(person: Person, layer: int, head: int) -> Locator:
     return person.grid.locator(f"[data-layer='{layer}'][data-head='{head}'] img")
@@ -43,6 +45,7 @@ def test_every_head_thumbnail_matches_trace_and_is_selectable(open_page):
             boxes[layer, head] = image.bounding_box()
     assert [boxes[0, i]["x"] for i in range(4)] == sorted({box["x"] for box in boxes.values()})
     assert [boxes[i, 0]["y"] for i in range(3)] == sorted({box["y"] for box in boxes.values()})
+    assert person.grid.locator(".head").evaluate_all(COLUMN_NUMBERS) == ['"0"', '"1"', '"2"', '"3"', *["none"] * 8]
     inspection = person.page.locator('[data-of="attention-heads"]')
     for layer, head, query, key in ((0, 3, 27, 2), (2, 1, 11, 11), (1, 2, 6, 0)):
         image = head_image(person, layer, head)

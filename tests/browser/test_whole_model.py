@@ -288,7 +288,7 @@ def test_attention_weight_is_same_at_every_level(open_page):
 
 
 def test_keyboard_reaches_every_level_from_one_tab_stop(open_page):
-    person, figure = open_figure(open_page)
+    person, figure = open_figure(open_page, key=0)
     page, stops = person.page, figure.locator("svg [tabindex='0']")
     expect(stops).to_have_count(1)
     figure.get_by_role("button", name=re.compile("^token 5:")).focus()
@@ -305,6 +305,8 @@ def test_keyboard_reaches_every_level_from_one_tab_stop(open_page):
     press("ArrowRight", r"^layer 1 head ")
     press("Enter", " looks at ")
     expect(figure.locator(".path")).to_contain_text("head")
+    marked = figure.locator(".cell.here").get_attribute("aria-label")  # the strongest, not the key chosen before
+    expect(page.locator(":focus")).to_have_attribute("aria-label", marked)
     press("ArrowUp", " looks at ")
     focused = page.evaluate(FOCUSED)
     press("Enter", re.escape(focused))

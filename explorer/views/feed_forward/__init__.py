@@ -18,7 +18,7 @@ from explorer.analysis.feed_forward import (
 from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured.formulas import ACTIVATIONS
+from explorer.explain.captured.formulas import ACTIVATIONS, active_effects
 from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
@@ -56,17 +56,22 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
     all_neurons = layer_neurons(trace, layer, query)
     neuron_ids, offsets = bar_neurons_and_offsets(all_neurons, chosen_neuron)
     name = ACTIVATIONS[trace.config.ffn][0]
+
+    def computed(tap: str, formula: str) -> str:
+        """Return a value's formula; it does not hold where the run has changed the value."""
+        is_changed = active_effects(trace, f"blocks.{layer}.ffn.{tap}")
+        return _("{formula}, unless changed", formula=formula) if is_changed else formula
+
     if all_neurons.up is None:
-        steps = [
-            (_("before {activation}", activation=name), all_neurons.pre, PALE_GREY),
-            (_("hidden = {activation}(before)", activation=name), all_neurons.hidden, FEED_FORWARD),
-        ]
+        hidden = computed("hidden", _("hidden = {activation}(before)", activation=name))
+        steps = [(_("before {activation}", activation=name), all_neurons.pre, PALE_GREY)]
     else:
+        hidden = computed("hidden", _("hidden = gate × up"))
         steps = [
-            (_("gate, after {activation}", activation=name), all_neurons.active, PALE),
+            (computed("gate", _("gate, after {activation}", activation=name)), all_neurons.active, PALE),
             ("up", all_neurons.up, PALE_GREY),
-            (_("hidden = gate × up"), all_neurons.hidden, FEED_FORWARD),
         ]
+    steps.append((hidden, all_neurons.hidden, FEED_FORWARD))
     offset = offsets[neuron_ids.index(chosen_neuron)]
     return STRONGEST_FIGURE.draw(
         offsets=offsets,

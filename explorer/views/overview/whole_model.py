@@ -40,9 +40,10 @@ from explorer.explain.notation import (
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
-from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
+from explorer.views.labels import NORMS, PARTS, logit_label, score_inputs_text, target_and_contrast
 from explorer.views.style import shorten_token
 from explorer.views.verification import Verification, verify_derived
+from model.config import ModelConfig
 
 
 def fold_tokens(importance: np.ndarray, required: Collection[int], max_rows: int) -> list[range]:
@@ -341,10 +342,11 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
     cell = attention_cell(trace, layer, head, query, key)
     score = trace[f"{block}.scores"][head, query, key]
     weight = trace[f"{block}.pattern"][head, query, key]
+    divisor = score_divisor_in_numbers(config)
     steps = [
-        HeadComputationStep("dot", _("q·k: sum of the products"), format_number(cell.dot)),
+        HeadComputationStep("dot", dot_product_label(config, layer), format_number(cell.dot)),
         HeadComputationStep(
-            "score", _("÷ {divisor}: score", divisor=score_divisor_in_numbers(config)), format_number(score)
+            "score", _("÷ {divisor}: score before mask and softmax", divisor=divisor), format_number(score)
         ),
     ]
     if config.score_cap:
@@ -355,7 +357,7 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
         )
     mask = _("hidden") if weight == 0 else _("visible")
     steps += [
-        HeadComputationStep("mask", _("mask: this key is"), mask),
+        HeadComputationStep("mask", _("+ mask: this key is"), mask),
         HeadComputationStep("weight", _("softmax: share of the row"), format_number(weight)),
     ]
     if sources.changed_heads[layer, head]:
@@ -378,6 +380,15 @@ def head_computation(trace: Trace, selection: Selection, sources: AttributionByS
         steps = story_steps(trace, selection, sources)
     q, keys = query_key_vectors(trace, layer, head)
     return HeadComputation([finite_or_none(x) for x in q[query]], [finite_or_none(x) for x in keys[key]], steps)
+
+
+def dot_product_label(config: ModelConfig, layer: int) -> str:
+    """Name the product of q and k, with what was done to both before it."""
+    if config.qk_norm:
+        if config.has_rope(layer):
+            return _("q·k after QK-norm and RoPE: sum of products")
+        return _("q·k after QK-norm: sum of the products")
+    return _("q·k after RoPE: sum of the products") if config.has_rope(layer) else _("q·k: sum of the products")
 
 
 def story_steps(trace: Trace, selection: Selection, sources: AttributionBySource) -> list[HeadComputationStep]:
@@ -620,7 +631,8 @@ def cell_formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(
         (
             _(
-                "score = q·k / {divisor} = {dot} / {number} = {score}",
+                "score = q·k / {divisor} = {dot} / {number} = {score}, of {vectors}",
+                vectors=score_inputs_text(trace.config, layer),
                 divisor=score_divisor_formula(trace.config),
                 number=score_divisor_in_numbers(trace.config),
                 dot=format_six_digits(cell.dot),

@@ -106,7 +106,7 @@ PARTS_FIGURE = FigureTemplate(
     ],
     layout={
         "xaxis": {
-            "title": {"text": text(N_("layer and part"))},
+            "title": {"text": text(N_("layer and part<br>norms frozen, with their gain; mean logit kept"))},
             "tickvals": value("bars"),
             "ticktext": value("names"),
             "showgrid": False,

@@ -153,9 +153,9 @@ async function computeCell(context) {
     ["weight", _("share of its attention"), formatPercent(weight)],
     ...(changed ? [] : [["effect", +effect.toFixed(2) === 0 ? _("of little effect on the answer") : effect > 0 ? _("for the answer") : _("against the answer"), formatContribution(effect)]]),
   ] : [
-    ["dot", _("q·k: sum of the products"), formatNumber(dots[key])],
-    ["score", _("÷ {divisor}: score", { divisor: `√${dHead}` }), formatNumber(scores[(head * T + position) * T + key])],
-    ["mask", _("mask: this key is"), weight === 0 ? _("hidden") : _("visible")],
+    ["dot", kind === "rope" ? _("q·k after RoPE: sum of the products") : _("q·k: sum of the products"), formatNumber(dots[key])],
+    ["score", _("÷ {divisor}: score before mask and softmax", { divisor: `√${dHead}` }), formatNumber(scores[(head * T + position) * T + key])],
+    ["mask", _("+ mask: this key is"), weight === 0 ? _("hidden") : _("visible")],
     ["weight", _("softmax: share of the row"), formatNumber(weight)],
     ...(changed ? [["effect", _("a change of the run replaces what this head adds"), formatContribution(changed)]] : [
       ["value", _("× v: norm of the vector"), formatNumber(weight * Math.hypot(...v))],
@@ -224,9 +224,9 @@ function formula({ config, tokens, position, token, logit, rank, probability, nu
 }
 
 /** Return the computation of the open cell, in numbers. */
-function cellFormula({ numbers: { dHead, weights }, config: { num_heads: H }, tokens: { length: T }, state: { layer, head, key }, logit }, { dot, score, part, total, norm, effect }) {
+function cellFormula({ numbers: { dHead, weights }, config: { num_heads: H, position: kind }, tokens: { length: T }, state: { layer, head, key }, logit }, { dot, score, part, total, norm, effect }) {
   return [
-    _("score = q·k / {divisor} = {dot} / {number} = {score}", { divisor: "√d", dot: formatSixDigits(dot), number: `√${dHead}`, score: formatSixDigits(score) }),
+    _("score = q·k / {divisor} = {dot} / {number} = {score}, of {vectors}", { vectors: kind === "rope" ? _("the rotated q and k") : _("q and k"), divisor: "√d", dot: formatSixDigits(dot), number: `√${dHead}`, score: formatSixDigits(score) }),
     _("weight = e^(score − largest) / Σ e^(score − largest) = {part} / {total} = {weight}", { part: formatSixDigits(part), total: formatSixDigits(total), weight: formatSixDigits(weights[(layer * H + head) * T + key]) }),
     _("‖weight · W_O v‖₂ = {norm}; its product with {logit}: {effect}", { norm: formatNumber(norm), logit, effect: formatContribution(effect) }),
   ];

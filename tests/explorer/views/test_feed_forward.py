@@ -10,6 +10,7 @@ from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS
 from explorer.explain.derivation import ClickedPoint
 from explorer.explain.notation import format_contribution, format_number, format_six_digits
+from explorer.interventions import make_intervention
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import (
     MAX_NEURON_BARS,
@@ -46,6 +47,17 @@ def test_strongest_neurons_have_bars_per_step(trace):
     if gated:
         gate, up, product = (np.array(bars.y) for bars in figure.data)
         assert_allclose(gate * up, product, rtol=1e-5)
+
+
+@each_style
+def test_legend_says_where_formulas_need_not_hold(trace):
+    gated = trace.config.is_gated
+    for tap in ("hidden", *["gate"] * gated):
+        changed = replace(trace, edits=(make_intervention(f"blocks.1.ffn.{tap}", "zero", index=7),))
+        for layer in (0, 1):
+            names = [bars.name for bars in strongest_neuron_bars(changed, layer, 7, 7).data if " " in bars.name]
+            unless = {name for name in names if name.endswith(", unless changed")}
+            assert unless == ({name for name in names if name.startswith(tap)} if layer else set())
 
 
 def test_chosen_neuron_is_always_drawn_and_framed(rope_trace):

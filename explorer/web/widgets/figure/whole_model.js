@@ -11,7 +11,7 @@ import { changeInA, onState, stateInRun, shownRun, state } from "../../static/pa
 const TOP_MARGIN = 60, BOTTOM_MARGIN = 58, MIN_HEIGHT = 340; // pixels above the first row and below the last; height of the drawing
 const LETTER_WIDTH = 7.3, SMALL_LETTER_WIDTH = 6.7; // pixels per letter at font sizes of 12 and 11 pixels
 const PHONE_WIDTH = 560; // narrower drawings have less space beside the blocks
-const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12, MAX_STARTS_HEIGHT = 14, ENDS_SHARE = 0.32; // pixels: the stream at its largest norm, the widest curve, the starts of a token's curves; share of a block's width for the ends of its curves
+const MAX_STREAM_WIDTH = 14, MAX_CURVE_WIDTH = 12, MAX_STARTS_HEIGHT = 14, ENDS_SHARE = 0.46; // pixels: the stream at its largest norm, the widest curve, the starts of a token's curves; share of a block's width for the ends of its curves
 
 /** The part that is open, from the whole model to one cell. */
 const LEVELS = ["", "block", "head", "cell"];
@@ -103,7 +103,7 @@ export function wholeModel(element) {
   /** @type {any} */
   let layout = null;
   let frame = 0, drawnPrompt = "", drawnState = "", flowTimer = 0, drawCount = 0;
-  let focusedName = "", nextFocusName = ""; // the item with the tab stop; the one to get it once it is drawn
+  let focusedName = "", nextFocusName = ""; // the item with the tab stop; the one to get it once it is drawn, or "marked": the cell that an opened head's sentence names
   let keepsFocus = false; // whether to focus that item, as the focused one is being replaced
   /** Nodes by name. @type {Map<string, SVGElement & { drawCount?: number, item?: any }>} */
   const nodes = new Map();
@@ -172,7 +172,8 @@ export function wholeModel(element) {
     drawStream();
     drawCard(open);
     for (const [name, node] of nodes) if (node.drawCount !== drawCount) node.remove(), nodes.delete(name);
-    if (nodes.get(nextFocusName)?.item) [focusedName, nextFocusName] = [nextFocusName, ""];
+    const next = (nextFocusName === "marked" ? /** @type {any} */ (svg.querySelector(".cell.here")) : nodes.get(nextFocusName))?.item;
+    if (next) [focusedName, nextFocusName] = [next.name, ""];
     if (!nodes.get(focusedName)?.item) focusedName = `token:${model.query}`;
     for (const node of nodes.values()) if (node.item?.name) set(node, { tabindex: node.item.name === focusedName ? 0 : -1 });
     if (keepsFocus && !nextFocusName) nodes.get(focusedName).focus({ preventScroll: true }), keepsFocus = false;
@@ -286,7 +287,7 @@ export function wholeModel(element) {
     for (const [l, h, key, norm, effect, weight] of sortedCurves) {
       if (blockWidths[l] < 8) continue;
       const row = rowIndex(key), headShare = (h + 0.5) / model.blocks[l].heads.length, x = blockLefts[l] + Math.min(3, blockWidths[l] * 0.1), startY = rowYs[row] + (headShare - 0.5) * Math.min(MAX_STARTS_HEIGHT, rowPitch * 0.4);
-      const end = headsX[l] + streamWidths[l] * ENDS_SHARE * (0.4 - (row + headShare) / rowYs.length), bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
+      const end = headsX[l] + streamWidths[l] * ENDS_SHARE * (0.26 - (row + headShare) / rowYs.length), bend = (end - x) * 0.55, { sign, opacity } = effectStyle(effect, maxEffect);
       const node = putNode("curves", curveName([l, h, key]), "path", {
         class: `curve ${sign}`, d: `M${x} ${startY}C${x + bend} ${startY} ${end - bend * 0.5} ${startY + (streamY - startY) * 0.35} ${end} ${streamY}`,
         "stroke-width": curveWidth(norm ?? 0, maxNorm, maxCurveWidth), "stroke-opacity": opacity, pathLength: 1, "data-head": `${l}.${h}`, "data-key": key,
@@ -540,8 +541,7 @@ export function wholeModel(element) {
     const stateKey = JSON.stringify([state.view, level && open, isGuessing(), isStory(), state[interventionsField()]]);
     if (stateKey === drawnState) return; // the state changes with each generated token
     drawnState = stateKey;
-    const target = { block: `head:${layer}.${head}`, head: `cell:${query}.${key}`, cell: `cell:${query}.${key}` }[level] ?? `block:${layer}`;
-    const before = drawing.dataset.level;
+    const before = drawing.dataset.level, cell = `cell:${query}.${key}`, target = { block: `head:${layer}.${head}`, head: before === "cell" ? cell : "marked", cell }[level] ?? `block:${layer}`;
     if (before !== level) [nextFocusName, keepsFocus] = [target, keepsFocus || svg.contains(document.activeElement)];
     drawing.dataset.level = level;
     drawLines();

@@ -77,6 +77,8 @@ def test_open_cell_shows_captured_values(style):
     assert contains_number(steps["weight"], captured["pattern"])
     hidden = trace.config.window(1) is not None and trace.config.window(1) <= QUERY - KEY
     assert steps["mask"] == ("hidden" if hidden else "visible")
+    before = [*["QK-norm"] * trace.config.qk_norm, *["RoPE"] * trace.config.has_rope(1)]  # acts on q and k before q·k
+    assert cell.steps[0].name.split(":")[0] == " after ".join(filter(None, ("q·k", " and ".join(before))))
 
 
 @subtest_each("length", [1, 12, 32])
