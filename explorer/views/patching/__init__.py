@@ -313,17 +313,21 @@ def describe_patching(runs: Comparison, selection: Selection) -> str:
         if selection.option("metric") == "probability"
         else ""
     )
+    answers = answer_warning(prompt_pair, selection.option("metric"))
     paths = _(
         "direct paths to {receiver}: what all other heads and every feed-forward write stays as it was, frozen; norms "
         "are computed anew",
         receiver=receiver_label(selected_receiver(prompt_pair, selection)),
     )
     note = alignment_note(prompt_pair)
-    return "\n".join(filter(None, (roles, note, metric_text, none, small, hides, translate(EFFECTS), paths)))
+    return "\n".join(filter(None, (roles, note, metric_text, none, small, answers, hides, translate(EFFECTS), paths)))
 
 
 def summarise_patching(runs: Comparison, selection: Selection) -> str:
-    """Warn if the difference that the effects are divided by is small; otherwise tell the strongest patch."""
+    """Warn if the difference that the effects are divided by is small; otherwise tell the strongest patch.
+
+    Before it comes a warning of answers that do not tell the prompts apart.
+    """
     try:
         prompt_pair = make_prompt_pair(runs, selection)
     except NoDifferenceError:
@@ -331,9 +335,32 @@ def summarise_patching(runs: Comparison, selection: Selection) -> str:
     baseline_runs = prompt_pair.clean, prompt_pair.corrupted
     if warning := small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric")):
         return warning
+    sentences = [answer_warning(prompt_pair, selection.option("metric"))]
     with suppress(NoDifferenceError):
-        return strongest_patch_sentence(runs, selection)
-    return ""
+        sentences.append(strongest_patch_sentence(runs, selection))
+    return " ".join(filter(None, sentences))
+
+
+def answer_warning(prompt_pair: CleanAndCorruptedRuns, metric: str) -> str:
+    """Return a warning if the metric is not larger in the clean run, or both favour the same answer; "" otherwise."""
+    experiment = prompt_pair.experiment
+    answer, wrong = map(prompt_pair.token_text, (experiment.answer, experiment.wrong))
+    clean, corrupted = experiment.unpatched_metrics[:, METRICS.index(metric)]
+    if corrupted - clean >= MIN_DIFFERENCE:
+        return _(
+            "The corrupted prompt favours {answer} more than the clean one. Choose another answer, or the other prompt "
+            "as the clean one.",
+            answer=answer,
+        )
+    if metric != "logit_difference" or clean - corrupted < MIN_DIFFERENCE or clean * corrupted <= 0:
+        return ""
+    favoured, other = (answer, wrong) if clean > 0 else (wrong, answer)
+    return _(
+        "Both prompts favour {favoured} over {other}, so the map shows what shifts it, not what decides it. For a "
+        "clearer one, choose a pair of prompts.",
+        favoured=favoured,
+        other=other,
+    )
 
 
 def alignment_note(prompt_pair: CleanAndCorruptedRuns) -> str:

@@ -508,8 +508,7 @@ class PageActions:
         run, view = page_state.run, VIEW_BY_NAME[page_state.selection.view]
         if not view.is_comparison or page_state.other or (run.edits and not view.needs_two_prompts):
             return page_state
-        is_untouched = not (run.edits or run.generated) and run.checkpoint == self.checkpoint
-        is_first = is_untouched and self.prompt_text(page_state) == self.first_prompt
+        is_first = not (run.edits or run.generated) and self.prompt_text(page_state) == self.first_prompt
         for command in ({"kind": "pair", "pair": 0}, {"kind": "compare", "with": "similar"})[not is_first :]:
             with suppress(*USER_ERRORS):  # a vocabulary of its own
                 after = self.second_run.apply_command(page_state, command)

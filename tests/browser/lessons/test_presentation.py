@@ -71,6 +71,24 @@ def test_figure_has_full_width_below_short_text_and_above_sheet(open_new_page, b
     expect(page.locator("#lesson .question .words .term")).to_be_visible()  # also if it is not underlined
 
 
+def test_slides_begin_with_question_that_was_tried_before(open_new_page, bundled_address):
+    page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
+    open_lesson(page, bundled_address, lesson=CORE_LESSON, step=1)
+    tried = {CORE_LESSON: {"step": 1, "replies": {"2": "2:1"}}}
+    page.evaluate("(tried) => localStorage.setItem('explorer:lessons', JSON.stringify(tried))", tried)
+    page.keyboard.press("p")
+    page.keyboard.press("PageDown")
+    expect(page.locator("#stage .at")).to_have_text(re.compile("^2a "))
+    expect(find_lesson(page).locator(".verdict")).to_be_empty()
+    assert page.evaluate("explorer.state.reply") == ""
+    page.keyboard.press("PageDown")
+    expect(page.locator("body")).to_have_attribute("data-page", "answer")
+    for key, place in (("PageUp", "2"), ("PageUp", "1"), ("PageDown", "2")):  # what the class has seen stays open
+        page.keyboard.press(key)
+        expect(page.locator("#stage .at")).to_have_text(re.compile(f"^{place}[ab]? "))
+    assert page.evaluate("explorer.state.reply").startswith("2:")
+
+
 def test_figure_beside_question_keeps_its_width(open_new_page, bundled_address):
     page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     for step, is_answered in ((2, True), (9, False)):

@@ -183,6 +183,7 @@ const KEY_COMMANDS = {
 export function lessonDeck(onChange, awaitsReplies = () => false) {
   let current = shownLessonStep(), page = stepPages(current)[0], direction = 0; // −1 if the previous step will open at its last page
   let isAnswerHeld = false; // whether the answer was requested before all have replied
+  const shownSteps = new Set([current.step]); // others open with their question, though the teacher tried it before
   const abortController = new AbortController();
 
   onLessonStep((newStep) => {
@@ -191,6 +192,7 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
     if (!pages.includes(page)) page = pages[0];
     if (isNewStep) direction = 0;
     current = newStep;
+    shownSteps.add(current.step);
     onChange();
   }, abortController.signal);
 
@@ -218,7 +220,8 @@ export function lessonDeck(onChange, awaitsReplies = () => false) {
       }
       if (targetStep < 1 || targetStep > current.steps) return;
       direction = isJump ? 0 : offset;
-      goToStep(state.lesson, targetStep);
+      if (shownSteps.has(targetStep) || offset === -1) goToStep(state.lesson, targetStep);
+      else makeMove({ kind: "lesson", lesson: state.lesson, step: targetStep, reply: "" });
     },
     currentPage() {
       const { heading, title, step, steps, before, next, question } = current;

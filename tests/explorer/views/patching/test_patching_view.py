@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, make_intervention
 from explorer.analysis.patching_effects import SMALL_DIFFERENCES
 from explorer.explain.derivation import ClickedPoint
-from explorer.explain.notation import format_contribution, format_number, format_percent, quote_token
+from explorer.explain.notation import escape_text, format_contribution, format_number, format_percent, quote_token
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -201,6 +201,28 @@ def test_sentence_of_layers_that_tie_has_the_range_of_their_probabilities(style,
 
 
 @each_style
+def test_answers_that_do_not_tell_the_prompts_apart_give_a_warning(style, monkeypatch):
+    """With answers chosen by their logits: both prompts favour one, each its own, and each the other's."""
+    runs = make_patching_case(style).runs
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0)
+    rows = tuple(run["logits"][-1] for run in (runs.trace, runs.other))
+    texts = [escape_text(text) for text in runs.trace.vocabulary]
+    usable = [i for i, text in enumerate(texts) if texts.count(text) == 1 and text.strip() and text.isalnum()]
+    pairs = [(a, b, *(float(row[a] - row[b]) for row in rows)) for a in usable for b in usable if a != b]
+    expectations = (
+        (lambda clean, corrupted: clean > corrupted > 0.01, "Both prompts favour {answer} over {wrong}"),
+        (lambda clean, corrupted: corrupted < clean < -0.01, "Both prompts favour {wrong} over {answer}"),
+        (lambda clean, corrupted: corrupted < 0 < clean, "Most comes from"),
+        (lambda clean, corrupted: corrupted - clean > 0.01, "The corrupted prompt favours {answer} more"),
+    )
+    for fits, beginning in expectations:
+        answer, wrong = next((a, b) for a, b, clean, corrupted in pairs if fits(clean, corrupted))
+        selection = Selection().replace(answer=texts[answer], wrong=texts[wrong])
+        quoted = {name: quote_token(runs.trace.vocabulary[i]) for name, i in (("answer", answer), ("wrong", wrong))}
+        assert VIEW.sentence(runs, selection).startswith(beginning.format(**quoted))
+
+
+@each_style
 def test_small_metric_difference_gives_a_warning(style, monkeypatch):
     """The warning with the number is in the sentence, the formula and each derivation."""
     runs = make_patching_case(style).runs
@@ -220,9 +242,7 @@ def test_small_metric_difference_gives_a_warning(style, monkeypatch):
     assert all(number in text for text in texts())
     pale = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
-    assert VIEW.sentence(runs, Selection()).startswith("Most comes from") and not any(
-        "Careful" in text for text in texts()
-    )
+    assert "Most comes from" in VIEW.sentence(runs, Selection()) and not any("Careful" in text for text in texts())
     normal = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     assert pale["zmax"] == PALE_FACTOR * normal["zmax"]
 

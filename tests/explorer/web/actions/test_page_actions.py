@@ -52,6 +52,8 @@ def test_comparison_views_open_with_prompt_pair(page, move):
     ]
     for text, whole in zip(pair, (PROMPT_PAIRS[0].clean, PROMPT_PAIRS[0].corrupted), strict=True):
         assert text and whole.endswith(text)  # truncated to these models' context
+    of_other_model = page.actions.apply({"kind": "load", "query": {"view": "patching", "checkpoint": "gpt"}}, {}).change
+    assert (of_other_model["prompt"], of_other_model["b.prompt"]) == (opened["prompt"], opened["b.prompt"])
     first = dict(page.actions.apply({"kind": "load", "query": {"view": "attention"}}, {}).change)
     assert not first.get("b.checkpoint")
     compared = move(first | {"view": "compare"}, "example_pair")
