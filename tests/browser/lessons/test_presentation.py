@@ -75,8 +75,10 @@ def test_slides_begin_with_question_that_was_tried_before(open_new_page, bundled
     page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     open_lesson(page, bundled_address, lesson=CORE_LESSON, step=1)
     tried = {CORE_LESSON: {"step": 1, "replies": {"2": "2:1"}}}
+    page.wait_for_function(ALL_DRAWN)
     page.evaluate("(tried) => localStorage.setItem('explorer:lessons', JSON.stringify(tried))", tried)
     page.keyboard.press("p")
+    expect(page.locator("#stage .at")).to_have_text("1 / 10")
     page.keyboard.press("PageDown")
     expect(page.locator("#stage .at")).to_have_text(re.compile("^2a "))
     expect(find_lesson(page).locator(".verdict")).to_be_empty()
