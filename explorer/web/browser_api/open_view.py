@@ -243,7 +243,9 @@ class OpenView:
                     return of_figure.option(dropdown.field)
             return value
 
-        replacements = {value: value_in_difference(value) for value in texts}
+        replacements = {
+            value: value_in_difference(value) for value in {*texts, chosen}
+        }  # one's own answer is no option
         values = [value for value in texts if value == chosen or replacements[value] == value != replacements[chosen]]
         return replace(dropdown, options=[(value, texts[replacements[value]]) for value in values])
 

@@ -9,11 +9,13 @@ from explorer.explain.notation import quote_token
 from explorer.interventions import parse_interventions
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEWS
 from explorer.web.browser_api.open_view import OpenView, make_open_view, point_derivation_text
 from tests.exhaustive import zip_cycled
 from tests.nasty_prompts import NASTY_PROMPTS
+from tests.sample_models import models, tokenizer
 from tests.subtest_loops import each_style, subtest_each
 
 VIEW = {view.name: view for view in VIEWS}
@@ -49,6 +51,22 @@ def test_list_of_lens_offers_what_difference_draws(capture_edited_trace):
     assert options("probability", "difference") == [("probability", explained), entropy]
     assert options("rank", "difference") == [("rank", explained), entropy]
     assert options("target", "difference") == [("target", explained), entropy]
+
+
+def test_difference_lists_answers_beside_typed_one():
+    """An answer of patching may be any token, also one that its list does not offer."""
+    texts = "the fox asked the owl", "the fox and then the owl asked the owl"
+    runs = [capture(models()["rope"], tuple(tokenizer().encode(text)), tokenizer=tokenizer()) for text in texts]
+    trace, comparison = runs[0], Comparison.from_traces(*runs)
+
+    def offered(**options) -> list:
+        selection = Selection(shown="difference").replace(**options).clamp_to_trace(trace)
+        view = OpenView(VIEW["patching"], trace, selection, comparison=comparison, has_other=True)
+        return next([value for value, _text in choice.options] for choice in view.choices if choice.field == "answer")
+
+    offers = offered()
+    assert offers and " cat" not in offers
+    assert offered(answer=" cat") == offers
 
 
 def test_headings_name_selection(capture_edited_trace):
