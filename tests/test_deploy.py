@@ -24,7 +24,7 @@ COMPOSE, GUIDE = NGINX_CONF.with_name("compose.yaml"), ROOT / "docs" / "deploy.m
 PROMPT = "Once upon a time there was a little fox who lived near the lake and slept"
 QUESTION = {"lesson": "tokens-and-merges", "step": 4}
 WRITING = {"temperature": 2.0, "top_k": 0, "seed": 1, "max_new_tokens": 400}  # random text, as stories end sooner
-VISITORS_EACH, LOAD_S = 3, 4.0  # users per process; seconds after the kill
+VISITORS_EACH = 3  # users per process
 
 
 def test_compose_uses_valid_flags():
@@ -264,12 +264,14 @@ async def kill_process_under_load(deployment: Deployment, state: dict[str, Any])
     )
     assert {"from": "redis"} in await stranded[0].click(state, **rare)
 
-    await asyncio.sleep(max(0.0, killed_at + LOAD_S - time.monotonic()))
+    await wait_for_condition(
+        lambda: all(sum(moment > killed_at for moment in visitor.answered_at) > 3 for visitor in stranded + settled),
+        load,
+    )
     ended.set()
     await asyncio.gather(*load)  # each answer was 200
     for visitor in stranded + settled:
         assert await visitor.current_process() == staying_id
-        assert sum(moment > killed_at for moment in visitor.answered_at) > 3
     for task in following:
         assert not task.done()
         task.cancel()
