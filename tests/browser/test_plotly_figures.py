@@ -13,6 +13,7 @@ from explorer.analysis.logit_lens import lens_summaries
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.views.prediction.logit_lens import MAX_ROW_CHARS, visible_positions
 from explorer.views.style import DARK, shorten_token
+from tests.exhaustive import exhaustive
 from tests.rendered_figures import contains_number
 
 from .legibility import TWO_FRAMES
@@ -218,7 +219,9 @@ def is_written(area: np.ndarray) -> bool:
     return max(luminance.max() / below, below / luminance.min()) >= 4.5
 
 
-@pytest.mark.parametrize(("view", "figure"), [("attention", "attention-pattern"), ("overview", "overview-whole")])
+@pytest.mark.parametrize(
+    ("view", "figure"), [("attention", "attention-pattern"), exhaustive(pytest.param("overview", "overview-whole"))]
+)
 def test_figure_is_saved_on_white_in_either_theme(open_new_page, view, figure):
     """Covers the system's theme, the theme chosen on the page, and the whole model, which is no Plotly figure."""
     person = open_new_page(color_scheme="dark").open(view=view, query=27, depth="numbers").wait_until_idle()

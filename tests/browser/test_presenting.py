@@ -98,6 +98,7 @@ def test_figure_fills_screen_until_escape(open_page):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_arrow_keys_change_slides_after_click_on_whole_model(open_page):
     person = open_page("overview", viewport=BEAMER)
     page = person.page
@@ -164,6 +165,7 @@ def test_folded_figure_is_computed_once_presented(open_page):
     assert not person.state["unfolded"]
 
 
+@pytest.mark.exhaustive
 def test_bracket_keys_change_head_and_title(open_page):
     person = open_page(layer="0", head="1", viewport=BEAMER)
     page = person.page
@@ -193,6 +195,7 @@ def test_slides_of_two_runs_name_both_prompts(open_page):
     page.keyboard.press("Escape")
 
 
+@pytest.mark.exhaustive
 def test_slides_name_changes_of_runs_shown(open_page):
     """Also on the slide of a head that is not changed."""
     off, other = "blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero"
@@ -222,6 +225,7 @@ def test_button_texts_fit_phone(open_page):
     expect(find_presented_panel(page)).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_slides_are_saved_reordered_presented_printed_and_shared(open_new_page):
     person = open_new_page(viewport=BEAMER).open()
     page = person.page

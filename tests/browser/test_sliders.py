@@ -26,6 +26,7 @@ BESIDE = """() => {
 }"""
 
 
+@pytest.mark.exhaustive
 def test_temperature_curves_have_line_at_slider_value(open_new_page):
     """Without asking Python; presented, the sliders are beside them and move them, and the bars keep their scale."""
     person = open_new_page(viewport=BEAMER).open("choosing", depth="story", temperature=0.8)

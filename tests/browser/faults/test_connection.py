@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from .servers import IS_CONSISTENT, find_banner, generate_tokens
 
 
+@pytest.mark.exhaustive
 def test_offline_page_shows_banner_and_catches_up(open_unreliable_page):
     person = open_unreliable_page(temperature=0, max_new_tokens=40, unfolded="residual-norms")
     expect(find_banner(person)).to_have_text("")

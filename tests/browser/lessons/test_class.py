@@ -74,6 +74,7 @@ def test_class_panel_closes_with_escape_or_another_list(new_user):
     expect(find_panel(teacher)).to_be_hidden()  # it would cover the figure
 
 
+@pytest.mark.exhaustive
 def test_first_visitor_sees_at_once_what_teacher_shows_and_presents(new_user):
     teacher, student = new_user().open(), new_user()
     teacher.page.evaluate("explorer.select({ view: 'overview', depth: 'story' })")

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.exhaustive import exhaustive
+
 from ..conftest import DESK
 from ..legibility import BEAMER
 from .steps import (
@@ -141,7 +143,9 @@ def test_phone_shows_button_bar_only_in_generation_steps(page, bundled_address):
 EMPHASIZED_TEXTS = "[...document.querySelectorAll('#lesson .told em')].map(({ textContent }) => textContent)"
 
 
-@pytest.mark.parametrize(("lesson", "number"), [("choosing-the-next-word", 9), ("who-looks-at-whom", 8)])
+@pytest.mark.parametrize(
+    ("lesson", "number"), [("choosing-the-next-word", 9), exhaustive(pytest.param("who-looks-at-whom", 8))]
+)
 def test_named_button_is_visible_and_slide_hints_at_it(page, bundled_address, lesson, number):
     open_lesson(page, bundled_address, lesson=lesson, step=number)
     step = LESSONS[lesson].step(number)

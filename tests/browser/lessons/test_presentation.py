@@ -91,6 +91,7 @@ def test_slides_begin_with_question_that_was_tried_before(open_new_page, bundled
     assert page.evaluate("explorer.state.reply").startswith("2:")
 
 
+@pytest.mark.exhaustive
 def test_figure_beside_question_keeps_its_width(open_new_page, bundled_address):
     page = open_new_page(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     for step, is_answered in ((2, True), (9, False)):
