@@ -523,6 +523,7 @@ export function lesson(element) {
     fold.ariaExpanded = String(fold.ariaExpanded !== "true");
     document.body.classList.toggle("lesson-folded", fold.ariaExpanded !== "true");
   });
+  new ResizeObserver(() => { if (column.offsetHeight) document.body.style.setProperty("--sheet", `${column.offsetHeight}px`); }).observe(column); // the figure above fills the rest
   onState(element, updateOpen);
   onContent(element, show);
   let wasHeld = false;
