@@ -183,13 +183,13 @@ def test_intervention_effect_against_the_logit_is_explained():
         (
             [3.0, 2.0, 1.0],
             [2.5, 0.5, 0.0],
-            "Its logit fell, but the log-sum-exp of the others fell more.",
+            "Its logit fell, but the others’ together (ln Σ e^logit) fell more.",
             "Its score fell",
         ),
         (
             [3.0, 2.0, 1.0],
             [3.5, 3.4, 1.0],
-            "Its logit rose, but the log-sum-exp of the others rose more.",
+            "Its logit rose, but the others’ together (ln Σ e^logit) rose more.",
             "Its score rose",
         ),
         ([3.0, 2.0, 1.0], [2.0, 2.0, 1.0], "", ""),
@@ -198,7 +198,7 @@ def test_intervention_effect_against_the_logit_is_explained():
         logits = np.array(before), np.array(after)
         runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
         words, story = (describe_change_effect(*runs, VOCABULARY, logits, is_story)["words"] for is_story in (0, 1))
-        assert words.endswith(logit or f"→ {after[0]:.2f}.") and ("others" in words) == bool(logit)
+        assert words.endswith(logit or f"→ {after[0]:.2f}.") and ("others’" in words) == bool(logit)
         assert score in story and ("others’" in story) == bool(score)
     logits = np.array([0.0, 0, 0, 0]), np.array([0.02, 0, 0, 0])
     runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
