@@ -72,6 +72,38 @@ def layers_of_largest_effect(effects: np.ndarray) -> tuple[range, int]:
     return range(first, end), position
 
 
+MAIN_EFFECT = 0.5  # more than half of the measure is restored
+
+
+@dataclass(frozen=True)
+class EffectMove:
+    """The layers between which an effect moves from a token to the last one.
+
+    Attributes:
+        position: of the token that restores more than half in layer 0.
+        last_layer: the last one up to which it does in every layer.
+        first_layer_at_end: from which the last token does in every layer.
+    """
+
+    position: int
+    last_layer: int
+    first_layer_at_end: int
+
+
+def layers_of_move(effects: np.ndarray) -> EffectMove | None:
+    """Return how the effect moves in a map (L, T) of the residual stream; None if more or fewer tokens have a part."""
+    is_main = np.nan_to_num(effects) > MAIN_EFFECT
+    starts = np.flatnonzero(is_main[0])
+    if len(starts) != 1 or starts[0] == is_main.shape[1] - 1 or not is_main[-1, -1]:
+        return None
+    position = int(starts[0])
+    last = int(np.append(is_main[:, position], False).argmin()) - 1
+    first = len(is_main) - int(np.append(is_main[::-1, -1], False).argmin())
+    if first <= last or is_main[last + 1 :, position].any() or is_main[:first, -1].any():
+        return None
+    return EffectMove(position, last, first)
+
+
 @dataclass(frozen=True)
 class EstimateAgreement:
     """Agreement of an estimate with the exact values.
@@ -119,14 +151,31 @@ def small_difference_warning(experiment: PatchingExperiment, runs: tuple[Trace, 
     Args:
         runs: the clean and the corrupted run, captured without interventions.
     """
-    clean, corrupted = _captured_metrics(experiment, runs)[:, METRICS.index(metric)]
-    if not MIN_DIFFERENCE <= abs(clean - corrupted) < SMALL_DIFFERENCES[metric]:
+    difference = _small_difference(experiment, runs, metric)
+    if not difference:
         return ""
     return _(
         "Careful: every effect is divided by m(clean) − m(corrupted) = {difference}. That is small, so a tiny change "
         "looks like a large effect.",
-        difference=format_number(clean - corrupted),
+        difference=format_number(difference),
     )
+
+
+def small_difference_note(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> str:
+    """Return the same warning in short, to stand beside a finding."""
+    difference = _small_difference(experiment, runs, metric)
+    if not difference:
+        return ""
+    return _(
+        "Careful: clean and corrupted differ by only {difference}; tiny changes look large.",
+        difference=format_number(abs(difference)),
+    )
+
+
+def _small_difference(experiment: PatchingExperiment, runs: tuple[Trace, Trace], metric: str) -> float:
+    clean, corrupted = _captured_metrics(experiment, runs)[:, METRICS.index(metric)]
+    is_small = MIN_DIFFERENCE <= abs(clean - corrupted) < SMALL_DIFFERENCES[metric]
+    return float(clean - corrupted) if is_small else 0.0
 
 
 SYMBOLS = {

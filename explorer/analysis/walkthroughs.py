@@ -14,7 +14,14 @@ from explorer.architecture.formulas import angles_tap, score_divisor_formula, sc
 from explorer.architecture.residual_stream import sublayers
 from explorer.errors import UserError
 from explorer.explain.captured.formulas import first_token_position
-from explorer.explain.notation import escape_token, escape_token_in_text, format_number, quote_token, token_formatter
+from explorer.explain.notation import (
+    escape_token,
+    escape_token_in_text,
+    format_number,
+    quote_token,
+    quote_token_in_text,
+    token_formatter,
+)
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -99,7 +106,7 @@ def attention_walkthrough(trace: Trace, selection: Selection) -> Walkthrough:
     values = [display_numbers(value[keys]) for value in (steps.dots, steps.scores, masked)]
     values.append(display_numbers(steps.weights[keys], format_weight))
     names = [escape_token_in_text(trace.tokens, key) for key in keys]
-    query_token = quote_token(trace.tokens[query])
+    query_token = quote_token_in_text(trace.tokens, query)
     is_whole = int(steps.allowed.sum()) == int(steps.allowed[keys].sum())
 
     def rows(text: str, count: int, one_by_one: bool = False) -> ComputationStep:

@@ -60,15 +60,17 @@ def quote_word_in_text(tokens: Sequence[str], position: int) -> str:
 
 def escape_token_in_text(tokens: Sequence[str], position: int) -> str:
     """Return the token at a position with its spaces visible, and with its position if the text repeats it."""
-    is_repeated = list(tokens).count(tokens[position]) > 1
-    return escape_token(tokens[position]) + (f" ({position})" if is_repeated else "")
+    return escape_token(tokens[position]) + repeated_position(tokens, position)
 
 
 def quote_token_in_text(tokens: Sequence[str], position: int) -> str:
     """Return the token at a position in quotation marks, with its position if the text repeats it."""
-    token = quote_token(tokens[position])
-    is_repeated = list(tokens).count(tokens[position]) > 1
-    return f"{token} ({position})" if is_repeated else token
+    return quote_token(tokens[position]) + repeated_position(tokens, position)
+
+
+def repeated_position(tokens: Sequence[str], position: int) -> str:
+    """Return what to write after the token at a position: the position, if the text repeats the token, or ""."""
+    return f" ({position})" if list(tokens).count(tokens[position]) > 1 else ""
 
 
 def escape_character(character: str) -> str:

@@ -278,8 +278,8 @@ def describe_change_effect(
 
 
 AGAINST_LOGIT = {  # by whether the story tells it, and whether the logit rose while the probability fell
-    (False, False): N_("Its logit fell, but the others’ together fell more."),
-    (False, True): N_("Its logit rose, but the others’ together rose more."),
+    (False, False): N_("Its logit fell, but the others’ together (ln Σ e^logit) fell more."),
+    (False, True): N_("Its logit rose, but the others’ together (ln Σ e^logit) rose more."),
     (True, False): N_("Its score fell, but the others’ together fell more."),
     (True, True): N_("Its score rose, but the others’ together rose more."),
 }

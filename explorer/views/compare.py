@@ -189,7 +189,7 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
         return sentence
     layer, head = most_different_head(distances)
     difference = _(
-        "The most different head is layer {layer} head {head} ({distance} of 1).",
+        "The most different head is layer {layer} head {head} (Jensen-Shannon distance {distance} of 1).",
         layer=layer,
         head=head,
         distance=f"{distances[layer, head]:.2f}",

@@ -12,7 +12,7 @@ from explorer.analysis.direct_logit_attribution import (
 from explorer.analysis.head_scores import ChanceHeadScores
 from explorer.analysis.next_token import ranking_without_interventions
 from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_short_label
-from explorer.explain.notation import format_number, format_six_digits, quote_token
+from explorer.explain.notation import format_number, format_six_digits, quote_token, quote_token_in_text
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
@@ -151,7 +151,7 @@ def format_heading(template: str, trace: Trace, selection: Selection) -> str:
     Its fields are {layer}, {head}, {neuron}, {value}, {query}, {key}, {target} for the target token, and {logit}.
     """
     names = {name: getattr(selection, name) for name in ("layer", "head", "neuron")} | {"value": selection.tap}
-    names |= {name: quote_token(trace.tokens[getattr(selection, name)]) for name in ("query", "key")}
+    names |= {name: quote_token_in_text(trace.tokens, getattr(selection, name)) for name in ("query", "key")}
     if "{target}" in template or "{logit}" in template:
         token_ids = target_and_contrast(trace, selection)
         names |= {"target": quote_token(trace.vocabulary[token_ids[0]]), "logit": logit_label(trace, *token_ids)}

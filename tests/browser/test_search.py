@@ -90,6 +90,9 @@ def test_name_opens_its_place(person):
     open_search(person).fill("direct logit attribution")
     expect(find_results(person).first).to_contain_text("Direct logit attribution: what each part added")
     person.page.keyboard.press("Escape")
+    for name, figure in FIGURES.items():
+        choose_result(person, name)
+        expect(person.page.locator(f"#{figure} .plot svg.main-svg").first).to_be_in_viewport()
     for name, view in PLACES.items():
         choose_result(person, name)
         person.expect_selected(view=view)
@@ -111,6 +114,7 @@ def test_name_opens_its_place(person):
     assert person.page.evaluate("document.body.classList.contains('dark')")
 
 
+FIGURES = {"DLA": "prediction-parts", "QK": "attention-stages", "rollout": "prediction-rollout"}  # folded at first
 PLACES = {  # researcher's word -> the view that shows it
     "resid_pre": "residual",
     "mean ablation": "experiments",

@@ -138,7 +138,7 @@ def contribution_column(trace: Trace, selection: Selection) -> HeadTableColumn:
         token=quote_token(trace.tokens[selection.query]),
     )
     limit = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-    label = _("adds to {token}", token=escape_token(trace.vocabulary[token_id]))
+    label = _("adds to the logit of {token}", token=escape_token(trace.vocabulary[token_id]))
     return HeadTableColumn(label, description, values, limit, signed=True)
 
 

@@ -13,7 +13,14 @@ from explorer.analysis.attention import (
     select_keys,
 )
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.explain.notation import format_cell_number, format_number, format_six_digits, quote_token
+from explorer.explain.notation import (
+    format_cell_number,
+    format_number,
+    format_six_digits,
+    quote_token,
+    quote_token_in_text,
+    repeated_position,
+)
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -342,8 +349,8 @@ def attention_stages(trace: Trace, layer: int, head: int, query: int, key: int) 
         rows=list(rows),
         axes=stage_axes(trace.tokens, blocks, key_axis_title(steps.weights, np.concatenate(list(blocks.values())))),
         anchor=next(iter(blocks)),
-        query=quote_token(trace.tokens[query]),
-        key=quote_token(trace.tokens[key]),
+        query=quote_token_in_text(trace.tokens, query),
+        key=quote_token_in_text(trace.tokens, key),
         score=format_number(steps.scores[key]),
         weight=format_number(steps.weights[key]),
         frame=column_frame(key, len(rows)),
@@ -406,7 +413,11 @@ def stage_axes(tokens: Sequence[str], blocks: dict[str, list[int]], title: str) 
     middle = np.concatenate(list(blocks.values()))[num_keys // 2]
     for axis, keys in blocks.items():
         right = left + width * len(keys)
-        settings = numbered_axis(tokens, title if middle in keys else "", keys) | {"tickangle": -90}
+        settings = numbered_axis(tokens, title if middle in keys else "", keys)
+        settings |= {
+            "ticktext": [label(tokens[key]) + repeated_position(tokens, key) for key in keys],
+            "tickangle": -90,
+        }
         if axis != "x":
             del settings[TOKEN_AXIS_KEY]
         axes[axis.replace("x", "xaxis")] = settings | {"domain": [left, min(1, right)]}

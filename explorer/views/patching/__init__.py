@@ -10,17 +10,20 @@ from explorer.analysis.patching_effects import (
     check_patched_run,
     check_unpatched,
     component_effects,
+    layers_of_largest_effect,
+    layers_of_move,
     metric_label,
     neuron_effects,
     patch_effect,
     patch_estimate,
     path_effect,
+    small_difference_note,
     small_difference_warning,
     strongest_neuron_indices,
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_element, get_item, largest_error
-from explorer.explain.notation import escape_text, format_number
+from explorer.explain.notation import escape_text, format_number, format_percent, quote_token_in_text
 from explorer.interventions import Intervention, parse_intervention
 from explorer.state.selection import Selection, SelectionField
 from explorer.tracing.comparison import Comparison
@@ -43,8 +46,8 @@ from explorer.views.patching.effect_maps import (
     patch_texts,
     path_effect_map,
     receiver_label,
+    require_patchable_pair,
     selected_receiver,
-    strongest_patch_sentence,
 )
 from explorer.views.selection import NUM_LISTED
 from explorer.views.style import shorten_token
@@ -314,31 +317,118 @@ def describe_patching(runs: Comparison, selection: Selection) -> str:
         else ""
     )
     answers = answer_warning(prompt_pair, selection.option("metric"))
+    reason = proposed_answers_reason(prompt_pair, selection)
     paths = _(
         "direct paths to {receiver}: what all other heads and every feed-forward write stays as it was, frozen; norms "
         "are computed anew",
         receiver=receiver_label(selected_receiver(prompt_pair, selection)),
     )
     note = alignment_note(prompt_pair)
-    return "\n".join(filter(None, (roles, note, metric_text, none, small, answers, hides, translate(EFFECTS), paths)))
+    lines = (roles, note, metric_text, reason, none, small, answers, hides, translate(EFFECTS), paths)
+    return "\n".join(filter(None, lines))
 
 
 def summarise_patching(runs: Comparison, selection: Selection) -> str:
-    """Warn if the difference that the effects are divided by is small; otherwise tell the strongest patch.
+    """Tell where patches restore the answer, with a warning if the difference that effects are divided by is small.
 
-    Before it comes a warning of answers that do not tell the prompts apart.
+    Otherwise a warning of answers that do not tell the prompts apart comes first, or why they are proposed.
     """
     try:
         prompt_pair = make_prompt_pair(runs, selection)
     except NoDifferenceError:
         return ""
-    baseline_runs = prompt_pair.clean, prompt_pair.corrupted
-    if warning := small_difference_warning(prompt_pair.experiment, baseline_runs, selection.option("metric")):
-        return warning
-    sentences = [answer_warning(prompt_pair, selection.option("metric"))]
+    baseline_runs, metric = (prompt_pair.clean, prompt_pair.corrupted), selection.option("metric")
+    warning = small_difference_warning(prompt_pair.experiment, baseline_runs, metric)
     with suppress(NoDifferenceError):
-        sentences.append(strongest_patch_sentence(runs, selection))
-    return " ".join(filter(None, sentences))
+        finding = strongest_patch_sentence(runs, selection)
+        if warning:
+            return finding or warning
+        about_answers = answer_warning(prompt_pair, metric) or proposed_answers_reason(prompt_pair, selection)
+        return " ".join(filter(None, (about_answers, finding)))
+    return warning or answer_warning(prompt_pair, metric)
+
+
+def proposed_answers_reason(prompt_pair: CleanAndCorruptedRuns, selection: Selection) -> str:
+    """Say why these answers are proposed if both runs have the same likeliest token; "" if not, or if one is chosen."""
+    experiment = prompt_pair.experiment
+    likeliest, other = (
+        int(ranking_without_interventions(run, len(prompt) - 1)[0])
+        for run, prompt in ((prompt_pair.clean, experiment.clean), (prompt_pair.corrupted, experiment.corrupted))
+    )
+    is_chosen = selection.option("answer") or selection.option("wrong")
+    clean, corrupted = experiment.unpatched_metrics[:, METRICS.index("logit_difference")]
+    if is_chosen or likeliest != other or clean - corrupted < MIN_DIFFERENCE:
+        return ""
+    return _(
+        "Both runs say {token}, so the measure takes {answer}, which falls most in probability, and {wrong}, which "
+        "rises most.",
+        token=prompt_pair.token_text(likeliest),
+        answer=prompt_pair.token_text(experiment.answer),
+        wrong=prompt_pair.token_text(experiment.wrong),
+    )
+
+
+MIN_LATER_EFFECT = 0.1  # at the last token, of the effect that is told
+
+
+def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
+    """Return where denoising patches by position restore the answer; "" if none does.
+
+    If the effect moves from one token to the last, its layers; otherwise what the strongest patch does to the answer's
+    probability, and the largest effect at the last token, if it comes in a later layer. Beside a warning that the
+    measures differ little there is room for one of these.
+    """
+    component, metric = selection.option("patch_position"), selection.option("metric")
+    prompt_pair = require_patchable_pair(runs, selection, component)
+    experiment, last_position = prompt_pair.experiment, len(prompt_pair.tokens) - 1
+    effects = component_effects(experiment, component, metric, "denoise")
+    if not np.nan_to_num(effects).any():
+        return ""
+    careful = small_difference_note(experiment, (prompt_pair.clean, prompt_pair.corrupted), metric)
+    layers, position = layers_of_largest_effect(effects)
+    move = layers_of_move(effects) if component == "resid_pre" else None
+    if move:
+        sentence = _(
+            "Patched alone, {token} restores more than half up to layer {last}; {end} does from layer {first}.",
+            token=quote_token_in_text(prompt_pair.tokens, move.position),
+            last=move.last_layer,
+            end=quote_token_in_text(prompt_pair.tokens, last_position),
+            first=move.first_layer_at_end,
+        )
+        return " ".join(filter(None, (sentence, careful)))
+    row = METRICS.index("probability")
+    patched = experiment.component_metrics(component)[DIRECTIONS.index("denoise"), row, layers, position]
+    before, *after = (
+        format_percent(float(share)) for share in (experiment.unpatched_metrics[1, row], patched.min(), patched.max())
+    )
+    sentence = translate(
+        IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE,
+        token=quote_token_in_text(prompt_pair.tokens, position),
+        first=layers[0],
+        last=layers[-1],
+        answer=prompt_pair.token_text(experiment.answer),
+        before=before,
+        after=after[0] if after[0] == after[1] else _("{least} to {most}", least=after[0], most=after[1]),
+    )
+    if careful:
+        return f"{sentence} {careful}"
+    at_end = np.nan_to_num(effects[:, -1])
+    layer = int(at_end.argmax())
+    if position == last_position or layer <= layers[-1] or at_end[layer] < MIN_LATER_EFFECT:
+        return sentence
+    later = _(
+        "In layer {layer}, {token} restores {share}.",
+        token=quote_token_in_text(prompt_pair.tokens, last_position),
+        layer=layer,
+        share=format_percent(float(at_end[layer])),
+    )
+    return f"{sentence} {later}"
+
+
+IN_LAYER_SENTENCE = N_("Most comes from {token} in layer {first}, patched alone: {answer} {before} → {after}.")
+IN_LAYERS_SENTENCE = N_(
+    "Most comes from {token} in layers {first} to {last}, each patched alone: {answer} {before} → {after}."
+)
 
 
 def answer_warning(prompt_pair: CleanAndCorruptedRuns, metric: str) -> str:

@@ -9,7 +9,6 @@ from explorer.analysis.next_token import next_token_distribution, ranking_withou
 from explorer.analysis.patching_effects import (
     compare_estimate,
     component_effects,
-    layers_of_largest_effect,
     neuron_effects,
     patching_effects,
     small_difference_warning,
@@ -18,14 +17,17 @@ from explorer.analysis.patching_effects import (
 from explorer.explain.notation import (
     format_contribution,
     format_number,
-    format_percent,
     quote_token,
-    quote_token_in_text,
 )
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
-from explorer.tracing.patching.experiment import BY_POSITION, DIRECTIONS, METRICS, PatchingExperiment, Receiver
+from explorer.tracing.patching.experiment import (
+    BY_POSITION,
+    DIRECTIONS,
+    PatchingExperiment,
+    Receiver,
+)
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
@@ -209,7 +211,7 @@ def resolve_token(trace: Trace, text: str, proposed: int) -> int:
     raise NoDifferenceError(message.format(text=text))
 
 
-PALE_FACTOR = 4  # end of the colour scale, in multiples of the largest effect, if the difference divided by is small
+PALE_FACTOR = 2  # end of the colour scale, in multiples of the largest effect, if the difference divided by is small
 MIN_COLUMNS_OF_NOTE = 5  # over which "not patched" is written across
 DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
 
@@ -376,55 +378,6 @@ EFFECT_LABELS = {
         "probability": N_("share of the probability gained (lost: below 0)"),
     },
 }
-
-
-MIN_LATER_EFFECT = 0.1  # at the last token, of the effect that is told
-
-
-def strongest_patch_sentence(runs: Comparison, selection: Selection) -> str:
-    """Return what the strongest denoising patch by position does to the answer's probability; "" if there is none.
-
-    Also the largest effect at the last token, if it comes in a later layer.
-    """
-    component = selection.option("patch_position")
-    prompt_pair = require_patchable_pair(runs, selection, component)
-    experiment = prompt_pair.experiment
-    effects = component_effects(experiment, component, "logit_difference", "denoise")
-    if not np.nan_to_num(effects).any():
-        return ""
-    layers, position = layers_of_largest_effect(effects)
-    row = METRICS.index("probability")
-    patched = experiment.component_metrics(component)[DIRECTIONS.index("denoise"), row, layers, position]
-    before, *after = (
-        format_percent(float(share)) for share in (experiment.unpatched_metrics[1, row], patched.min(), patched.max())
-    )
-    template = IN_LAYER_SENTENCE if len(layers) == 1 else IN_LAYERS_SENTENCE
-    sentence = translate(
-        template,
-        token=quote_token_in_text(prompt_pair.tokens, position),
-        first=layers[0],
-        last=layers[-1],
-        answer=prompt_pair.token_text(experiment.answer),
-        before=before,
-        after=after[0] if after[0] == after[1] else _("{least} to {most}", least=after[0], most=after[1]),
-    )
-    at_end = np.nan_to_num(effects[:, -1])
-    layer = int(at_end.argmax())
-    if position == effects.shape[1] - 1 or layer <= layers[-1] or at_end[layer] < MIN_LATER_EFFECT:
-        return sentence
-    later = _(
-        "In layer {layer}, {token} restores {share}.",
-        token=quote_token_in_text(prompt_pair.tokens, len(prompt_pair.tokens) - 1),
-        layer=layer,
-        share=format_percent(float(at_end[layer])),
-    )
-    return f"{sentence} {later}"
-
-
-IN_LAYER_SENTENCE = N_("Most comes from {token} in layer {first}, patched alone: {answer} {before} → {after}.")
-IN_LAYERS_SENTENCE = N_(
-    "Most comes from {token} in layers {first} to {last}, each patched alone: {answer} {before} → {after}."
-)
 
 
 def patch_texts(

@@ -333,7 +333,7 @@ class PageActions:
 
     def run_prompt(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run a new prompt and select its last token."""
-        return self._run_text(action, state, self.state_builder.select_top_key)
+        return self._run_text(action, state, partial(self.state_builder.select_top_key, before=state))
 
     def run_example(self, action: Mapping[str, Any], state: dict[str, Any]) -> PageUpdate:
         """Run an example and select the head with the largest direct effect."""

@@ -110,9 +110,28 @@ class PageStateBuilder:
         )
         return self._default_selection(page_state, set())
 
-    def select_top_key(self, page_state: PageState) -> PageState:
-        """Select the last token, and the key that it looks at most in the selected head."""
-        return self._default_selection(self.select_last_token(page_state), {"layer", "head", "neuron"})
+    def select_top_key(self, page_state: PageState, before: Mapping[str, Any]) -> PageState:
+        """Select the last token, the top key of the selected head, and the top neuron unless one was chosen.
+
+        Args:
+            before: the state with the run that was open.
+        """
+        named = {"layer", "head"} | ({"neuron"} if self.has_chosen_neuron(before) else set())
+        return self._default_selection(self.select_last_token(page_state), named)
+
+    def has_chosen_neuron(self, state: Mapping[str, Any]) -> bool:
+        """Return whether the neuron stays for another prompt: if its view is open, or another one is the strongest."""
+        try:
+            before = PageState.parse(state)
+            if before.selection.view == "feed_forward":
+                return True
+            _lm, trace = self.runs.model_and_trace(before.run)  # the model is held while weights are read
+            if not trace.has_weights:
+                return True
+            selection = before.selection.clamp_to_trace(trace)
+            return selection.neuron != select_strongest(trace, selection, {"layer", "head", "key"}).neuron
+        except USER_ERRORS:
+            return True
 
     def next_revision(self, state: Mapping[str, Any]) -> PageState:
         """Return the parsed state with the next turn number.

@@ -73,11 +73,18 @@ ALIASES = {
     "prediction": (N_("logit lens"), N_("direct logit attribution"), "DLA", N_("attention rollout"), N_("logits")),
     "activations": (N_("hidden states"), N_("captured values"), N_("histogram")),
     "experiments": (N_("ablation"), N_("mean ablation"), N_("interventions"), N_("what if")),
-    "directions": (N_("steering vector"), N_("activation steering"), N_("concept direction"), N_("OV circuit")),
+    "directions": (N_("steering vector"), N_("activation steering"), N_("concept direction"), N_("OV circuit"), "OV"),
     "compare": (N_("two prompts"), N_("two models"), N_("difference")),
     "patching": (N_("activation patching"), N_("path patching"), N_("attribution patching"), N_("causal tracing")),
     "training": (N_("loss curve"), N_("checkpoints"), N_("training steps")),
     "own_module": (N_("my own module"), N_("diagnosis"), N_("bugs")),
+}
+
+# Other names of a figure, by its element id, that its title does not begin with.
+FIGURE_ALIASES = {
+    "attention-stages": ("QK",),
+    "prediction-parts": (N_("direct logit attribution"), "DLA"),
+    "prediction-rollout": (N_("attention rollout"), N_("rollout")),
 }
 
 
@@ -103,8 +110,8 @@ class SearchEndpoints:
         Returns:
             `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
             text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
-            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title)
-            pairs, and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
+            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title,
+            aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
 
         Raises:
             UserError, CheckpointError: there is no such run.
@@ -130,7 +137,11 @@ class SearchEndpoints:
             "views": {
                 view.name: {
                     "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
-                    "figures": [(element_id(view.name, panel.name), translate(panel.title)) for panel in panels(view)],
+                    "figures": [
+                        (name, translate(panel.title), [translate(alias) for alias in FIGURE_ALIASES.get(name, ())])
+                        for panel in panels(view)
+                        for name in [element_id(view.name, panel.name)]
+                    ],
                     "choices": [
                         (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
                         for panel in panels(view)

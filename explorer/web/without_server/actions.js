@@ -197,9 +197,14 @@ async function selectPosition(state, query, key = Infinity) {
 async function runText(text, checkpoint, state) {
   const run = { ...(await encode(checkpoint, text)), generated: [], checkpoint, began: 0 }, { config } = await openModel(checkpoint), tokens = run.dropped + run.prompt.length;
   const change = { ...runChange({ ...state, ...run }), ...(await selectPosition({ ...state, ...run }, Infinity)) };
-  Object.assign(change, await selectStrongest({ ...state, ...change }, { layer: 0, head: 0, neuron: 0 }));
+  Object.assign(change, await selectStrongest({ ...state, ...change }, { layer: 0, head: 0, ...((await hasChosenNeuron(state)) && { neuron: 0 }) }));
   const notices = run.dropped ? [_("The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.", { tokens, context: config.context_length, seen: run.prompt.length })] : [];
   return { change, prompt: null, done: true, notices };
+}
+
+/** Return whether the neuron stays for another prompt: if its view is open, or another one is the strongest (has_chosen_neuron). @param {State} state */
+async function hasChosenNeuron(state) {
+  return !state.prompt?.length || state.view === "feed_forward" || state.neuron !== (await selectStrongest(state, { layer: 0, head: 0, key: 0 })).neuron;
 }
 
 /** Return the change to another run with its last token selected. @param {State} state @param {State} change */

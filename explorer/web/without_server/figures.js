@@ -141,10 +141,13 @@ const MARKS = { " ": "·", "\n": "↵", "\t": "→", "\x7f": "␡" };
 export const quoteToken = (token) => `“${escapeToken(token)}”`;
 
 /** Quote the token at a position, with the position if the text repeats it. @param {string[]} tokens @param {number} position */
-export const quoteTokenInText = (tokens, position) => quoteToken(tokens[position]) + (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
+export const quoteTokenInText = (tokens, position) => quoteToken(tokens[position]) + repeatedPosition(tokens, position);
+
+/** Return what to write after a token: its position, if the text repeats it (repeated_position). @param {string[]} tokens @param {number} position */
+export const repeatedPosition = (tokens, position) => (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
 
 /** Name a token like `quoteTokenInText`, without quotation marks. @param {string[]} tokens @param {number} position */
-export const escapeTokenInText = (tokens, position) => escapeToken(tokens[position]) + (tokens.filter((token) => token === tokens[position]).length > 1 ? ` (${position})` : "");
+export const escapeTokenInText = (tokens, position) => escapeToken(tokens[position]) + repeatedPosition(tokens, position);
 
 /** Quote a token as a word, without its leading space. @param {string} token */
 export const quoteWord = (token) => token === "\n" ? _("“↵ new line”") : quoteToken(token.startsWith(" ") && token.trim() ? token.slice(1) : token);

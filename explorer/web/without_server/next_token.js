@@ -162,7 +162,7 @@ export function describeChangeEffect({ sampled: after, plain: ownAfter, logits: 
   const shown = isStory ? sampled : own;
   if (shown[0] !== shown[1] && values.logit_before !== values.logit_after && rises.every((isUp) => isUp === logitChange < 0)) {
     if (isStory) words += ` ${logitChange < 0 ? _("Its score fell, but the others’ together fell more.") : _("Its score rose, but the others’ together rose more.")}`;
-    else words += ` ${logitChange < 0 ? _("Its logit fell, but the others’ together fell more.") : _("Its logit rose, but the others’ together rose more.")}`;
+    else words += ` ${logitChange < 0 ? _("Its logit fell, but the others’ together (ln Σ e^logit) fell more.") : _("Its logit rose, but the others’ together (ln Σ e^logit) rose more.")}`;
   }
   if (currentBest !== previousBest) words += ` ${_("{other} is likeliest now: {share}.", { other: quote(vocabulary[currentBest]), share: isStory ? formatPercent(after[currentBest]) : nameProbability(currentBest) })}`;
   if (isStory) return { words, chances: `${values.token} ${isSame ? ownChances : _("{percent} before temperature", { percent: ownChances })}` };

@@ -2,7 +2,7 @@
 // Views that the page without a server draws besides the whole model, packed as in explorer/web/browser_api/page_contents.py:
 // their figures, dropdowns, code, controls and verifications.
 import { _, formatMessage, lookUpMessage } from "../static/translations.js";
-import { drawFigure, range, sum, escapeToken, quoteToken, formatNumber, joinNames } from "./figures.js";
+import { drawFigure, range, sum, escapeToken, quoteToken, quoteTokenInText, formatNumber, joinNames } from "./figures.js";
 import { CHOICES, CODE, FIGURES, VIEWS, TOLERANCE } from "./page_data.js";
 import attention from "./views/attention.js";
 import feed_forward, { neuronContributions } from "./views/feed_forward.js";
@@ -59,7 +59,7 @@ export function packCode(view, { config, tokens, state, dHead }) {
 /** Format the title of a figure, which names the selection (format_heading). @param {import("./page_data.js").Panel} panel @param {ViewContext} context */
 export function formatHeading({ title, heading }, context) {
   const { layer, head, neuron, tokens, position, key, vocabulary, tokenId } = context;
-  return formatMessage(lookUpMessage(heading || title), { layer, head, neuron, query: quoteToken(tokens[position]), key: quoteToken(tokens[key]), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, context) });
+  return formatMessage(lookUpMessage(heading || title), { layer, head, neuron, query: quoteTokenInText(tokens, position), key: quoteTokenInText(tokens, key), target: quoteToken(vocabulary[tokenId]), logit: logitLabel(vocabulary, context) });
 }
 
 /** Return the dropdowns of a view (selection.py). @param {string} view @param {ViewContext} context @param {string[]} [names] only these */

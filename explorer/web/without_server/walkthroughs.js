@@ -1,7 +1,7 @@
 // @ts-check
 // Walkthroughs: computations step by step, as in explorer/analysis/walkthroughs.py. Each step has a sentence and frames of a drawing.
 import { _ } from "../static/translations.js";
-import { largest, vectorNorm, range, rowsOf, escapeToken, escapeTokenInText, formatFixed, formatNumber, quoteToken } from "./figures.js";
+import { largest, vectorNorm, range, rowsOf, escapeToken, escapeTokenInText, formatFixed, formatNumber, quoteToken, quoteTokenInText } from "./figures.js";
 import { UserError } from "./actions.js";
 import { headRows, selectKeys } from "./views/attention.js";
 import { mainPair, rotatedPairs, rotationAngles } from "./views/positions.js";
@@ -32,7 +32,7 @@ async function mixValues(context, keys) {
 
 /** Walk through dot products, scaling, mask, softmax, and the weighted sum of the values. @param {ViewContext} context @returns {Promise<Walkthrough>} */
 async function attention(context) {
-  const { tokens, layer, head, position, key: chosen, dHead } = context, query = quoteToken(tokens[position]), scores = (await headRows(context, "scores"))[position], weights = (await headRows(context, "pattern"))[position];
+  const { tokens, layer, head, position, key: chosen, dHead } = context, query = quoteTokenInText(tokens, position), scores = (await headRows(context, "scores"))[position], weights = (await headRows(context, "pattern"))[position];
   const keys = selectKeys(weights, position, chosen, MAX_KEYS), hasMaskedKey = keys.at(-1) > position, showsAllKeys = keys.filter((key) => key <= position).length === position + 1;
   const shownText = showsAllKeys ? "" : hasMaskedKey ? _("Shown are the chosen key, those that {query} looks at most, and one after it.", { query }) : _("Shown are the chosen key and those that {query} looks at most.", { query });
   const positionText = keys.some((key) => escapeTokenInText(tokens, key).endsWith(` (${key})`)) ? _("A number in brackets is the token’s position.") : "";

@@ -9,9 +9,11 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching, path_patching
 from explorer.analysis.patching_effects import (
+    EffectMove,
     compare_estimate,
     component_effects,
     layers_of_largest_effect,
+    layers_of_move,
     logit_metrics,
     neuron_effects,
     patching_effects,
@@ -277,3 +279,13 @@ def test_layers_near_largest_effect_tie_at_its_position():
     assert layers_of_largest_effect(effects) == (range(3), 1)
     assert layers_of_largest_effect(-effects) == (range(3), 1)
     assert layers_of_largest_effect(effects * [[1.0], [1.5], [1.0], [1.0], [1.0]]) == (range(1, 2), 1)
+
+
+def test_move_of_an_effect_is_told_only_if_two_tokens_have_it():
+    effects = np.array([[1.0, 0.0, 0.0], [0.8, 0.2, 0.1], [0.3, 0.3, 0.4], [0.1, np.nan, 0.9]])
+    assert layers_of_move(effects) == EffectMove(position=0, last_layer=1, first_layer_at_end=3)
+    assert layers_of_move(effects[:, ::-1]) is None  # it stands at the end, and leaves it
+    assert layers_of_move(effects[:3]) is None  # it does not arrive
+    assert layers_of_move(effects * [[0.5], [1], [1], [1]]) is None  # several tokens begin it
+    assert layers_of_move(effects + [[0], [0], [0.3], [0]]) is None  # another token in between
+    assert layers_of_move(effects + [[0, 0, 0], [0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]]) is None  # both in layer 1

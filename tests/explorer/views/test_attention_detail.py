@@ -6,10 +6,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.head_scores import HEAD_SCORES, chance_head_scores, head_scores
-from explorer.explain.notation import format_cell_number, format_number
+from explorer.explain.notation import format_cell_number, format_number, quote_token
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views.attention import head_score_map
 from explorer.views.attention.patterns import MAX_STAGE_KEYS, attention_stages, score_by_dimension_bars
-from explorer.views.style import position_labels
+from explorer.views.labels import format_heading
+from explorer.views.style import label, position_labels
+from tests.sample_models import tokenizer
 from tests.subtest_loops import each_style, subtest_each
 
 
@@ -109,6 +113,14 @@ def axis_title(figure):
 def test_stages_title_counts_omitted_keys(capture_trace, length, said):
     text = axis_title(attention_stages(capture_trace("rope", length), 0, 0, length - 1, 0))
     assert text.startswith(said) and ("(" in text) is (length > 14)
+
+
+def test_repeated_tokens_have_their_positions_in_stages_and_headings(lms):
+    trace = capture(lms["rope"], (40, 41, 40, 42), tokenizer=tokenizer())
+    twin, other, _twin, last = map(label, trace.tokens)
+    assert attention_stages(trace, 0, 0, 3, 2).layout.xaxis.ticktext == (f"{twin} (0)", other, f"{twin} (2)", last)
+    heading = format_heading("{query} → {key}", trace, Selection(query=2, key=0))
+    assert heading == f"{quote_token(trace.tokens[0])} (2) → {quote_token(trace.tokens[0])} (0)"
 
 
 @each_style

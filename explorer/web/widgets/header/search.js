@@ -19,7 +19,7 @@ import { modelName, depthOfView, state } from "../../static/page_state.js";
  * @property {boolean} [isToken] whether the name is a token's text
  */
 /** @typedef {{ item: Item, score: number }} ScoredItem */
-/** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string][], choices: [string, string, string, [any, string][]][] }> }} Index */
+/** @typedef {{ layers: number, heads: number, neurons: number, vocabulary: string[] | null, checkpoints: string[], lessons: any[], views: Record<string, { aliases: string[], figures: [string, string, string[]][], choices: [string, string, string, [any, string][]][] }> }} Index */
 
 const MAX_RESULTS = 8, MAX_RESULTS_PER_KIND = 4, MAX_TOKENS = 3;
 const VIEW_BONUS = 6, ALIAS_COST = 5; // a view, a figure or its option ranks above a term of the same name
@@ -68,9 +68,9 @@ function goToTerm(name) {
   entry.scrollIntoView({ block: "center" });
 }
 
-/** Return the item of a figure, found by its title and by the technical term in its brackets. @param {string} id @param {string} name @param {string} view @param {string} title of the view */
-function figureItem(id, name, view, title) {
-  const figureEntry = makeItem(_("figure"), name, [], () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
+/** Return the item of a figure, found by its title and by the technical term in its brackets. @param {string} id @param {string} name @param {string[]} aliases @param {string} view @param {string} title of the view */
+function figureItem(id, name, aliases, view, title) {
+  const figureEntry = makeItem(_("figure"), name, aliases, () => void goToFigure(view, id), title), [, term] = /[(（](.+?)[)）]/.exec(name) ?? [];
   return term ? { ...figureEntry, words: [normalize(term), ...figureEntry.words] } : figureEntry;
 }
 
@@ -83,7 +83,7 @@ function viewItems(index) {
     listedViews.add(tab.dataset.view);
     return [
       makeItem(_("view"), title, [tab.dataset.view, ...aliases], () => { goToTop(); select({ view: tab.dataset.view }); }, tab.closest("#steps") ? _("Story") : ""),
-      ...(isListed ? [] : figures).map(([id, name]) => figureItem(id, name, tab.dataset.view, title)),
+      ...(isListed ? [] : figures).map(([id, name, aliases]) => figureItem(id, name, aliases, tab.dataset.view, title)),
       ...(isListed ? [] : choices).flatMap(([id, field, kind, options]) =>
         options.map(([value, name]) => makeItem(kind, field === "ablation" ? _("Each head ablated {how}", { how: name }) : name, [name, kind], () => void goToFigure(tab.dataset.view, id, { [field]: value }), title))),
     ];

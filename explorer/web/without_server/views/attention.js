@@ -2,7 +2,7 @@
 // The attention view, as in explorer/views/attention/.
 import { _, lookUpMessage } from "../../static/translations.js";
 import { bitmapRowBytes, encodeBase64 } from "../../static/plotly_figures.js";
-import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatCellNumber, quoteToken, quoteTokenInText } from "../figures.js";
+import { ATTENTION, RESIDUAL, SELECTED, cellFrame, columnFrame, tokenLabel, largest, numberedAxis, positionLabels, dotProduct, range, rowBand, rowsOf, smallest, sum, tokenAxis, windowAround, argmax, formatGeneral, formatNumber, formatPercent, formatSixDigits, formatCellNumber, quoteToken, quoteTokenInText, repeatedPosition } from "../figures.js";
 import { CHOICES } from "../page_data.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -121,7 +121,7 @@ function stageAxes(tokens, blocks, title) {
   return Object.fromEntries(blocks.map(([axis, keys]) => {
     const { of_tokens, ...settings } = numberedAxis(tokens, keys.includes(middle) ? title : "", keys), right = left + width * keys.length, domain = [left, Math.min(1, right)];
     left = right + BLOCK_GAP;
-    return [axis.replace("x", "xaxis"), { ...settings, tickangle: -90, ...(axis === "x" && { of_tokens }), domain }];
+    return [axis.replace("x", "xaxis"), { ...settings, ticktext: keys.map((key) => tokenLabel(tokens[key]) + repeatedPosition(tokens, key)), tickangle: -90, ...(axis === "x" && { of_tokens }), domain }];
   }));
 }
 
@@ -144,7 +144,7 @@ async function stages(context) {
       axis, keys, shades: rows.map(([, values], i) => keys.map((index) => (Number.isFinite(values[index]) ? values[index] / maxByRow[i] : null))),
       numbers: rows.map(([, values]) => keys.map((index) => formatCellNumber(values[index]))), exact: rows.map(([, values]) => keys.map((index) => `${labels[index]}: ${formatSixDigits(values[index])}`)),
     })),
-    query: quoteToken(tokens[query]), key: quoteToken(tokens[key]), score: formatNumber(scores[key]), weight: formatNumber(weights[key]),
+    query: quoteTokenInText(tokens, query), key: quoteTokenInText(tokens, key), score: formatNumber(scores[key]), weight: formatNumber(weights[key]),
     axes: stageAxes(tokens, blocks, keyAxisTitle(weights, blocks.flatMap(([, keys]) => keys))), anchor: blocks[0][0], frame: columnFrame(key, rows.length),
   };
 }

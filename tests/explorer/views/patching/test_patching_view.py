@@ -10,7 +10,14 @@ from numpy.testing import assert_allclose
 from explorer import activation_patching, capture, make_intervention
 from explorer.analysis.patching_effects import SMALL_DIFFERENCES
 from explorer.explain.derivation import ClickedPoint
-from explorer.explain.notation import escape_text, format_contribution, format_number, format_percent, quote_token
+from explorer.explain.notation import (
+    escape_text,
+    format_contribution,
+    format_number,
+    format_percent,
+    quote_token,
+    quote_token_in_text,
+)
 from explorer.interventions import parse_intervention
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -191,7 +198,8 @@ def test_sentence_of_layers_that_tie_has_the_range_of_their_probabilities(style,
     """The two bounds are those that the cells' own derivations name."""
     runs = make_patching_case(style).runs
     monkeypatch.setattr("explorer.analysis.patching_effects.MAX_TIE", np.inf)
-    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0)  # a warning takes the sentence's place
+    monkeypatch.setattr("explorer.analysis.patching_effects.MAIN_EFFECT", np.inf)  # no effect moves to the end
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0)  # a warning comes after the sentence
     values = cells(draw_panel("positions_denoise", runs))
     position = np.unravel_index(np.abs(values).argmax(), values.shape)[1]
     metrics = make_prompt_pair(runs, Selection()).experiment.component_metrics("resid_pre")
@@ -222,9 +230,24 @@ def test_answers_that_do_not_tell_the_prompts_apart_give_a_warning(style, monkey
         assert VIEW.sentence(runs, selection).startswith(beginning.format(**quoted))
 
 
+def test_effect_that_moves_to_the_end_is_told_by_its_layers(monkeypatch):
+    """Only that of the residual stream, whose first layer restores everything by itself."""
+    runs = make_patching_case("rope").runs
+    monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0)
+    shape = cells(draw_panel("positions_denoise", runs)).shape
+    effects = np.zeros(shape)
+    effects[0, 1] = effects[1:, -1] = 1.0
+    monkeypatch.setattr("explorer.views.patching.component_effects", lambda *_args: effects)
+    tokens = runs.trace.tokens
+    expected = f"Patched alone, {quote_token_in_text(tokens, 1)} restores more than half up to layer 0; "
+    expected += f"{quote_token_in_text(tokens, len(tokens) - 1)} does from layer 1."
+    assert VIEW.sentence(runs, Selection()).endswith(expected)
+    assert "Patched" not in VIEW.sentence(runs, Selection().replace(patch_position="attn.out"))
+
+
 @each_style
 def test_small_metric_difference_gives_a_warning(style, monkeypatch):
-    """The warning with the number is in the sentence, the formula and each derivation."""
+    """The warning with the number is in the sentence, after the finding, the formula and each derivation."""
     runs = make_patching_case(style).runs
     clean, corrupted = runs.trace["logits"][-1], runs.other["logits"][-1]
     experiment = make_prompt_pair(runs, Selection()).experiment
@@ -239,10 +262,13 @@ def test_small_metric_difference_gives_a_warning(style, monkeypatch):
         return [VIEW.sentence(runs, Selection()), describe_patching(runs, Selection()), *derivations]
 
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 1.01 * abs(difference))
-    assert all(number in text for text in texts())
+    sentence, *others = texts()
+    assert all(number in text for text in others) and len(sentence.split()) <= 30  # three are numbers or signs
+    finding, careful = sentence.split(" Careful: ")
+    assert format_number(abs(difference)) in careful and "patched alone" in finding.lower()
     pale = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     monkeypatch.setitem(SMALL_DIFFERENCES, "logit_difference", 0.99 * abs(difference))
-    assert "Most comes from" in VIEW.sentence(runs, Selection()) and not any("Careful" in text for text in texts())
+    assert finding in VIEW.sentence(runs, Selection()) and not any("Careful" in text for text in texts())
     normal = draw_panel("heads_denoise", runs).traces_and_layout[0][0]
     assert pale["zmax"] == PALE_FACTOR * normal["zmax"]
 
@@ -295,6 +321,10 @@ def test_answers_are_proposed_and_can_be_changed(style):
     proposed = make_prompt_pair(runs, Selection()).experiment
     logits, other = (run["logits"][-1] for run in runs.runs)
     assert (proposed.answer, proposed.wrong) == proposed_answers(logits, other)
+    reason = f"Both runs say {quote_token(vocabulary[logits.argmax()])}, so the measure takes "
+    is_same, is_chosen = logits.argmax() == other.argmax(), Selection().replace(wrong=token)
+    assert (reason in describe_patching(runs, Selection())) == is_same, is_same
+    assert reason not in describe_patching(runs, is_chosen)
     for written in (token, token.replace(" ", "·"), token[1:]):
         assert make_prompt_pair(runs, Selection().replace(wrong=written)).experiment.wrong == vocabulary.index(token)
     with pytest.raises(NoDifferenceError, match="no token of this model"):

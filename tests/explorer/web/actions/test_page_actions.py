@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 
 from explorer.analysis.embedding import nearest_tokens
+from explorer.analysis.feed_forward import layer_neurons
 from explorer.lessons.example_prompts import MAX_SIMILAR, PROMPT_PAIRS
 from explorer.state.generation_settings import UserLimits
 from explorer.state.page_state import PageState, RunRequest
@@ -100,6 +101,20 @@ def test_model_change_keeps_generated_tokens(page, state, move):
     assert (now["generated"], now["branches"], now["began"], now["query"]) == ([4, 5, 6], "", 3, 3)
     typed = move(continued_state, "model", text="the owl", checkpoint="gpt")
     assert typed["generated"] == [] and read_text(page, typed) == "the owl"
+
+
+def test_neuron_that_nobody_chose_is_the_strongest_after_each_prompt(state, move, page):
+    def strongest(now: dict) -> int:
+        trace = page.actions.state_builder.runs.trace(PageState.parse(now).run)
+        return int(layer_neurons(trace, now["layer"], now["query"]).top(1)[0])
+
+    assert state["neuron"] == strongest(state)
+    now = move(state, "prompt", text="a bird sang to the moon")
+    assert now["neuron"] == strongest(now) != state["neuron"]
+    chosen = state | {"neuron": (state["neuron"] + 1) % 8}
+    assert move(chosen, "prompt", text="a bird sang to the moon")["neuron"] == chosen["neuron"]
+    in_view = state | {"view": "feed_forward"}
+    assert move(in_view, "prompt", text="a bird sang to the moon")["neuron"] == state["neuron"]
 
 
 def test_model_restores_its_own_continuations(state, move):

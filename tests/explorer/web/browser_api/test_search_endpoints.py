@@ -9,7 +9,8 @@ from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.page_state_builder import PageStateBuilder
 from explorer.web.browser_api import endpoints
-from explorer.web.browser_api.endpoints import ALIASES, SearchEndpoints
+from explorer.web.browser_api.endpoints import ALIASES, FIGURE_ALIASES, SearchEndpoints
+from explorer.web.shared_constants import element_id
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_index_has_only_applicable_figures(search, state):
     def positions(checkpoint: str) -> list[str]:
         run = PageStateBuilder(search.runs).create_run(checkpoint, "the fox asked the owl")
         views = search.search_index(state | run.as_dict())["views"]
-        return [name for name, _title in views["positions"]["figures"]]
+        return [name for name, _title, _aliases in views["positions"]["figures"]]
 
     assert "positions-clocks" in positions("rope") and "positions-vectors" not in positions("rope")
     assert positions("none") == []
@@ -49,6 +50,8 @@ def test_index_has_only_applicable_figures(search, state):
 def test_aliases_match_views():
     views = {view.name for view in VIEW_BY_NAME.values() if view.group not in ("story",) and view.name in ALIASES}
     assert set(ALIASES) == views
+    panels = {element_id(view.name, panel.name) for view in VIEW_BY_NAME.values() for panel in view.panels}
+    assert set(FIGURE_ALIASES) <= panels
 
 
 def test_large_vocabulary_is_searched_in_python(search, state, library, monkeypatch):

@@ -180,8 +180,18 @@ def test_intervention_effect_is_described_by_probabilities():
 def test_intervention_effect_against_the_logit_is_explained():
     """The likeliest token’s logit falls where its probability rises, and the other way round; not if both fall."""
     for before, after, logit, score in (
-        ([3.0, 2.0, 1.0], [2.5, 0.5, 0.0], "Its logit fell, but the others’ together fell more.", "Its score fell"),
-        ([3.0, 2.0, 1.0], [3.5, 3.4, 1.0], "Its logit rose, but the others’ together rose more.", "Its score rose"),
+        (
+            [3.0, 2.0, 1.0],
+            [2.5, 0.5, 0.0],
+            "Its logit fell, but the others’ together (ln Σ e^logit) fell more.",
+            "Its score fell",
+        ),
+        (
+            [3.0, 2.0, 1.0],
+            [3.5, 3.4, 1.0],
+            "Its logit rose, but the others’ together (ln Σ e^logit) rose more.",
+            "Its score rose",
+        ),
         ([3.0, 2.0, 1.0], [2.0, 2.0, 1.0], "", ""),
         ([3.0, 2.0, 1.0], [4.0, 3.0, 2.0], "", ""),  # all rise alike
     ):
