@@ -198,14 +198,21 @@ def test_intervention_effect_against_the_logit_is_explained():
 def test_difference_falls_back_to_unfiltered_probabilities():
     """A has probabilities 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves the last token only in both."""
     a, b = (
-        NextTokenDistribution(np.array(plain), np.array([0.0, 0, 1]), None)
+        NextTokenDistribution(
+            np.array(plain), np.array([0.0, 0, 1]), None, SimpleNamespace(logits=np.log(plain).round(2))
+        )
         for plain in ([0.1, 0.2, 0.7], [0.05, 0.05, 0.9])
     )
-    other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, b.plain, "the", 0)
+    other = SecondRunPrediction(
+        SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, b.stages.logits, "the", 0
+    )
     value = NextTokenTable.pack_difference(a, VOCABULARY, SETTINGS, "", other)
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
-        *((" w2", ["−0.200", "0"]), (" w1", ["+0.150", "0"]), (" w0", ["+0.0500", "0"]))
+        (" w2", ["−0.25", "−0.200", "0"]),
+        (" w1", ["+1.39", "+0.150", "0"]),
+        (" w0", ["+0.70", "+0.0500", "0"]),
     ]
+    assert value["rows"][1]["notes"][0] == "A −1.61 − B (−3.00) = +1.39"
     assert "“·w2” differs most: A 70.0%, B 90.0%, −20.0 percentage points" in summarise_difference(a, VOCABULARY, other)
 
 
