@@ -445,7 +445,7 @@ export const formatNumber = (value) => formatDigits(value, 3);
 export function formatDigits(value, digits) {
   if (value === 0) return "0";
   const scientific = value.toExponential(digits - 1), exponent = +scientific.split("e")[1];
-  const text = exponent >= -3 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
+  const text = exponent >= -4 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
   return text.replaceAll("-", MINUS);
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, next_token_distribution
-from explorer.explain.notation import format_number, format_percent
+from explorer.explain.notation import format_number, format_percent, format_percents
 from explorer.lessons.prediction_explanation import describe_change_effect
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
@@ -193,6 +193,13 @@ def test_intervention_effect_against_the_logit_is_explained():
     logits = np.array([0.0, 0, 0, 0]), np.array([0.02, 0, 0, 0])
     runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
     assert "Probability of “·w0”: 25.0% → 25.4%, logit" in describe_change_effect(*runs, VOCABULARY, logits)["words"]
+    for before, after, texts in (
+        (0.673, 0.678, "67.3% 67.8%"),
+        (0.673, 0.296, "67% 30%"),
+        (0.012, 0.034, "1.2% 3.4%"),
+        (0.098, 0.123, "9.80% 12.3%"),
+    ):
+        assert " ".join(format_percents(before, after)) == texts
 
 
 def test_difference_falls_back_to_unfiltered_probabilities():
