@@ -95,7 +95,7 @@ def format_number(value: float, digits: int = 3) -> str:
     else:
         text = f"{value:.{digits - 1}e}"
         exponent = int(text.partition("e")[2])  # of the rounded value: 9.999 is 10.0
-        if -3 <= exponent < 4:
+        if -4 <= exponent < 4:
             text = f"{value:.{max(0, digits - 1 - exponent)}f}"
     return text.replace("-", "−")
 
@@ -109,10 +109,13 @@ def format_percent(share: float) -> str:
     return f"{share * 100:#.2g}".rstrip(".") + "%" if share >= 0.0001 else _("less than 0.01%")
 
 
+MAX_CLOSE = 0.05  # of shares that whole percents bring much nearer or further apart
+
+
 def format_percents(before: float, after: float) -> list[str]:
-    """Format two shares that are compared, with a digit more than `format_percent` where they would look the same."""
+    """Format two shares that are compared, with one digit more if they are close."""
     texts = [format_percent(before), format_percent(after)]
-    if texts[0] != texts[1] or not texts[0][0].isdigit():
+    if abs(after - before) > min(MAX_CLOSE, max(before, after) / 4) or not all(text[0].isdigit() for text in texts):
         return texts
     longer = [f"{share:.1%}" if share >= 0.1 else f"{share * 100:#.3g}%" for share in (before, after)]
     return texts if longer[0] == longer[1] else longer
@@ -128,12 +131,14 @@ MAX_CELL_CHARS = 6
 
 
 def format_cell_number(value: float) -> str:
-    """Format with three significant digits, or two where three take more than `MAX_CELL_CHARS`."""
+    """Format with three significant digits, or with fewer where three take more than `MAX_CELL_CHARS`."""
     size = abs(float(value))
     if not np.isfinite(size) or size >= 999.5:
         text = f"{value:.0f}".replace("inf", "∞")
-    elif 0 < size < 0.001:
+    elif 0 < size < 0.0001:
         text = f"{value:.0e}".replace("e-0", "e-")
+    elif 0 < size < 0.001:
+        text = f"{value:.1g}"
     else:
         three_digits, two_digits = (f"{float(value) + 0.0:.{digits}g}" for digits in (3, 2))
         text = three_digits if len(three_digits) <= MAX_CELL_CHARS else two_digits

@@ -47,7 +47,14 @@ from explorer.tracing.training_history import model_name, step_label, training_s
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.labels import NORMS, PARTS, logit_label, target_and_contrast
-from explorer.views.shared_plots import bar_token_axis, component_bar_data, component_keys, probability_bars
+from explorer.views.shared_plots import (
+    BAR_NUMBERS,
+    MAX_BAR_LABELS,
+    bar_token_axis,
+    component_bar_data,
+    component_keys,
+    probability_bars,
+)
 from explorer.views.style import (
     RESIDUAL,
     SELECTED,
@@ -350,6 +357,9 @@ def attribution_arguments_of_both_runs(
     ]
 
 
+NUMBER_ROOM = 0.25  # of the bars' height, beyond them
+
+
 def contribution_difference_bars(comparison: Comparison, selection: Selection) -> go.Figure:
     """Draw the difference A − B of each component's contribution to the target token's logit.
 
@@ -371,15 +381,19 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
     are_replaced = [[value == 0 and has_intervention_additions(run) for value in bars]
                     for run, bars in zip(comparison.runs, (values, values_b), strict=True)]  # fmt: skip
     logit = logit_label(arguments[0][0], *arguments[0][2:])
+    low, high = min(0.0, *differences), max(0.0, *differences)
+    room = NUMBER_ROOM * (high - low) or 1.0
+    notes = _difference_notes(attributions, are_replaced, has_intervention_bar(comparison))
     return figure(
         go.Bar(
             x=np.arange(len(names)),
             y=differences,
             marker={"color": colours},
             customdata=[selection.layer if layer is None else layer for layer in layers],
-            text=[_bar_hover(*row) for row in zip(names, values, values_b, *are_replaced, strict=True)],
-            textposition="none",
-            hovertemplate="%{text}<extra></extra>",
+            hovertext=[_bar_hover(*row) for row in zip(names, values, values_b, *are_replaced, strict=True)],
+            hovertemplate="%{hovertext}<extra></extra>",
+            text=[format_contribution(value) for value in differences] if len(names) <= MAX_BAR_LABELS else None,
+            **BAR_NUMBERS | {"textangle": -90, "constraintext": "none"},  # half a page has no room side by side
         ),
         alt=_(
             "What each of {count} parts adds to {logit}, A − B: {less} altogether; the most {most}, {part}.",
@@ -395,9 +409,10 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             "ticktext": names,
             "showgrid": False,
         },
-        yaxis={"title": {"text": _("adds to the logit, A − B")}},
+        yaxis={"title": {"text": _("adds to the logit, A − B")}, "range": [low - room, high + room]},
         hovermode="x",
-        annotations=note_above(_difference_note(attributions, are_replaced, has_intervention_bar(comparison))),
+        annotations=note_above("<br>".join(notes)),
+        margin={"t": 28 + 16 * len(notes)},
     )
 
 
@@ -406,11 +421,11 @@ def has_intervention_bar(comparison: Comparison) -> bool:
     return any(has_intervention_additions(run) for run in (comparison.trace, comparison.other))
 
 
-def _difference_note(
+def _difference_notes(
     attributions: Sequence[LogitAttribution], are_replaced: Sequence[Sequence[bool]], has_changes: bool
-) -> str:
+) -> list[str]:
     """Return the difference of the whole logits, the number of parts that changes replace, and what their bar is."""
-    notes = [
+    return [
         _("of the whole logit: {less}", less=format_contribution(attributions[0].logit - attributions[1].logit)),
         *(
             _("parts replaced in {run} by a change: {count}", run=run, count=sum(parts))
@@ -419,7 +434,6 @@ def _difference_note(
         ),
         *[_("bar “changes”: what the changes put in")] * has_changes,
     ]
-    return "; ".join(notes)
 
 
 def _bar_hover(name: str, a: float, b: float, is_replaced_in_a: bool, is_replaced_in_b: bool) -> str:

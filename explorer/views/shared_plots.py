@@ -88,6 +88,9 @@ def component_keys(trace: Trace, include_interventions: bool | None = None) -> l
     return [*((component, 0) for component in first_names), *layers, *((component, 0) for component in last_names)]
 
 
+BAR_NUMBERS = {"textposition": "outside", "textangle": 0, "textfont": {"size": 11}, "cliponaxis": False}
+
+
 def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **marker: Any) -> go.Bar:
     """Return horizontal bars of one run's next-token probabilities.
 
@@ -123,7 +126,7 @@ def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     }
 
 
-MAX_BAR_LABELS = 24  # of tokens below their bars, on end
+MAX_BAR_LABELS = 24  # below or above their bars, on end
 MAX_CHIPS = 16  # tokens that have room for a chip below and a percentage above their bars
 QUIET = "rgba(136, 136, 136, 0.4)"  # RESIDUAL; figure.css colours the text on it
 TRACK = "rgba(136, 136, 136, 0.12)"  # RESIDUAL, behind bars and tokens in both themes

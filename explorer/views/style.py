@@ -113,7 +113,7 @@ COLORBAR = {
     "ypad": 0,
     "outlinewidth": 0,
     "tickfont": {"size": 11},
-    "ticksuffix": "\u2002",
+    "ticksuffix": "\u2003",
 }
 
 

@@ -148,6 +148,30 @@ def test_next_token_of_text_longer_than_context(open_page):
     expect(person.chips.last).to_have_text(tokenizer.vocabulary[next_id])
 
 
+def expect_bars_beside_numbers(table):
+    """Expect tracks of one width that no number, nor the mark of the model's own probability, overlaps or leaves."""
+    bars = table.locator(".bars")
+    assert min(bars.evaluate_all("all => all.map((bar) => bar.clientHeight)")) >= 10
+    [track] = set(bars.evaluate_all("all => all.map((bar) => bar.clientWidth)"))
+    assert track >= 30
+    gaps = """all => all.map((bar) => bar.nextElementSibling.getBoundingClientRect().left
+      - Math.max(bar.getBoundingClientRect().right, bar.lastElementChild.getBoundingClientRect().right))"""
+    assert min(bars.evaluate_all(gaps)) >= 2
+    assert table.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+
+
+@pytest.mark.parametrize("shown", ["a", "difference"])
+def test_bars_of_two_runs_have_one_width(open_new_page, shown):
+    person = open_new_page(viewport={"width": 1366, "height": 768}).open(
+        "", depth="numbers", **{"b.text": "once upon a day", "shown": shown}
+    )
+    table = person.prediction.locator(".table")
+    expect(table).to_have_attribute("data-run", shown)
+    for column in ("logit", "model", "probability"):
+        expect(table.locator(f"thead .{column}")).to_be_visible()
+    expect_bars_beside_numbers(table)
+
+
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_intervention_bars_fit_beside_original_probabilities(open_new_page, width):
     person = open_new_page(viewport={"width": width, "height": 900}).open(
@@ -156,10 +180,8 @@ def test_intervention_bars_fit_beside_original_probabilities(open_new_page, widt
     table = person.prediction.locator(".table")
     for column in ("before", "model"):
         expect(table.locator(f"thead .{column}")).to_be_visible()
-    bars, names = table.locator(".bars"), table.locator("tbody .text")
-    assert min(bars.evaluate_all("all => all.map((bar) => bar.clientWidth)")) >= 60
-    assert min(bars.evaluate_all("all => all.map((bar) => bar.clientHeight)")) >= 10
-    assert table.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    names = table.locator("tbody .text")
+    expect_bars_beside_numbers(table)
     cut = """all => all.filter((name) => name.scrollWidth > name.clientWidth)
       .map((name) => `${name.closest("tr").innerText} ${name.scrollWidth} ${name.clientWidth}`)"""
     assert names.evaluate_all(cut) == []

@@ -601,9 +601,9 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         start = _("After {after} the model expects {token}", **names)
     else:
         start = _("After {after} the model has {token} in place {rank:,}", **names, rank=rank)
-    best = largest_earlier_source(sources, query)
+    best, score = largest_earlier_source(sources, query), f"{logit:.2f}".replace("-", "−")
     if best is None:
-        return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=f"{logit:.1f}")
+        return _("{start}: no earlier token adds to its logit, {score}.", start=start, score=score)
     layer, head, key = best
     if selection.depth == "story" and contrast_id is None:
         return _(
@@ -617,7 +617,6 @@ def whole_sentence(trace: Trace, selection: Selection, sources: AttributionBySou
         else N_("{start}: layer {layer} head {head} looks back at {key} ({effect} of the logit difference, {score}).")
     )
     effect, source = format_contribution(sources.effects[best]), quote_token_in_text(trace.tokens, key)
-    score = f"{logit:.1f}".replace("-", "−")
     return translate(template, start=start, layer=layer, head=head, key=source, effect=effect, score=score)
 
 

@@ -27,7 +27,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, extend, text, value
 from explorer.views.labels import logit_label, target_and_contrast
-from explorer.views.shared_plots import colour_legend, component_bar_data
+from explorer.views.shared_plots import BAR_NUMBERS, colour_legend, component_bar_data
 from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
@@ -95,10 +95,7 @@ PARTS_FIGURE = FigureTemplate(
             "y": value("values"),
             "marker": {"color": value("colours")},
             "text": value("written"),
-            "textposition": "outside",
-            "textangle": 0,
-            "textfont": {"size": 11},
-            "cliponaxis": False,
+            **BAR_NUMBERS,
             "hovertext": value("hover"),
             "customdata": value("layers"),
             "hovertemplate": "%{hovertext}<extra></extra>",

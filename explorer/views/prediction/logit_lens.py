@@ -166,7 +166,7 @@ def subtract_lenses(first: go.Figure, second: go.Figure, comparison: Comparison,
     ]
     cell_texts = [["" if not b else a if a == b else f"{a}<br>{b}" for a, b in row] for row in pairs]
     hovers = [[_("most probable in A: {a}, in B: {b}", a=a, b=b or "–") for a, b in row] for row in pairs]
-    words = {"text": cell_texts, "texttemplate": "%{text}", "textfont": {"family": MONO, "size": 10}}
+    words = {"text": cell_texts, "texttemplate": "%{text}", "textfont": {"family": MONO, "size": 11.5}}
     hover = {"hovertext": hovers, "hovertemplate": trace["hovertemplate"].replace("<extra>", "<br>%{hovertext}<extra>")}
     says = _("after this token; in a cell A’s token, below it B’s if another")
     if translate(LENSES["target"]) in trace["colorbar"]["title"]["text"]:

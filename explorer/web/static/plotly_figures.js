@@ -203,7 +203,7 @@ function cellBitmap(cells, numbers, { zmin, zmax }) {
 /** Return the first position on an axis with numeric labels, or 0. */
 export const firstPosition = (labels) => (typeof labels?.[0] === "number" ? labels[0] : 0);
 
-const COLORBAR = { thickness: 10, xref: "container", x: 1, xanchor: "right", xpad: 2, ypad: 0, outlinewidth: 0, tickfont: { size: 11 }, ticksuffix: "\u2002" }; // as in the template for heatmaps
+const COLORBAR = { thickness: 10, xref: "container", x: 1, xanchor: "right", xpad: 2, ypad: 0, outlinewidth: 0, tickfont: { size: 11 }, ticksuffix: "\u2003" }; // as in the template for heatmaps
 
 /**
  * Return the image of a heatmap with `cells`, in the theme's colours.

@@ -194,12 +194,12 @@ export const formatSixDigits = (value) => (Number.isFinite(value) ? formatGenera
 export const bracketNegative = (number) => (number.startsWith(MINUS) ? `(${number})` : number);
 
 const MAX_CELL_CHARS = 6;
-/** Format with three significant digits, or two where three take more than `MAX_CELL_CHARS` (format_cell_number). @param {number} value */
+/** Format with three significant digits, or with fewer where three take more than `MAX_CELL_CHARS` (format_cell_number). @param {number} value */
 export function formatCellNumber(value) {
   const size = Math.abs(value);
   if (size === Infinity) return value < 0 ? `${MINUS}∞` : "∞";
-  const [threeDigits, twoDigits] = [3, 2].map((digits) => String(+value.toPrecision(digits)));
-  const text = size >= 999.5 ? value.toFixed(0) : size > 0 && size < 0.001 ? value.toExponential(0) : threeDigits.length <= MAX_CELL_CHARS ? threeDigits : twoDigits;
+  const [threeDigits, twoDigits, oneDigit] = [3, 2, 1].map((digits) => String(+value.toPrecision(digits)));
+  const text = size >= 999.5 ? value.toFixed(0) : size > 0 && size < 0.0001 ? value.toExponential(0) : size > 0 && size < 0.001 ? oneDigit : threeDigits.length <= MAX_CELL_CHARS ? threeDigits : twoDigits;
   return text.replaceAll("-", MINUS);
 }
 
@@ -210,10 +210,11 @@ export function formatPercent(share) {
   return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
 }
 
-/** Format two shares that are compared, with a digit more where they would look the same. @param {number} before @param {number} after */
+const MAX_CLOSE = 0.05; // of shares that whole percents bring much nearer or further apart
+/** Format two shares that are compared, with one digit more if they are close. @param {number} before @param {number} after */
 export function formatPercents(before, after) {
   const texts = [before, after].map(formatPercent);
-  if (texts[0] !== texts[1] || !/^\d/.test(texts[0])) return texts;
+  if (Math.abs(after - before) > Math.min(MAX_CLOSE, Math.max(before, after) / 4) || !texts.every((text) => /^\d/.test(text))) return texts;
   const longer = [before, after].map((share) => `${share >= 0.1 ? (100 * share).toFixed(1) : (100 * share).toPrecision(3)}%`);
   return longer[0] === longer[1] ? texts : longer;
 }

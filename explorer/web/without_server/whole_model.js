@@ -182,7 +182,7 @@ function sentence({ config: { num_heads: H }, tokens, position, state: { open, l
     if (open === "head" && depth === "story") return headSentence(effectSign(sources.effects, start + keyIndex), effectSign(attribution.heads, layer * H + head), !sources.changedMask[layer * H + head] ? "" : attribution.heads[layer * H + head] ? "changed" : "off", values);
     return open === "head" ? _("Layer {layer} head {head}: {query} looks most at {key} ({percent}), which adds {effect} to the logit of {token}.", values) : _("Layer {layer} head {head}: {query} looks at {key} with {percent}, which adds {effect} to the logit of {token}.", values);
   }
-  const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 1);
+  const opening = rank === 1 ? _("After {after} the model expects {token}", { after, token }) : _("After {after} the model has {token} in place {rank:,}", { after, token, rank: formatCount(rank) }), score = formatFixed(attribution.logit, 2);
   if (!best) return _("{start}: no earlier token adds to its logit, {score}.", { start: opening, score });
   const values = { start: opening, layer: best.layer, head: best.head, key: quoteTokenInText(tokens, best.key), effect: formatContribution(best.effect), score };
   if (depth === "story" && contrastId === null) return _("{start}. The look back that adds most to its score is at {key}.", { ...values, key: quoteWordAt(tokens, best.key) });

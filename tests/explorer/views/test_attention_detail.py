@@ -150,7 +150,8 @@ def test_dimension_bars_add_up_to_score(trace):
         (-0.0123, "−0.012"),
         (0.0, "0"),
         (-1234.5, "−1234"),
-        (4.6e-4, "5e−4"),
+        (-4.6e-4, "−0.0005"),
+        (4.6e-5, "5e−5"),
     ],
 )
 def test_cells_have_three_digits_if_they_fit(number, text):

@@ -68,7 +68,7 @@ def test_figures_show_computed_differences(style):
 def test_component_bars_give_both_contributions(style):
     comparison = make_comparison(style)
     (bars,) = contribution_difference_bars(comparison, SELECTION).data
-    for difference, text in zip(bars.y, bars.text, strict=True):
+    for difference, text in zip(bars.y, bars.hovertext, strict=True):
         value_a, value_b = (
             float(value.replace("−", "-")) for value in re.search(r"(\S+) in A, (\S+) in B$", text).groups()
         )
@@ -119,12 +119,14 @@ def test_parts_that_a_patch_replaces_are_told():
     comparison = Comparison.from_traces(trace, patched)
     figure = contribution_difference_bars(comparison, SELECTION)
     (bars,) = figure.data
-    replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.text]
+    replaced = [text.endswith(" in A, replaced by a change in B") for text in bars.hovertext]
     assert replaced == [True] * 3 + [False] * (len(replaced) - 3)
     note = figure.layout.annotations[0].text
-    assert note.startswith("of the whole logit: ") and note.endswith(
-        "; parts replaced in B by a change: 3; bar “changes”: what the changes put in"
-    )
+    whole, *changes = note.split("<br>")  # in one line it was cut at the frame
+    assert changes == ["parts replaced in B by a change: 3", "bar “changes”: what the changes put in"]
+    assert whole.startswith("of the whole logit: ") and figure.layout.margin.t == 76
+    assert [float(text.replace("−", "-")) for text in bars.text] == pytest.approx(bars.y, abs=0.006)
+    assert figure.layout.yaxis.range[0] < min(bars.y) - 0.1 * np.ptp(bars.y)  # else a number is on the bar's name
     assert figure.layout.xaxis.ticktext[-1] == "changes"
     assert bars.marker.color[-1] == SELECTED != bars.marker.color[-2]  # as what is changed in the page
     (note,) = residual_distance_map(comparison, 4).layout.annotations  # whose row of layer 0 is before the change

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution, ProbabilityInterval, SamplingTable, find_tokens
-from explorer.explain.notation import format_number, format_signed, quote_token
+from explorer.explain.notation import format_number, quote_token
 from explorer.lessons.prediction_explanation import ExplanationSentence
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import _, translate
@@ -177,7 +177,7 @@ class NextTokenTable(HtmlWidget):
                 "token": vocabulary[token_id],
                 "rank": int(ranks[token_id]),
                 "about": _("{token}: token {id}", token=quote_token(vocabulary[token_id]), id=token_id),
-                "cells": [format_signed(differences[column["name"]][token_id]) for column in columns],
+                "cells": [column["cell"](token_id) for column in columns],
                 "notes": [column["arithmetic"](token_id) for column in columns],
                 "probability": float(np.nan_to_num(differences["probability"][token_id])),
                 "plain": 0.0,

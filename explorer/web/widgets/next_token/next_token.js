@@ -120,6 +120,7 @@ function updateRow(element, row, tokens, hasGapBefore, isLog, canTake, scale) {
 const isStepTold = () => state.depth !== "story" || state.view === "choosing" || state.generated.length > 0;
 
 const LONG_BAR = 0.5; // of the track: a tag at its end would cover the bar, and stands within it
+const MIN_DIGITS = 7; // of the column of numbers beside the bars
 const MAX_LIKELIEST = 3; // above the sliders of a narrow screen, where the table is out of sight
 
 /** Copy a row's token, bar and probability. @param {HTMLTableRowElement} row */
@@ -227,6 +228,7 @@ export function distribution(element) {
       const hasGapBefore = row.rank > (shownContent.rows[i - 1]?.rank ?? 0) + 1;
       updateRow(body.rows[i], row, shownContent, hasGapBefore, log.checked, !shownContent.run || shownContent.run === "a", scale);
     });
+    table.style.setProperty("--digits", `${Math.max(MIN_DIGITS, ...findAll(body, ".number").map(({ textContent }) => textContent.length))}ch`);
     likeliest.replaceChildren(...(shownContent.run === "difference" ? [] : [...body.rows].slice(0, MAX_LIKELIEST)).map(copyRow));
     if (!cells().some(({ tabIndex }) => tabIndex === 0)) body.rows[0].cells[0].tabIndex = 0;
     search.classList.toggle("none", Boolean(shownContent.find) && !shownContent.found);
@@ -443,7 +445,7 @@ export const formatNumber = (value) => formatDigits(value, 3);
 export function formatDigits(value, digits) {
   if (value === 0) return "0";
   const scientific = value.toExponential(digits - 1), exponent = +scientific.split("e")[1];
-  const text = exponent >= -3 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
+  const text = exponent >= -4 && exponent < 4 ? value.toFixed(Math.max(0, digits - 1 - exponent)) : scientific.replace(/e([+-])(\d)$/, "e$10$2");
   return text.replaceAll("-", MINUS);
 }
 

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingRow, SamplingTable, kl_divergence
-from explorer.explain.notation import format_contribution, format_number, format_percent, format_signed, quote_token
+from explorer.explain.notation import (
+    bracket_negative,
+    format_contribution,
+    format_number,
+    format_percent,
+    format_signed,
+    quote_token,
+)
 from explorer.state.generation_settings import GenerationSettings
 from explorer.translations import N_, _, translate
 from model.generation.sampling import sampling_distribution
@@ -392,29 +399,49 @@ def format_thousandths(difference: float) -> str:
 
 
 def difference_columns(prediction: NextTokenDistribution, other: SecondRunPrediction) -> list[dict[str, Any]]:
-    """Return the columns of A − B: of the models' own probabilities, and of those after temperature and filters."""
+    """Return the columns of A − B: of logits, the models' own probabilities, and those after the settings."""
 
-    def explain(a: np.ndarray, b: np.ndarray) -> Callable[[int], str]:
-        return lambda token_id: (
-            _("the model of B has no such token")
-            if np.isnan(b[token_id])
-            else f"A {format_number(a[token_id])} − B {format_number(b[token_id])} = "
-            f"{format_signed(a[token_id] - b[token_id])}"
-        )
+    def column(
+        name: str, title: str, about: str, a: np.ndarray, b: np.ndarray, **formats: Callable[[float], str]
+    ) -> dict[str, Any]:
+        def explain(token_id: int) -> str:
+            if np.isnan(b[token_id]):
+                return _("the model of B has no such token")
+            text_a, text_b = (formats["number"](values[token_id]) for values in (a, b))
+            return f"A {text_a} − B {bracket_negative(text_b)} = {cell(token_id)}"
 
+        def cell(token_id: int) -> str:
+            return "–" if np.isnan(b[token_id]) else formats["signed"](a[token_id] - b[token_id])
+
+        return {"name": name, "title": title, "about": about, "cell": cell, "arithmetic": explain}
+
+    probabilities = {"number": format_number, "signed": format_signed}
     return [
-        {
-            "name": "model",
-            "title": _("p A − B,\nmodel"),
-            "about": _("The model’s own probability in A less that in B."),
-            "arithmetic": explain(prediction.plain, other.plain),
-        },
-        {
-            "name": "probability",
-            "title": _("p A − B, after\nthe settings"),
-            "about": _("The probability after temperature and filters in A less that in B."),
-            "arithmetic": explain(prediction.sampled, other.sampled),
-        },
+        column(
+            "logit",
+            f"{logit_column().title}\nA − B",
+            _("The token’s logit in A less that in B."),
+            prediction.stages.logits,
+            other.logits,
+            number=format_logit,
+            signed=format_contribution,
+        ),
+        column(
+            "model",
+            _("p A − B,\nmodel"),
+            _("The model’s own probability in A less that in B."),
+            prediction.plain,
+            other.plain,
+            **probabilities,
+        ),
+        column(
+            "probability",
+            _("p A − B, after\nthe settings"),
+            _("The probability after temperature and filters in A less that in B."),
+            prediction.sampled,
+            other.sampled,
+            **probabilities,
+        ),
     ]
 
 

@@ -28,7 +28,7 @@ test("each limit keeps the most probable of the tokens left by the previous limi
 });
 
 test("numbers are formatted as in Python", () => {
-  const expected = [[0, "0"], [0.9996, "1.00"], [0.0005, "5.00e−04"], [0.00123456, "0.00123"], [12345, "1.23e+04"], [9999.6, "1.00e+04"], [-12.345, "−12.3"], [1.5e-12, "1.50e−12"]];
+  const expected = [[0, "0"], [0.9996, "1.00"], [0.0005, "0.000500"], [0.00009996, "0.000100"], [0.00005, "5.00e−05"], [0.00123456, "0.00123"], [12345, "1.23e+04"], [9999.6, "1.00e+04"], [-12.345, "−12.3"], [1.5e-12, "1.50e−12"]];
   for (const [value, text] of expected) assert.equal(formatNumber(value), text);
   for (const [value, text] of [[-0.001, "0.00"], [-3.456, "−3.46"], [12, "12.00"]]) assert.equal(formatLogit(value), text);
 });

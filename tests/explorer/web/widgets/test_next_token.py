@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import NextTokenDistribution, SamplingTable, next_token_distribution
-from explorer.explain.notation import format_number, format_percent
+from explorer.explain.notation import format_number, format_percent, format_percents
 from explorer.lessons.prediction_explanation import describe_change_effect
 from explorer.state.generation_settings import GenerationSettings
 from explorer.web.layout import PRESETS
@@ -203,19 +203,33 @@ def test_intervention_effect_against_the_logit_is_explained():
     logits = np.array([0.0, 0, 0, 0]), np.array([0.02, 0, 0, 0])
     runs = [NextTokenDistribution(*[sampling_distribution(row)] * 2, None) for row in (logits[1], logits[0])]
     assert "Probability of “·w0”: 25.0% → 25.4%, logit" in describe_change_effect(*runs, VOCABULARY, logits)["words"]
+    for before, after, texts in (
+        (0.673, 0.678, "67.3% 67.8%"),
+        (0.673, 0.296, "67% 30%"),
+        (0.012, 0.034, "1.2% 3.4%"),
+        (0.098, 0.123, "9.80% 12.3%"),
+    ):
+        assert " ".join(format_percents(before, after)) == texts
 
 
 def test_difference_falls_back_to_unfiltered_probabilities():
     """A has probabilities 10%, 20%, 70% and B 5%, 5%, 90%: top-k 1 leaves the last token only in both."""
     a, b = (
-        NextTokenDistribution(np.array(plain), np.array([0.0, 0, 1]), None)
+        NextTokenDistribution(
+            np.array(plain), np.array([0.0, 0, 1]), None, SimpleNamespace(logits=np.log(plain).round(2))
+        )
         for plain in ([0.1, 0.2, 0.7], [0.05, 0.05, 0.9])
     )
-    other = SecondRunPrediction(SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, b.plain, "the", 0)
+    other = SecondRunPrediction(
+        SimpleNamespace(sampled_token_id=2), VOCABULARY, b.plain, b.sampled, b.stages.logits, "the", 0
+    )
     value = NextTokenTable.pack_difference(a, VOCABULARY, SETTINGS, "", other)
     assert [(row["token"], row["cells"]) for row in value["rows"]] == [
-        *((" w2", ["−0.200", "0"]), (" w1", ["+0.150", "0"]), (" w0", ["+0.0500", "0"]))
+        (" w2", ["−0.25", "−0.200", "0"]),
+        (" w1", ["+1.39", "+0.150", "0"]),
+        (" w0", ["+0.70", "+0.0500", "0"]),
     ]
+    assert value["rows"][1]["notes"][0] == "A −1.61 − B (−3.00) = +1.39"
     assert "“·w2” differs most: A 70.0%, B 90.0%, −20.0 percentage points" in summarise_difference(a, VOCABULARY, other)
 
 
