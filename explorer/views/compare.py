@@ -196,7 +196,7 @@ def comparison_sentence(comparison: Comparison, selection: Selection) -> str:
         return sentence
     layer, head = most_different_head(distances)
     difference = _(
-        "The most different head is layer {layer} head {head} (Jensen-Shannon distance {distance} of 1).",
+        "Layer {layer} head {head} differs most (Jensen-Shannon {distance} of 1).",
         layer=layer,
         head=head,
         distance=f"{distances[layer, head]:.2f}",

@@ -57,8 +57,7 @@ def test_figures_show_computed_differences(style):
     assert (heads["zmin"], heads["zmax"]) == (0, distances.max())  # so that small distances differ in colour
     layer, head = np.unravel_index(distances.argmax(), distances.shape)
     sentence = comparison_sentence(comparison, Selection(query=4))
-    distance = f"Jensen-Shannon distance {distances.max():.2f} of 1"
-    assert sentence.endswith(f"The most different head is layer {layer} head {head} ({distance}).")
+    assert sentence.endswith(f"Layer {layer} head {head} differs most (Jensen-Shannon {distances.max():.2f} of 1).")
     assert_allclose(
         surprisal_difference_bars(comparison, 4).traces_and_layout[0][0]["y"], surprisal_difference(comparison)
     )
