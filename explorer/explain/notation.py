@@ -109,13 +109,13 @@ def format_percent(share: float) -> str:
     return f"{share * 100:#.2g}".rstrip(".") + "%" if share >= 0.0001 else _("less than 0.01%")
 
 
-MAX_CLOSE = 0.05  # of shares that whole percents bring much nearer or further apart
-
-
 def format_percents(before: float, after: float) -> list[str]:
-    """Format two shares that are compared, with one digit more if they are close."""
+    """Format two shares that are compared, with one digit more if rounding changed their difference by a quarter."""
     texts = [format_percent(before), format_percent(after)]
-    if abs(after - before) > min(MAX_CLOSE, max(before, after) / 4) or not all(text[0].isdigit() for text in texts):
+    if not all(text[0].isdigit() for text in texts):
+        return texts
+    first, second = (float(text.removesuffix("%")) / 100 for text in texts)
+    if abs((second - first) - (after - before)) <= abs(after - before) / 4:
         return texts
     longer = [f"{share:.1%}" if share >= 0.1 else f"{share * 100:#.3g}%" for share in (before, after)]
     return texts if longer[0] == longer[1] else longer

@@ -160,13 +160,13 @@ def expect_bars_beside_numbers(table):
     assert table.evaluate("(box) => box.scrollWidth <= box.clientWidth")
 
 
-@pytest.mark.parametrize("shown", ["a", "difference"])
-def test_bars_of_two_runs_have_one_width(open_new_page, shown):
+@pytest.mark.parametrize("run", ["a", "difference"])
+def test_bars_of_two_runs_have_one_width(open_new_page, run):
     person = open_new_page(viewport={"width": 1366, "height": 768}).open(
-        "", depth="numbers", **{"b.text": "once upon a day", "shown": shown}
+        "", depth="numbers", **{"b.text": "once upon a day", "shown": run}
     )
     table = person.prediction.locator(".table")
-    expect(table).to_have_attribute("data-run", shown)
+    expect(table).to_have_attribute("data-run", run)
     for column in ("logit", "model", "probability"):
         expect(table.locator(f"thead .{column}")).to_be_visible()
     expect_bars_beside_numbers(table)

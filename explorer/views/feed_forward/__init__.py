@@ -57,18 +57,18 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
     neuron_ids, offsets = bar_neurons_and_offsets(all_neurons, chosen_neuron)
     name = ACTIVATIONS[trace.config.ffn][0]
 
-    def computed(tap: str, formula: str) -> str:
+    def qualify_formula(tap: str, formula: str) -> str:
         """Return a value's formula; it does not hold where the run has changed the value."""
         is_changed = active_effects(trace, f"blocks.{layer}.ffn.{tap}")
         return _("{formula}, unless changed", formula=formula) if is_changed else formula
 
     if all_neurons.up is None:
-        hidden = computed("hidden", _("hidden = {activation}(before)", activation=name))
+        hidden = qualify_formula("hidden", _("hidden = {activation}(before)", activation=name))
         steps = [(_("before {activation}", activation=name), all_neurons.pre, PALE_GREY)]
     else:
-        hidden = computed("hidden", _("hidden = gate × up"))
+        hidden = qualify_formula("hidden", _("hidden = gate × up"))
         steps = [
-            (computed("gate", _("gate, after {activation}", activation=name)), all_neurons.active, PALE),
+            (qualify_formula("gate", _("gate, after {activation}", activation=name)), all_neurons.active, PALE),
             ("up", all_neurons.up, PALE_GREY),
         ]
     steps.append((hidden, all_neurons.hidden, FEED_FORWARD))

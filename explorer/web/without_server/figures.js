@@ -210,11 +210,10 @@ export function formatPercent(share) {
   return share >= 0.0001 ? `${(100 * share).toPrecision(2)}%` : _("less than 0.01%");
 }
 
-const MAX_CLOSE = 0.05; // of shares that whole percents bring much nearer or further apart
-/** Format two shares that are compared, with one digit more if they are close. @param {number} before @param {number} after */
+/** Format two shares that are compared, with one digit more if rounding changed their difference by a quarter. @param {number} before @param {number} after */
 export function formatPercents(before, after) {
-  const texts = [before, after].map(formatPercent);
-  if (Math.abs(after - before) > Math.min(MAX_CLOSE, Math.max(before, after) / 4) || !texts.every((text) => /^\d/.test(text))) return texts;
+  const texts = [before, after].map(formatPercent), [first, second] = texts.map((text) => parseFloat(text) / 100), difference = after - before;
+  if (!texts.every((text) => /^\d/.test(text)) || Math.abs(second - first - difference) <= Math.abs(difference) / 4) return texts;
   const longer = [before, after].map((share) => `${share >= 0.1 ? (100 * share).toFixed(1) : (100 * share).toPrecision(3)}%`);
   return longer[0] === longer[1] ? texts : longer;
 }

@@ -85,9 +85,9 @@ def test_slides_begin_with_question_that_was_tried_before(open_new_page, bundled
     assert page.evaluate("explorer.state.reply") == ""
     page.keyboard.press("PageDown")
     expect(page.locator("body")).to_have_attribute("data-page", "answer")
-    for key, place in (("PageUp", "2"), ("PageUp", "1"), ("PageDown", "2")):  # what the class has seen stays open
+    for key, number in (("PageUp", "2"), ("PageUp", "1"), ("PageDown", "2")):  # what the class has seen stays open
         page.keyboard.press(key)
-        expect(page.locator("#stage .at")).to_have_text(re.compile(f"^{place}[ab]? "))
+        expect(page.locator("#stage .at")).to_have_text(re.compile(f"^{number}[ab]? "))
     assert page.evaluate("explorer.state.reply").startswith("2:")
 
 

@@ -45,14 +45,14 @@ async function sentence(context) {
 /** @param {ViewContext} context */
 async function strongest(context) {
   const { config, tokens, layer, neuron, position, edits } = context, { after, before, up, hidden, norms } = await layerNeurons(context), activation = activationName(config);
-  const computed = (/** @type {string} */ formula) => (edits.some((edit) => edit.startsWith(`blocks.${layer}.ffn.hidden`)) ? _("{formula}, unless changed", { formula }) : formula);
+  const qualifyFormula = (/** @type {string} */ formula) => (edits.some((edit) => edit.startsWith(`blocks.${layer}.ffn.hidden`)) ? _("{formula}, unless changed", { formula }) : formula);
   const neurons = range(config.d_ff).sort((a, b) => norms[b] - norms[a] || a - b).slice(0, MAX_NEURON_BARS), offsets = range(neurons.length);
   if (!neurons.includes(neuron)) {
     neurons.push(neuron);
     offsets.push(offsets.length + 1); // after a gap
   }
-  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE_COLOUR], ["up", up, PALE_GREY], [computed(_("hidden = gate × up")), hidden, FEED_FORWARD]]
-    : [[_("before {activation}", { activation }), before, PALE_GREY], [computed(_("hidden = {activation}(before)", { activation })), hidden, FEED_FORWARD]];
+  const steps = up ? [[_("gate, after {activation}", { activation }), after, PALE_COLOUR], ["up", up, PALE_GREY], [qualifyFormula(_("hidden = gate × up")), hidden, FEED_FORWARD]]
+    : [[_("before {activation}", { activation }), before, PALE_GREY], [qualifyFormula(_("hidden = {activation}(before)", { activation })), hidden, FEED_FORWARD]];
   return {
     offsets, neurons, names: neurons.map(String), lengths: neurons.map((id) => formatNumber(norms[id])), layer, count: config.d_ff, token: quoteToken(tokens[position]), most: neurons[0], value: formatNumber(hidden[neurons[0]]),
     chosen: neuron, chosen_value: formatNumber(hidden[neuron]), frame: columnBand(offsets[neurons.indexOf(neuron)], 2), meta: { labelled_axis: "x" },

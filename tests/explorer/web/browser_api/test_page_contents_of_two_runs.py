@@ -127,11 +127,15 @@ def test_difference_table_is_sorted_by_size(endpoints, state, traces):
         next_token_distributions(endpoints, state, traces),
     )
     own, sampled = (a - b for a, b in zip(*both, strict=True))
+    partner = endpoints.runs.comparison(PageState.parse(state)).alignment.partners[4]
+    logits = traces[0]["logits"][4].astype(float) - traces[1]["logits"][partner]
     table = contents["next-token"]
-    assert [column["name"] for column in table["columns"]] == ["model", "probability"]
+    assert [column["name"] for column in table["columns"]] == ["logit", "model", "probability"]
     assert table["run"] == "difference" and table["drawn"] is None
     for rank, row in enumerate(table["rows"], 1):
-        assert row["cells"] == [format_signed(own[row["id"]]), format_signed(sampled[row["id"]])]
+        logit, *shares = row["cells"]
+        assert logit == format_contribution(logits[row["id"]])
+        assert shares == [format_signed(own[row["id"]]), format_signed(sampled[row["id"]])]
         assert row["probability"] == pytest.approx(sampled[row["id"]], abs=1e-7) and row["rank"] == rank
     sizes = [abs(row["probability"]) for row in table["rows"]]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == pytest.approx(np.abs(sampled).max())

@@ -207,7 +207,8 @@ def test_intervention_effect_against_the_logit_is_explained():
         (0.673, 0.678, "67.3% 67.8%"),
         (0.673, 0.296, "67% 30%"),
         (0.012, 0.034, "1.2% 3.4%"),
-        (0.098, 0.123, "9.80% 12.3%"),
+        (0.098, 0.123, "9.8% 12%"),
+        (0.0524, 0.0546, "5.24% 5.46%"),
     ):
         assert " ".join(format_percents(before, after)) == texts
 
