@@ -446,8 +446,7 @@ def answer_warning(prompt_pair: CleanAndCorruptedRuns, metric: str) -> str:
         return ""
     favoured, other = (answer, wrong) if clean > 0 else (wrong, answer)
     return _(
-        "Both prompts favour {favoured} over {other}, so the map shows what shifts it, not what decides it. For a "
-        "clearer one, choose a pair of prompts.",
+        "Both prompts favour {favoured} over {other}: the map shows what shifts this, not what decides it.",
         favoured=favoured,
         other=other,
     )

@@ -243,9 +243,8 @@ class OpenView:
                     return of_figure.option(dropdown.field)
             return value
 
-        replacements = {
-            value: value_in_difference(value) for value in {*texts, chosen}
-        }  # one's own answer is no option
+        # A typed answer need not be among the options.
+        replacements = {value: value_in_difference(value) for value in {*texts, chosen}}
         values = [value for value in texts if value == chosen or replacements[value] == value != replacements[chosen]]
         return replace(dropdown, options=[(value, texts[replacements[value]]) for value in values])
 
