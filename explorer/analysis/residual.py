@@ -18,6 +18,7 @@ from explorer.architecture.residual_stream import (
 )
 from explorer.errors import PointNotFoundError
 from explorer.explain import arithmetic
+from explorer.explain.captured import recompute
 from explorer.explain.captured.formulas import (
     added_constant,
     adds_constant,
@@ -145,7 +146,7 @@ class SublayerUpdates:
         norms: (2 L,) ‖update‖₂.
         before: (2 L,) ‖stream‖₂ before each update.
         cosines: (2 L,) cosine similarity of update and stream: 1 parallel, -1 opposite, 0 orthogonal.
-        error: largest difference of a stream plus its updates from the captured next stream.
+        error: largest difference of a stream plus its updates, and the run's changes, from the captured next stream.
     """
 
     names: tuple[str, ...]
@@ -163,9 +164,7 @@ def sublayer_updates(trace: Trace, query: int) -> SublayerUpdates:
         [trace[residual_update_tap(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64
     )
     before = np.stack([trace[previous_residual_tap(config, tap)][query] for tap in sum_taps], dtype=np.float64)
-    sums = {tap: trace[previous_residual_tap(config, tap)][query].astype(np.float64) for tap in sum_taps}
-    for tap, update in zip(sum_taps, added, strict=True):
-        sums[tap] = sums[tap] + update
+    sums = {tap: recompute(trace, tap, (query,)).value for tap in sum_taps}
     error = max(float(np.abs(total - trace[tap][query]).max()) for tap, total in sums.items())
     norms, sizes = np.linalg.norm(added, axis=-1), np.linalg.norm(before, axis=-1)
     products, scale = (added * before).sum(-1), norms * sizes

@@ -10,8 +10,9 @@ import numpy as np
 from explorer.analysis.logit_lens import check_last_depth
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
+from explorer.explain.captured.formulas import active_effects
 from explorer.explain.derivation import ClickedPoint, Derivation, largest_error, tolerance
-from explorer.explain.notation import format_number, join_names
+from explorer.explain.notation import format_number, format_six_digits, join_names, token_formatter
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
@@ -236,6 +237,34 @@ class CapturedCellInspector:
 def inspect_captured(template: str, *axes: str) -> CapturedCellInspector:
     """Return a function that derives the captured value of a clicked cell."""
     return CapturedCellInspector(template, axes)
+
+
+def describe_recomputation(
+    trace: Trace, names: Sequence[str], index: tuple[int, ...], source: str, error: float, **fields: str
+) -> str:
+    """Return how far a formula's result is from the captured number, with the run's changes if they act on it.
+
+    Args:
+        names: taps of the formula's values, the result last.
+        index: its element; of attention, the whole row counts, as its softmax reads it.
+        source: text for a run without them: what it was recomputed from, and the error.
+        error: difference of the formula's result from the captured number.
+    """
+    changes = [
+        effect.edit.describe(trace.config, token_formatter(trace))
+        for name in names
+        for effect in active_effects(trace, name)
+        if np.any(effect.element_mask(trace.shape(name))[index[:-1] if ".attn." in name else index])
+    ]
+    if not changes:
+        return translate(source, error=format_number(error), **fields)
+    derivation = derive(trace, names[-1], index)
+    return _(
+        "with the run’s changes ({changes}): {value}, off by {error}",
+        changes="; ".join(dict.fromkeys(changes)),
+        value=format_six_digits(derivation.value),
+        error=format_number(derivation.difference),
+    )
 
 
 def expand_tap_templates(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:

@@ -76,7 +76,13 @@ from explorer.views.labels import (
 )
 from explorer.views.selection import HEAD_SCORE_FIELD
 from explorer.views.style import figure, frame_head, note_above
-from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
+from explorer.views.verification import (
+    Verification,
+    describe_recomputation,
+    inspect_captured,
+    verify_captured,
+    verify_derived,
+)
 from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View, make_no_difference_reason
 
 
@@ -236,14 +242,14 @@ CELL = {  # whether scores are capped -> from the products to a weight
         "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
         "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
         "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}\n"
-        "recomputed from {vectors}, off by {error}"
+        "{recomputed}"
     ),
     True: N_(
         "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
         "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
         "capped = {cap} = {capped}\n"
         "weight = e^(capped − max) / Σ e^(capped − max) = {exp_score} / {exp_total} = {weight}\n"
-        "recomputed from {vectors}, off by {error}"
+        "{recomputed}"
     ),
 }
 
@@ -283,8 +289,14 @@ def describe_selected_weight(trace: Trace, selection: Selection) -> str:
         exp_score=format_six_digits(cell.exp_score),
         exp_total=format_six_digits(cell.exp_total),
         weight=format_six_digits(cell.weight),
-        vectors=score_inputs_text(trace.config, layer),
-        error=format_number(cell.error),
+        recomputed=describe_recomputation(
+            trace,
+            [f"blocks.{layer}.attn.{name}" for name in ("scores", "pattern")],
+            (head, query, key),
+            N_("recomputed from {vectors}, off by {error}"),
+            cell.error,
+            vectors=score_inputs_text(trace.config, layer),
+        ),
     )
 
 

@@ -39,7 +39,13 @@ from explorer.views.style import (
     position_labels,
     token_axis,
 )
-from explorer.views.verification import Verification, inspect_captured, verify_captured, verify_derived
+from explorer.views.verification import (
+    Verification,
+    describe_recomputation,
+    inspect_captured,
+    verify_captured,
+    verify_derived,
+)
 from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
 
 MAX_NEURON_BARS = 20
@@ -471,6 +477,8 @@ GATED = N_(
     "hidden = gate · up = {after} · {up_factor} = {hidden}"
 )
 
+RECOMPUTED = N_("recomputed from x and the weights, off by {error}")
+
 
 def describe_neuron(trace: Trace, selection: Selection) -> str:
     """Return the selected neuron's projections and activation, in numbers."""
@@ -501,7 +509,9 @@ def describe_neuron(trace: Trace, selection: Selection) -> str:
         up_factor=format_factor(worked.up or 0),
         hidden=format_six_digits(worked.hidden),
     )
-    off = _("recomputed from x and the weights, off by {error}", error=format_number(worked.error))
+    steps = ("gate_pre", "gate", "up", "hidden") if worked.up is not None else ("up", "hidden")
+    names = [f"blocks.{layer}.ffn.{step}" for step in steps]
+    off = describe_recomputation(trace, names, (query, chosen_neuron), RECOMPUTED, worked.error)
     return f"{head}\n{working}   {off}"
 
 

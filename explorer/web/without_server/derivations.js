@@ -214,12 +214,16 @@ export function normNumbers({ norm, norm_eps }, x) {
   return { mean, square, divisor: Math.sqrt(square + norm_eps) };
 }
 
-/** Apply the run's interventions to a calculation. @param {ViewContext} context @param {string} name @param {number[]} index @param {Calculation} working @returns {Calculation} */
-function withInterventions({ config, edits }, name, index, working) {
-  const isHeads = name.endsWith("attn.z"), position = index.at(-2), elementIndex = isHeads ? index[0] : index.at(-1);
+/** Return the interventions on an element of a captured value, in the order in which they act. @param {ViewContext} context @param {string} name @param {number[]} index */
+export function activeInterventions({ config, edits }, name, index) {
+  const position = index.at(-2), elementIndex = name.endsWith("attn.z") ? index[0] : index.at(-1);
   const active = parseInterventions(edits, config).map((change, i) => ({ ...change, text: edits[i] })).filter((change) => change.tap === name && (change.index ?? elementIndex) === elementIndex && (change.position ?? position) === position);
-  active.sort((a, b) => +a.text.endsWith("*zero") - +b.text.endsWith("*zero"));
-  return active.reduce((calculation, { factor, text }) => {
+  return active.sort((a, b) => +a.text.endsWith("*zero") - +b.text.endsWith("*zero"));
+}
+
+/** Apply the run's interventions to a calculation. @param {ViewContext} context @param {string} name @param {number[]} index @param {Calculation} working @returns {Calculation} */
+function withInterventions(context, name, index, working) {
+  return activeInterventions(context, name, index).reduce((calculation, { factor, text }) => {
     const factorText = `× ${formatGeneral(factor, 10).replace("-", "−")}`, value = calculation.value * factor;
     return { ...calculation, value, symbols: _("{symbols}; then {times}, as it was changed: {words}", { symbols: calculation.symbols, times: factorText, words: describeIntervention(text) }), numbers: `${calculation.numbers}; ${factorText} = ${formatSixDigits(value)}` };
   }, working);

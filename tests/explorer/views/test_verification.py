@@ -1,7 +1,9 @@
 """Verification of figures: any wrong captured value that a figure draws is reported."""
 
+import re
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from explorer.analysis.head_scores import HEAD_SCORES
 from explorer.analysis.logit_lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import VIEWS
 from tests.panels import PANELS, capture_panel_run, each_panel_and_style, read_values, subject
 from tests.sample_models import capture_all_kinds_edited_style, capture_stream_edited_style
 
@@ -79,6 +82,22 @@ def test_correct_values_pass_verification(name, style, length):
         PANELS[name][1].verify(subject(PANELS[name][1], trace), selection) for selection in selections(name, trace)
     ]
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
+
+
+OFF = re.compile(r"off by (\d[\d.]*(?:e[-−]\d+)?)")
+
+
+def test_formulas_count_changes_of_run():
+    """A formula that ignored the run's interventions would call a right number wrong."""
+    views = [view for view in VIEWS if view.formula and not view.is_comparison]
+    for style, view in product(("rope", "gpt", "grouped", "post", "sandwich"), views):
+        for run in (capture_stream_edited_style(style), capture_all_kinds_edited_style(style)):
+            for layer, query, head in product((0, 1), (2, 4, 9), (1, 2)):
+                selection = (
+                    Selection().replace(layer=layer, head=head, query=query, key=2, neuron=5).clamp_to_trace(run)
+                )
+                text = view.formula(run, selection) if view.is_applicable(run) else ""
+                assert all(float(error.replace("−", "-")) < 1e-4 for error in OFF.findall(text)), text
 
 
 @each_panel_and_style(every=6)

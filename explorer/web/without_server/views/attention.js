@@ -27,10 +27,11 @@ async function formula(context) {
   const { config, tokens, layer, head, position: query, key, dHead } = context, [q, k] = await queryKeyVectors(context), pattern = await headRows(context, "pattern");
   const dots = range(query + 1).map((keyIndex) => dotProduct(q[query], k[keyIndex])), scores = dots.map((dot) => dot / Math.sqrt(dHead)), max = largest(scores);
   const exps = scores.map((score) => Math.exp(score - max)), total = sum(exps), weight = exps[key] / total;
-  return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}\nrecomputed from {vectors}, off by {error}", {
+  return _("{whose}, query {query} ({query_position}) → key {key} ({key_position})\nscore  = q·k / {divisor} = {dot} / {divided_by} = {score}\nweight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}\n{recomputed}", {
     whose: _("layer {layer} head {head}", { layer, head }), query: quoteToken(tokens[query]), query_position: query, key: quoteToken(tokens[key]), key_position: key,
     dot: formatSixDigits(dots[key]), divisor: "√d", divided_by: `√${dHead}`, score: formatSixDigits(scores[key]), exp_score: formatSixDigits(exps[key]), exp_total: formatSixDigits(total),
-    weight: formatSixDigits(weight), vectors: config.position === "rope" ? _("the rotated q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])),
+    weight: formatSixDigits(weight),
+    recomputed: _("recomputed from {vectors}, off by {error}", { vectors: config.position === "rope" ? _("the rotated q and k") : _("q and k"), error: formatNumber(Math.abs(weight - pattern[query][key])) }),
   });
 }
 

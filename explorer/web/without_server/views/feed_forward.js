@@ -1,7 +1,8 @@
 // @ts-check
 // The feed-forward view, as in explorer/views/feed_forward/__init__.py.
 import { _ } from "../../static/translations.js";
-import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis, bracketNegative, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../figures.js";
+import { activeInterventions } from "../derivations.js";
+import { FEED_FORWARD, RESIDUAL, SELECTED, horizontalLine, argmax, columnBand, tokenLabel, largest, positionLabels, range, rowsOf, smallest, tokenAxis, bracketNegative, describeIntervention, formatContribution, formatNumber, formatSixDigits, quoteToken } from "../figures.js";
 import { logitLabel } from "../whole_model.js";
 
 /** @typedef {import("../views.js").ViewContext} ViewContext */
@@ -29,7 +30,9 @@ async function formula(context) {
   const head = _("layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)", { layer, neuron, token: quoteToken(tokens[position]), position, value: `blocks.${layer}.ffn_norm`, width: config.d_model });
   const working = isGated(config) ? _("gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\nhidden = gate · up = {after} · {up_factor} = {hidden}", values)
     : _("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}", values);
-  return `${head}\n${working}   ${_("recomputed from x and the weights, off by {error}", { error: formatNumber(Math.abs(hidden - captured)) })}`;
+  const changes = activeInterventions(context, `blocks.${layer}.ffn.hidden`, [position, neuron]), changed = changes.reduce((value, { factor }) => value * factor, hidden), error = formatNumber(Math.abs(changed - captured));
+  const recomputed = changes.length ? _("with the run’s changes ({changes}): {value}, off by {error}", { changes: changes.map(({ text }) => describeIntervention(text)).join("; "), value: formatSixDigits(captured), error }) : _("recomputed from x and the weights, off by {error}", { error });
+  return `${head}\n${working}   ${recomputed}`;
 }
 
 /** Describe which neuron writes most, and the selected one (feed_forward_sentence). @param {ViewContext} context */

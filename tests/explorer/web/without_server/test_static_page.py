@@ -174,6 +174,15 @@ STATES = {
     "feed-forward of the twin": ALL_FIGURES | {"view": "feed_forward", "checkpoint": "llama-fables-gpt", "neuron": 99},
     "a neuron less": ALL_FIGURES
     | {"view": "feed_forward", "layer": 2, "neuron": 7, "edits": "blocks.2.ffn.hidden.7@12*scale*0.5"},
+    "a neuron less, in formulas": ALL_FIGURES
+    | {
+        "view": "feed_forward",
+        "layer": 2,
+        "neuron": 7,
+        "query": 4,
+        "depth": "formula",
+        "edits": "blocks.2.ffn.hidden.7*zero",
+    },
     "positions": ALL_FIGURES | {"view": "positions", "layer": 1, "head": 3, "query": 9, "key": 7},
     "positions of the twin": ALL_FIGURES | {"view": "positions", "checkpoint": "llama-fables-gpt"},
     "tokens": ALL_FIGURES | {"view": "tokens", "query": 7, "dim": 5},
