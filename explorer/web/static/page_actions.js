@@ -141,8 +141,9 @@ function showTokens(count, isLast) {
  */
 export function applyUpdate({ change, ask: request, steps, notices }) {
   hasReceivedUpdate = true;
-  notices?.forEach((notice) => notify(notice));
-  if (!change || !applyChange(change, Boolean(steps))) return;
+  const isApplied = change && applyChange(change, Boolean(steps));
+  notices?.forEach((notice) => notify(notice)); // after the change: another view removes earlier notices
+  if (!isApplied) return;
   if ("seed" in change) syncControls();
   if (!steps) return requestUpdate(request);
   generatedUpdate = { change, steps };
@@ -288,8 +289,8 @@ async function sendRequest(scope, action) {
   try {
     for await (const line of responseLines({ about: ABOUT[scope], state: { ...state, version: modelVersion }, ...(action && { action }), ...(tell && { inspect: inspected }) }, abortController.signal)) {
       showQueueLength(line.waiting ?? null);
-      line.notices?.forEach((notice) => notify(notice));
       if (line.change) isDone = line.done && applyChange(line.change);
+      line.notices?.forEach((notice) => notify(notice));
       if (line.change && isDone) {
         staleMarker("show", state.view)();
         number = requestCount;
