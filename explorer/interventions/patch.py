@@ -11,10 +11,8 @@ import torch
 from explorer.interventions.intervention import (
     ForwardPassState,
     Intervention,
-    InterventionEffect,
-    InterventionHooks,
     ModuleHook,
-    ReplaceEffect,
+    Replacement,
     Text,
     TraceLike,
     join_token_ids,
@@ -24,45 +22,8 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 
-class PatchHooks(InterventionHooks):
-    """Hooks of `Patch` and `PatchMean`, after `resolve_patches` has read the values."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        patch_values = self.intervention.source
-
-        def patch(module, inputs, output):
-            if pass_context.start == 0:
-                patch_values.check(pass_context.ids)
-            elif pass_context.start >= len(patch_values.prompt):  # what comes after the prompt is left as it is
-                return None
-            rows = patch_values.rows(pass_context.start, *output.shape[-2:])
-            new_values = torch.tensor(rows, device=output.device).to(output.dtype)
-            return torch.where(
-                pass_context.selection_mask(self.intervention, output) & ~new_values.isnan(), new_values, output
-            )
-
-        return [(lm.taps[self.intervention.tap], patch)]
-
-
-class PatchEffect(ReplaceEffect):
-    """Replacement by the value of another run."""
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mask, source_values = (
-            self.element_mask(value.shape),
-            self.edit.source.rows(0, *value.shape[-2:]).astype(np.float64),
-        )
-        return np.where(mask, source_values, value), np.where(mask, np.abs(source_values), sizes)
-
-    def symbol(self) -> str:
-        return _("the other run’s")
-
-    def position_mask(self, position: int | np.ndarray | None) -> np.ndarray:
-        return super().position_mask(position) & self.edit.source.is_set(np.asarray(position))[..., None]
-
-
 @dataclass(frozen=True)
-class CrossRunIntervention(Intervention):
+class CrossRunIntervention(Replacement):
     """A value of another run, set at the positions of the run's prompt; positions after the prompt do not change.
 
     Attributes:
@@ -74,8 +35,6 @@ class CrossRunIntervention(Intervention):
         source_name: what the other run is called, "A" or "B"; "" if it has no name.
     """
 
-    hooks_class: ClassVar[type[InterventionHooks]] = PatchHooks
-    effect_class: ClassVar[type[InterventionEffect]] = PatchEffect
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"embed|final_norm|blocks\.\d+\.(?!attn\.scores$).+"),
         N_("embed, final_norm and what a layer computes but for attn.scores"),
@@ -99,6 +58,31 @@ class CrossRunIntervention(Intervention):
         else:
             part = _("all heads")
         return part if layer is None else _("{name} of layer {layer}", name=part, layer=layer)
+
+    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
+        """Return the hook, once `resolve_patches` has read the values."""
+        patch_values = self.source
+
+        def patch(module, inputs, output):
+            if pass_context.start == 0:
+                patch_values.check(pass_context.ids)
+            elif pass_context.start >= len(patch_values.prompt):  # what comes after the prompt is left as it is
+                return None
+            rows = patch_values.rows(pass_context.start, *output.shape[-2:])
+            new_values = torch.tensor(rows, device=output.device).to(output.dtype)
+            return torch.where(pass_context.selection_mask(self, output) & ~new_values.isnan(), new_values, output)
+
+        return [(lm.taps[self.tap], patch)]
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mask, source_values = self.element_mask(value.shape), self.source.rows(0, *value.shape[-2:]).astype(np.float64)
+        return np.where(mask, source_values, value), np.where(mask, np.abs(source_values), sizes)
+
+    def symbol(self) -> str:
+        return _("the other run’s")
+
+    def is_active(self, position: int | np.ndarray | None) -> np.ndarray:
+        return super().is_active(position) & self.source.is_set(np.asarray(position))
 
 
 class Patch(CrossRunIntervention):

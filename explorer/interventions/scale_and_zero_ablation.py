@@ -3,50 +3,11 @@
 from typing import ClassVar
 
 import numpy as np
-import torch
+from torch import Tensor
 
-from explorer.interventions.intervention import (
-    ForwardPassState,
-    Intervention,
-    InterventionEffect,
-    InterventionHooks,
-    ModuleHook,
-    Text,
-    TraceLike,
-    format_amount,
-    join_token_ids,
-    scale_selected,
-)
+from explorer.interventions.intervention import Intervention, Text, TraceLike, format_amount, join_token_ids
 from explorer.translations import N_, _, translate
 from model.config import ModelConfig
-from model.transformer_lm import TransformerLM
-
-
-class ScaleHooks(InterventionHooks):
-    """Hooks of `Scale` and `ZeroAblation`."""
-
-    def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        def multiply(module, inputs, output):
-            return torch.where(
-                pass_context.selection_mask(self.intervention, output), output * self.intervention.factor, output
-            )
-
-        return [(module, multiply) for name, module in lm.taps.items() if self.intervention.affects(name)]
-
-
-class ScaleEffect(InterventionEffect):
-    """Multiplication of the value by a factor."""
-
-    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        factors = np.where(self.element_mask(value.shape), float(self.edit.factor), 1.0)
-        return value * factors, sizes * np.abs(factors)
-
-    def symbol(self) -> str:
-        return f"× {format_amount(self.edit.factor)}"
-
-    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
-        return scale_selected(self, x, position, self.edit.factor)
-
 
 # What is said of a factor of 0, of another, and of the mean. Of what does a sublayer's work, which speaks for itself:
 # the value's name in its layer, and whether it is one part -> the templates
@@ -89,8 +50,6 @@ class Scale(Intervention):
 
     operation: ClassVar[str] = "scale"
     order: ClassVar[int] = 70
-    hooks_class: ClassVar[type[InterventionHooks]] = ScaleHooks
-    effect_class: ClassVar[type[InterventionEffect]] = ScaleEffect
     min_amount: ClassVar[float] = -100
     max_amount: ClassVar[float] = 100
 
@@ -106,6 +65,19 @@ class Scale(Intervention):
         off, scaled, *_mean = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
         template = off if self.factor == 0 else scaled
         return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
+
+    def changed_value(self, value: Tensor) -> Tensor:
+        return value * self.factor
+
+    def recompute(self, trace: TraceLike, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        factors = np.where(self.element_mask(value.shape), float(self.factor), 1.0)
+        return value * factors, sizes * np.abs(factors)
+
+    def symbol(self) -> str:
+        return f"× {format_amount(self.factor)}"
+
+    def apply_linear(self, trace: TraceLike, x: np.ndarray, position: int | np.ndarray | None) -> np.ndarray:
+        return self.scale_selected(x, position, self.factor)
 
 
 class ZeroAblation(Scale):

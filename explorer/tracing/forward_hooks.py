@@ -76,15 +76,9 @@ class InterventionSession:
             direction_unit_vector, lm.config, StoredWeights(lm).__getitem__, mean_stream=partial(mean_stream, lm)
         )
         self.lm, self.pass_context = lm, ForwardPassState(sort_interventions(interventions, lm.config), unit_vector)
-        hooks = [intervention.hooks_class(intervention) for intervention in self.pass_context.edits]
-        module_hooks = [
-            module_hook
-            for intervention_hooks in hooks
-            for module_hook in intervention_hooks.hooks(lm, self.pass_context)
-        ]
-        self.module_hooks = module_hooks + [
-            observer for intervention_hooks in hooks for observer in intervention_hooks.observers(lm, self.pass_context)
-        ]
+        edits = self.pass_context.edits
+        self.module_hooks = [hook for edit in edits for hook in edit.hooks(lm, self.pass_context)]
+        self.module_hooks += [observer for edit in edits for observer in edit.observers(lm, self.pass_context)]
 
     @contextmanager
     def active(self) -> Iterator[None]:
