@@ -25,7 +25,7 @@ class Clamp(Replacement):
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         layer, name, part = self.target_labels()
-        held = f"{self.amount:.10g}".replace("-", "−")
+        held = format_amount(self.amount)
         if part is None:
             return _("{name} of all neurons of layer {layer} held at {value}", name=name, layer=layer, value=held)
         return _("{name} of {part} of layer {layer} held at {value}", name=name, part=part, layer=layer, value=held)

@@ -178,11 +178,8 @@ class DirectionIntervention(Intervention):
         self.direction.check(config)
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        layer, name, _part = self.target_labels()
-        name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return self.template().format(
-            name=name, direction=self.direction.describe(text), amount=f"{self.amount:.10g}".replace("-", "−")
-        )
+        direction, amount = self.direction.describe(text), format_amount(self.amount)
+        return self.template().format(name=self.target_text(), direction=direction, amount=amount)
 
     def template(self) -> str:
         raise NotImplementedError

@@ -351,6 +351,12 @@ class Intervention:
         layer, name = LOCATION.fullmatch(self.tap).group("layer", "name")
         return layer, name, None if self.index is None else translate(index_axis(self.tap).one, index=self.index)
 
+    def target_text(self) -> str:
+        """Return what is changed, for example "dimension 3 of attn.out of layer 2"."""
+        layer, name, part = self.target_labels()
+        name = name if part is None else _("{part} of {name}", part=part, name=name)
+        return name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
+
     def affects(self, tap: str) -> bool:
         """Return True if it changes a value: its own; for rotary angles, those of layers with a window too."""
         return tap == self.tap or (tap, self.tap) == ("local_rope.angles", "rope.angles")

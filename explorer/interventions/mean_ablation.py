@@ -53,12 +53,10 @@ class MeanAblation(Replacement):
         return replace(self, over=len(prompt))
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        layer, name, part = self.target_labels()
+        layer, name, _part = self.target_labels()
         if templates := SUBLAYERS.get((name, self.index is not None)):
             return translate(templates[2], layer=layer, index=self.index)
-        name = name if part is None else _("{part} of {name}", part=part, name=name)
-        name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return _("{name} at its mean over the prompt", name=name)
+        return _("{name} at its mean over the prompt", name=self.target_text())
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         def average(module, inputs, output):

@@ -55,9 +55,7 @@ class NormReplacement(Intervention):
             raise UserError(_("this model has no norm at final_norm: its last layer ends with one, change that"))
 
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
-        layer, name, _part = self.target_labels()
-        name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
-        return translate(NORMS[self.by], name=name)
+        return translate(NORMS[self.by], name=self.target_text())
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         module, names = lm.taps[self.tap], ("weight", "bias")

@@ -51,13 +51,11 @@ class CrossRunIntervention(Replacement):
     def component_label(self) -> str:
         """Return a label of the value, for example "layer 2 head 1" or "resid_post of layer 2"."""
         layer, name, part = self.target_labels()
-        if name == "attn.z" and part is not None:
-            return _("layer {layer} head {head}", layer=layer, head=self.index)
         if name != "attn.z":
-            part = name if part is None else _("{part} of {name}", part=part, name=name)
-        else:
-            part = _("all heads")
-        return part if layer is None else _("{name} of layer {layer}", name=part, layer=layer)
+            return self.target_text()
+        if part is None:
+            return _("{name} of layer {layer}", name=_("all heads"), layer=layer)
+        return _("layer {layer} head {head}", layer=layer, head=self.index)
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
         """Return the hook, once `resolve_patches` has read the values."""

@@ -33,16 +33,7 @@ SUBLAYERS = {
         N_("layer {layer} neuron {index}: mean"),
     ),
 }
-# of any other value: whether it is in a layer, and whether it is one part -> both templates
-VALUES = {
-    (False, False): (N_("{name} set to 0"), N_("{name} × {factor}")),
-    (False, True): (N_("{part} of {name} set to 0"), N_("{part} of {name} × {factor}")),
-    (True, False): (N_("{name} of layer {layer} set to 0"), N_("{name} of layer {layer} × {factor}")),
-    (True, True): (
-        N_("{part} of {name} of layer {layer} set to 0"),
-        N_("{part} of {name} of layer {layer} × {factor}"),
-    ),
-}
+OTHER_VALUE = (N_("{name} set to 0"), N_("{name} × {factor}"))
 
 
 class Scale(Intervention):
@@ -60,11 +51,10 @@ class Scale(Intervention):
     def describe_operation(self, config: ModelConfig, text: Text = join_token_ids) -> str:
         if self.identity_key.replace(f"@{self.positions}", "") == ROTATION_OFF.identity_key:
             return _("rotation off")
-        layer, name, part = self.target_labels()
-        is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
-        off, scaled, *_mean = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
-        template = off if self.factor == 0 else scaled
-        return translate(template, name=name, layer=layer, index=self.index, part=part, factor=factor)
+        layer, name, _part = self.target_labels()
+        off, scaled, *_mean = SUBLAYERS.get((name, self.index is not None), OTHER_VALUE)
+        template, factor = off if self.factor == 0 else scaled, format_amount(self.factor)
+        return translate(template, name=self.target_text(), layer=layer, index=self.index, factor=factor)
 
     def changed_value(self, value: Tensor) -> Tensor:
         return value * self.factor
