@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from explorer.errors import UserError
 from explorer.interventions.intervention import (
     ForwardPassState,
     Intervention,
@@ -20,6 +21,42 @@ from explorer.interventions.intervention import (
 from explorer.translations import N_, _
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
+
+
+@dataclass(frozen=True, eq=False)
+class PatchValues:
+    """The values that a patch sets.
+
+    Attributes:
+        values: (…, P, N) float32 for the first P positions; NaN at positions that are not patched.
+        prompt: ids of the P tokens that they were read for.
+    """
+
+    values: np.ndarray
+    prompt: tuple[int, ...]
+
+    def rows(self, start: int, length: int, width: int) -> np.ndarray:
+        """Return the values from position `start` on, (…, length, width).
+
+        NaN after the last position; attention weights are 0 for keys after the prompt.
+        """
+        rows = np.full((*self.values.shape[:-2], length, width), np.nan, dtype=np.float32)
+        overlap = self.values[..., start : start + length, :width]
+        rows[..., : overlap.shape[-2], :] = 0
+        rows[..., : overlap.shape[-2], : overlap.shape[-1]] = overlap
+        return rows
+
+    def is_set(self, positions: np.ndarray) -> np.ndarray:
+        """Return for each position, in an array of any shape, whether it is patched."""
+        filled = np.isfinite(self.values).all(axis=-1).reshape(-1, self.values.shape[-2]).all(axis=0)  # (P,)
+        within = positions < len(filled)
+        return within & filled[np.where(within, positions, 0)]
+
+    def check(self, token_ids: Sequence[int]):
+        """Raise UserError if a run does not start with the tokens that the values were read for."""
+        count = min(len(token_ids), len(self.prompt))
+        if tuple(token_ids[:count]) != self.prompt[:count]:
+            raise UserError(source_too_short_message())
 
 
 @dataclass(frozen=True)
@@ -109,6 +146,19 @@ class PatchMean(CrossRunIntervention):
         if self.source_name:
             return _("{name} at its mean over {run}", name=self.component_label(), run=self.source_name)
         return _("{name} at its mean over the other run", name=self.component_label())
+
+
+def no_source_message() -> str:
+    """Return the error message for a patch without a second run."""
+    return _("a patch needs the values of a second run, and there is none: compare with one, or remove the patch")
+
+
+def source_too_short_message() -> str:
+    """Return the error message for patched tokens that were cut off."""
+    return _(
+        "the text exceeds the context window, so that patched tokens were cut off: remove the patches, or shorten "
+        "the text"
+    )
 
 
 KINDS = (Patch, PatchMean)
