@@ -15,7 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 from model.checkpoint_reader import MAX_TOKENIZER_BYTES, read_json, require_readable
 from model.errors import LoadingNote, ModelError
-from model.tokenizer import MergeRules, call_tokenizer_library, replace_surrogates
+from model.tokenizer import MergeRules, TokenizerBase, call_tokenizer_library, replace_surrogates
 
 SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone
@@ -28,7 +28,7 @@ BYTE_TO_VISIBLE = {byte: character for character, byte in VISIBLE_TO_BYTE.items(
 PRIVATE = range(0xE000, 0xF900)  # characters for private use, that hardly any text has
 
 
-class PretrainedTokenizer:
+class PretrainedTokenizer(TokenizerBase):
     """A pretrained model's tokenizer, run by the `tokenizers` package. Special tokens are never read from a text.
 
     Texts are joined as the package's decoder joins them. A special token stands for no text.
@@ -67,15 +67,6 @@ class PretrainedTokenizer:
         self.notes = tuple(notes)
         self.chat_template, self.special_names = chat_template, dict(special_names or {})
         self._decoder = [component["type"] for component in _components(tokenizer.decoder)]
-
-    @property
-    def beginning(self) -> tuple[int, ...]:
-        """Earlier name of `bos_ids`."""
-        return self.bos_ids
-
-    @property
-    def end_of_text(self) -> int | None:
-        return self.eos_ids[0] if self.eos_ids else None
 
     @cached_property
     def special_tokens(self) -> dict[str, int]:
@@ -206,11 +197,6 @@ class PretrainedTokenizer:
         return texts
 
     @cached_property
-    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
-        """`token_bytes` of every id; None for a special token."""
-        return tuple(None if token_id in self._specials else data for token_id, data in enumerate(self._all_bytes))
-
-    @cached_property
     def merge_rules(self) -> MergeRules | None:
         """Merges of the byte-pair encoding, in order; None if the tokenizer is of another kind."""
         if not isinstance(self._tokenizer.model, tokenizers.models.BPE):
@@ -247,22 +233,9 @@ class PretrainedTokenizer:
         return self._tokenizer.to_str(pretty=True)
 
     def token_text(self, token_id: int) -> str:
-        """Return a token's display text: its text, or hex values of bytes that are part of a character.
-
-        An id without a piece, which no text has, is "<id>".
-        """
-        token = self.token_bytes(token_id)
-        if not token and not self._tokenizer.id_to_token(token_id):
-            return f"<{token_id}>"
-        try:
-            return token.decode("utf-8")
-        except UnicodeDecodeError:
-            return "".join(f"\\x{byte:02x}" for byte in token)
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """`token_text` of every id."""
-        return tuple(map(self.token_text, range(self.vocab_size)))
+        """Return a token's display text; "" for a piece that adds no text."""
+        adds_nothing = not self.token_bytes(token_id) and self._tokenizer.id_to_token(token_id)
+        return "" if adds_nothing else super().token_text(token_id)
 
 
 def build_sentencepiece(

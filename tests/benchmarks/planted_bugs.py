@@ -195,7 +195,7 @@ BUGS = {
         ("axis = 1 if output.ndim == 4 else -1", "axis = -1"),
         ("positions = range(self.start, self.start + output.shape[-2])", "positions = range(output.shape[-2])"),
         ("linalg.vector_norm(x, dim=-1, keepdim=True) * unit", "linalg.vector_norm(x) * unit"),
-        ("np.where(mask, self.edit.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
+        ("np.where(mask, self.amount, value), np.where", "np.where(mask, 0.0, value), np.where"),
     ],
     "explorer/diagnosis/test_packages.py": [
         ('while (folder / "__init__.py").is_file() or len(parts) <= file.import_level:', "while False:"),
