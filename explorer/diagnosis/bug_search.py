@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.diagnosis.bugs import KNOWN_BUGS, STEP_BUGS
-from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces
-from explorer.diagnosis.bugs.omitted_or_repeated_steps import replace_linear
+from explorer.diagnosis.bugs.norms_and_feed_forward import change_norm_pieces, replace_linear
 from explorer.diagnosis.model_segments import PROBE, Deviation, ModelSegment
 from explorer.diagnosis.reference_formulas import NORMS, KnownBug, ModelFormulas, linear
 from explorer.explain.notation import format_number
@@ -105,7 +104,7 @@ def other_weight_bugs(scope: ModelSegment, tap: str) -> Iterator[KnownBug]:
                 return formulas.replace(table=stem)
 
         else:
-            change = replace_linear(tap, lambda x, _name, weights, stem=stem: linear(x, stem, weights))
+            change = replace_linear(lambda x, _name, weights, stem=stem: linear(x, stem, weights))
         yield KnownBug(
             "anothers_weight", text, "" if own_name.endswith(NORMS) else tap, (tap,), change, values=(("other", stem),)
         )
