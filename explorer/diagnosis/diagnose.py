@@ -16,13 +16,7 @@ from explorer.diagnosis.bug_search import INTERMEDIATE_TAPS, BugHypothesis, BugS
 from explorer.diagnosis.bugs import KNOWN_BUGS
 from explorer.diagnosis.bugs.norms_and_feed_forward import find_reduced_precision
 from explorer.diagnosis.match_weights import MatchedModule, Table, WeightMatch, match_weights
-from explorer.diagnosis.model_segments import (
-    PROBE,
-    BlockSegment,
-    Deviation,
-    EmbeddingSegment,
-    UnembeddingSegment,
-)
+from explorer.diagnosis.model_segments import PROBE, BlockSegment, Deviation, EmbeddingSegment, UnembeddingSegment
 from explorer.diagnosis.module_settings import candidate_configs, with_context
 from explorer.diagnosis.record_values import RecordedValues, record_values
 from explorer.diagnosis.reference_formulas import (
@@ -43,11 +37,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 NUM_EXAMPLE_TOKENS, SEED = 17, 0
-PROBE_MEAN_SQUARES = (
-    1e-9,
-    1e-13,
-    1e6,
-)  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
+PROBE_MEAN_SQUARES = (1e-9, 1e-13, 1e6)  # mean squares: ε dominates, vanishes, or matters beside the reciprocal root
 
 
 def draw_random_ids(match: WeightMatch, config: ModelConfig | None) -> list[int]:

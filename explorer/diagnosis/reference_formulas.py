@@ -182,11 +182,7 @@ def check_supported(config: ModelConfig):
                 known=", ".join(DATAFLOWS),
             )
         )
-    has = {
-        "qk_norm": config.qk_norm,
-        "windows": any(config.windows),
-        "rotary_layers": not all(config.rotary_layers),
-    }
+    has = {"qk_norm": config.qk_norm, "windows": any(config.windows), "rotary_layers": not all(config.rotary_layers)}
     if any(has.values()):
         settings = ", ".join(name for name in has if has[name])
         raise UserError(
