@@ -144,11 +144,11 @@ class SegmentDiagnosis(BugSearch):
             if not best and (bugs := self._find_reduced_precision(tap)):
                 skipped |= {tap, f"{tap}.{PROBE}"}
                 for bug in bugs:
-                    yield self._difference((bug,), tap, deviation)
+                    yield self._difference(tap, deviation, (bug,))
                 continue
             if not best:
                 skipped |= {tap, f"{tap}.{PROBE}"}
-                yield self._unexplained_difference(tap, deviation)
+                yield self._difference(tap, deviation)
                 continue
             self.formulas = best[0].formulas
             if f"{tap}.{PROBE}" not in wrong:  # the norm's probe is right; only its input or use differs
@@ -157,7 +157,7 @@ class SegmentDiagnosis(BugSearch):
                 bug for hypothesis in best for bug in hypothesis.bugs if bug not in self.identified_bugs
             ]
             for bugs in self._order_bugs(best, tap):
-                yield self._difference(bugs, tap, deviation)
+                yield self._difference(tap, deviation, bugs)
         yield from self._find_cancelling_bugs()
 
     def _order_bugs(self, best: list[BugHypothesis], tap: str) -> Iterator[tuple[KnownBug, ...]]:
@@ -190,17 +190,24 @@ class SegmentDiagnosis(BugSearch):
                 return (*other_bugs, bug)
         return ()
 
-    def _difference(self, bugs: tuple[KnownBug, ...], tap: str, deviation: Deviation) -> Difference:
+    def _difference(self, tap: str, deviation: Deviation, bugs: tuple[KnownBug, ...] = ()) -> Difference:
+        """Return the difference at a tap with the bugs that explain it; none do if there are none."""
         plain_tap = tap.removesuffix(f".{PROBE}")
-        full_name = f"{self.scope.start}{plain_tap}"
-        names, texts = tuple(bug.name for bug in bugs), tuple(bug.text for bug in bugs)
-        cause = BugExplanation(names, texts, tuple(dict(bug.values) for bug in bugs))
-        reach = self.candidate_taps(tap)
-        first_tap = min(
-            (self._first_tap(bug, self.first_visible_tap(bug, reach) or plain_tap) for bug in bugs), key=self._tap_index
-        )
+        full_name = first_tap = f"{self.scope.start}{plain_tap}"
+        cause = None
+        if bugs:
+            names, texts = tuple(bug.name for bug in bugs), tuple(bug.text for bug in bugs)
+            cause = BugExplanation(names, texts, tuple(dict(bug.values) for bug in bugs))
+            reach = self.candidate_taps(tap)
+            first_taps = (self._first_tap(bug, self.first_visible_tap(bug, reach) or plain_tap) for bug in bugs)
+            first_tap = min(first_taps, key=self._tap_index)
         return Difference(
-            first_tap, full_name, *self._deviation_fields(deviation), cause, probed=self._probe_scale(tap, deviation)
+            first_tap,
+            full_name,
+            *self._deviation_fields(deviation),
+            cause,
+            equal_to="" if bugs else self._last_equal_tap(tap),
+            probed=self._probe_scale(tap, deviation),
         )
 
     def _first_tap(self, bug: KnownBug, visible_tap: str) -> str:
@@ -216,17 +223,6 @@ class SegmentDiagnosis(BugSearch):
         order = [hidden_tap for tap in self.scope.taps for hidden_tap in HIDDEN_TAPS.get(tap, (tap,))]
         tap = full_name.removeprefix(self.scope.start)
         return order.index(tap) if tap in order else len(order)
-
-    def _unexplained_difference(self, tap: str, deviation: Deviation) -> Difference:
-        plain_tap = tap.removesuffix(f".{PROBE}")
-        full_name = f"{self.scope.start}{plain_tap}"
-        return Difference(
-            full_name,
-            full_name,
-            *self._deviation_fields(deviation),
-            equal_to=self._last_equal_tap(tap),
-            probed=self._probe_scale(tap, deviation),
-        )
 
     def _deviation_fields(self, deviation: Deviation) -> tuple[float, float, tuple[int, ...]]:
         positions = (deviation.by_position > 1).nonzero().flatten() % len(
@@ -269,7 +265,7 @@ class SegmentDiagnosis(BugSearch):
             alternative = scope.attention(formulas)["q_rot"]
             if scope.recorded.contains(scope.layer, alternative) and not self.has_deviation("attn.z", formulas):
                 merged = [value.transpose(0, 1).flatten(-2) for value in (alternative, expected)]
-                yield self._difference((bug,), "attn.z", Deviation.between(*merged))
+                yield self._difference("attn.z", Deviation.between(*merged), (bug,))
                 return
 
     def has_deviation(self, tap: str, formulas: ModelFormulas) -> bool:
