@@ -24,7 +24,7 @@ class CustomTokenizer(TokenizerBase):
     Args:
         tokens: bytes of each id, b"" for one without a text.
         encode: text -> ids.
-        specials: ids of special tokens, which stand for no text.
+        specials: ids of special tokens, which stand for no text; those that the model lacks are ignored.
         vocab_size: of the model, which may have more ids.
         merge_rules: of a byte-pair encoding.
     """
@@ -40,10 +40,11 @@ class CustomTokenizer(TokenizerBase):
         merge_rules: MergeRules | None = None,
     ):
         self._tokens = [*tokens, *[b""] * (vocab_size - len(tokens))][:vocab_size]
-        self._encode, self._specials = encode, frozenset(specials)
+        self._encode = encode
+        self._specials = frozenset(token_id for token_id in specials if token_id < vocab_size)
         self.vocab_size, self.merge_rules = vocab_size, merge_rules
         self.special_tokens = {
-            self._tokens[token_id].decode(errors="replace"): token_id for token_id in sorted(specials)
+            self._tokens[token_id].decode(errors="replace"): token_id for token_id in sorted(self._specials)
         }
         self.eos_ids = tuple(self.special_tokens[text] for text in END_OF_TEXT_TOKENS if text in self.special_tokens)
 

@@ -63,6 +63,16 @@ EXCEPTIONS = {
         ),
         "code",
     ),
+    "diagnosis/command_line.py": dict.fromkeys(
+        (
+            "JSON file: the module's weight names to ours",
+            "More on each: docs/your-module.md.",
+            "arguments of the module and of the reference",
+            "the module's vocabulary: a file, or its name",
+            "the module's weights: a file or folder",
+        ),
+        "told on the terminal",
+    ),
     "web/assets.py": {
         'dispatchEvent(new CustomEvent("explorer:missing", { detail: "{}" }))': "script",
         'import(new URL("{}", document.baseURI)).catch((error) => { {}; throw error; })': "script",
