@@ -50,21 +50,6 @@ export function countDraw(element) {
   element.dataset.draws = String(+(element.dataset.draws || 0) + 1);
 }
 
-/**
- * Call `listener` on each event of a target until the element leaves the page.
- * @param {Element} element
- * @param {EventTarget} target
- * @param {string} type
- * @param {(event: any) => void} listener
- */
-export function listenWhileConnected(element, target, type, listener) {
-  const handle = (event) => {
-    if (element.isConnected) listener(event);
-    else target.removeEventListener(type, handle);
-  };
-  target.addEventListener(type, handle);
-}
-
 // SVG nodes are reused: only attributes that changed are set.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -347,8 +332,8 @@ export function readOnPaper(read) {
   }
 }
 
-/** Call `listener` when the theme changes, until the widget's element leaves the page. */
-export const onThemeChange = (element, listener) => listenWhileConnected(element, themeEvents, "change", listener);
+/** Call `listener` when the theme changes. @param {() => void} listener */
+export const onThemeChange = (listener) => themeEvents.addEventListener("change", listener);
 
 /** Switch to the other theme. */
 export function toggleTheme() {

@@ -117,7 +117,7 @@ function placeViews() {
       viewBox.append(section);
       startWidgets(section);
       makeToolbar(find(section, ".view-tools"), _("tools of the view"));
-      onState(section, () => placeSecondFigures(section, markup));
+      onState(() => placeSecondFigures(section, markup));
     }
     placeSecondFigures(section, markup);
     for (const [otherName, element] of sections) element.hidden = otherName !== name;
@@ -158,7 +158,7 @@ function connectMenu(menu) {
     menu.classList.toggle("is-open", Boolean(openItem));
     open.textContent = openItem ? `: ${openItem.textContent}` : "";
   };
-  onState(menu, update);
+  onState(update);
   update();
 }
 
@@ -192,7 +192,7 @@ function connectTabs(bar) {
     scrolledTab = state.view;
   };
   markSidewaysScroll(bar, tabs[0]);
-  onState(bar, update);
+  onState(update);
   update();
 }
 
@@ -367,7 +367,7 @@ function connectButtons() {
     stop.disabled = !isWriting();
     generate.title = _("Writes up to {count} tokens", { count: String(state.max_new_tokens ?? "") });
   }
-  onState(undo, update);
+  onState(update);
   onEveryState(update); // once the history knows what can be undone
   update();
 }

@@ -1,6 +1,5 @@
 // @ts-check
 // The page's state. It holds the request, never the result. Widgets, Gradio's controls and the style sheet follow it.
-import { listenWhileConnected } from "./dom.js";
 import { language } from "./translations.js";
 import { DEEPER_VIEWS, FULL_TABS, SIMPLE_TABS, STORY_TABS } from "./shared_constants.js";
 
@@ -53,8 +52,8 @@ export function notifyStateListeners() {
   stateEvents.dispatchEvent(new Event("change"));
 }
 
-/** Call `listener` when the state changes, until the widget's element leaves the page. */
-export const onState = (element, listener) => listenWhileConnected(element, stateEvents, "change", listener);
+/** Call `listener` when the state changes. @param {() => void} listener */
+export const onState = (listener) => stateEvents.addEventListener("change", listener);
 
 /** Call `listener` with the new and the previous state at every change, also a deferred one. @param {(now: State, before: State) => void} listener */
 export const onEveryState = (listener) => void stateListeners.push(listener);

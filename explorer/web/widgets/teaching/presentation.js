@@ -590,7 +590,7 @@ export function presentMenu(element) {
   find(list, ".link").addEventListener("click", copyLink);
   find(list, ".file").addEventListener("click", () => saveJsonFile({ places: slides }));
   window.addEventListener("storage", () => { slides = storedSlides(); if (!list.hidden) draw(); }); // changed in another tab
-  onState(element, updateSource);
+  onState(updateSource);
   onSlidesReceived(receiveSlides);
   slidesFromHash(location.hash).then((received) => {
     if (!received) return;
