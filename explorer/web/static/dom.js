@@ -312,6 +312,29 @@ function luminance(colour) {
 /** Return black or white, by the higher contrast with a background. The contrast is at least 4.58. @param {Channels} colour */
 export const readableTextColour = (colour) => ((luminance(colour) + 0.05) ** 2 > 1.05 * 0.05 ? "black" : "white");
 
+// Browser storage. Some frames have none: nothing is read then, and what is written is lost on reload.
+
+/** @typedef {"localStorage" | "sessionStorage"} StorageArea */
+
+/** Return a stored text, or null. @param {string} name @param {StorageArea} [area] @returns {string | null} */
+export function readStorage(name, area = "localStorage") {
+  try { return globalThis[area].getItem(name); } catch { return null; }
+}
+
+/** Return a stored object, or null. @param {string} name @param {StorageArea} [area] */
+export function readStoredObject(name, area) {
+  try { return JSON.parse(readStorage(name, area)); } catch { return null; }
+}
+
+/** Store a text or, as JSON, an object; null removes it. Return whether there is storage. @param {string} name @param {string | object | null} value @param {StorageArea} [area] */
+export function writeStorage(name, value, area = "localStorage") {
+  try {
+    if (value === null) globalThis[area].removeItem(name);
+    else globalThis[area].setItem(name, typeof value === "string" ? value : JSON.stringify(value));
+    return true;
+  } catch { return false; }
+}
+
 // Light and dark theme. `?__theme=` in the URL, which Gradio reads, takes precedence over the stored choice, and that over
 // the system's theme.
 
@@ -341,16 +364,6 @@ export function toggleTheme() {
   url.searchParams.delete("__theme");
   history.replaceState(history.state, "", url);
   writeStorage(STORAGE_KEY, isDark ? "dark" : "light");
-}
-
-/** Read an item of localStorage, or null. @param {string} name */
-export function readStorage(name) {
-  try { return localStorage.getItem(name); } catch { return null; } // some frames have no storage
-}
-
-/** Write an item of localStorage. @param {string} name @param {string} value */
-export function writeStorage(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* without storage it is lost on reload */ }
 }
 
 function applyStoredTheme() {

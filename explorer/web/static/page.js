@@ -296,9 +296,7 @@ export async function build() {
 export const endGeneration = () => setGenerating(false);
 
 /** Return whether the URL names a class's room, or this tab leads one. */
-function isInRoom() {
-  try { return new URLSearchParams(location.search).has(ROOM) || sessionStorage.getItem(ROOM_STORAGE_KEY) !== null; } catch { return false; } // some frames have no storage
-}
+const isInRoom = () => new URLSearchParams(location.search).has(ROOM) || readStorage(ROOM_STORAGE_KEY, "sessionStorage") !== null;
 
 /** Add slides from a file to the stored ones. @param {any[]} slides */
 async function takeSlides(slides) {

@@ -4,7 +4,7 @@
 // never gets them.
 import { makeMove, onMove, select } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
-import { find, findAll, make } from "../../static/dom.js";
+import { find, findAll, make, readStoredObject, writeStorage } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
@@ -54,15 +54,10 @@ function readSlide(value) {
 export const validSlides = (value) => (Array.isArray(value) ? value.slice(0, LIMITS.slides).map(readSlide).filter((slide) => slide !== null) : []);
 
 /** Return the slides in the browser's storage. @returns {Slide[]} */
-export function storedSlides() {
-  try { return validSlides(JSON.parse(localStorage.getItem(STORAGE_KEY))); } catch { return []; } // a sandboxed frame has no storage
-}
+export const storedSlides = () => validSlides(readStoredObject(STORAGE_KEY));
 
 /** Replace the slides in the browser's storage; return false if it is not available. @param {Slide[]} slides */
-export function storeSlides(slides) {
-  try { localStorage.setItem(STORAGE_KEY, JSON.stringify(slides)); } catch { return false; }
-  return true;
-}
+export const storeSlides = (slides) => writeStorage(STORAGE_KEY, slides);
 
 const slideEvents = new EventTarget();
 
