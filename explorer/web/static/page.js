@@ -301,7 +301,7 @@ const isInRoom = () => new URLSearchParams(location.search).has(ROOM) || readSto
 /** Add slides from a file to the stored ones. @param {any[]} slides */
 async function takeSlides(slides) {
   await startModule("teaching/presentation");
-  (await import("../widgets/teaching/presentation_pages.js")).receiveSlides(slides);
+  (await import("../widgets/teaching/presentation.js")).receiveSlides(slides);
 }
 
 async function presentPage() {

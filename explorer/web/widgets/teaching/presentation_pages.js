@@ -2,7 +2,7 @@
 // Pages of a presentation: a lesson's steps, the figures of the open tab, or saved slides. A slide is a URL query of the
 // page with a caption and notes. Slides live in the browser's storage, in a link's fragment or in a file; the server
 // never gets them.
-import { makeMove, onMove, select } from "../../static/page_actions.js";
+import { makeMove, select } from "../../static/page_actions.js";
 import { currentFigure, visibleFigures, restoreFolds } from "../../static/widget_contents.js";
 import { find, findAll, make, readStoredObject, writeStorage } from "../../static/dom.js";
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
@@ -58,14 +58,6 @@ export const storedSlides = () => validSlides(readStoredObject(STORAGE_KEY));
 
 /** Replace the slides in the browser's storage; return false if it is not available. @param {Slide[]} slides */
 export const storeSlides = (slides) => writeStorage(STORAGE_KEY, slides);
-
-const slideEvents = new EventTarget();
-
-/** Hand slides from a file or a link to the menu of slides. @param {any} value */
-export const receiveSlides = (value) => void slideEvents.dispatchEvent(new CustomEvent("brought", { detail: validSlides(value) }));
-
-/** Call `callback` with slides from a file or a link. @param {(slides: Slide[]) => void} callback */
-export const onSlidesReceived = (callback) => slideEvents.addEventListener("brought", (event) => callback(/** @type {CustomEvent<Slide[]>} */ (event).detail));
 
 /** Return a slide's URL query as an object. @param {Slide} slide @returns {Record<string, string>} */
 export const slideQuery = ({ words }) => Object.fromEntries(new URLSearchParams(words));
@@ -291,21 +283,17 @@ export function figuresDeck(onChange) {
  * @returns {import("./presentation.js").Deck}
  */
 export function slidesDeck(slides, index, onChange) {
-  const abortController = new AbortController();
   let isOpen = false, problem = "";
 
-  onMove((move, isMade) => {
-    if (move.kind !== "place" || JSON.stringify(move.words) !== JSON.stringify(slideQuery(slides[index]))) return; // a move of a slide that was skipped
-    isOpen = isMade;
-    const { checkpoint } = slideQuery(slides[index]);
-    problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: checkpoint || "?" });
-    onChange();
-  }, abortController.signal);
-
-  function openSlide() {
+  async function openSlide() {
+    const openedIndex = index, words = slideQuery(slides[index]), whenMade = makeMove({ kind: "place", words });
     isOpen = false;
     problem = "";
-    makeMove({ kind: "place", words: slideQuery(slides[index]) });
+    onChange();
+    const isMade = await whenMade;
+    if (index !== openedIndex) return; // it was skipped
+    isOpen = isMade;
+    problem = isMade ? "" : _("This slide cannot be shown here: it asks for {checkpoint}.", { checkpoint: words.checkpoint || "?" });
     onChange();
   }
   openSlide();
@@ -323,7 +311,6 @@ export function slidesDeck(slides, index, onChange) {
       notes: [make("p", {}, slides[index].notes)],
       next: [make("p", {}, index + 1 < slides.length ? slideCaption(slides[index + 1], index + 1) : _("This was the last slide."))],
     }),
-    leave: () => abortController.abort(),
   };
 }
 

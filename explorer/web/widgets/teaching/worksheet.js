@@ -170,7 +170,6 @@ export async function openSlideSheet(slides) {
   });
   if (isDark) toggleTheme();
   const slideEvents = new EventTarget(), deck = slidesDeck(slides, 0, () => slideEvents.dispatchEvent(new Event("slide")));
-  signal.addEventListener("abort", () => deck.leave());
   for (let i = 0; i < slides.length && !signal.aborted; i++) {
     status.textContent = _("slide {slide} of {slides}", { slide: i + 1, slides: slides.length });
     while (!deck.currentPage().figure && !deck.currentPage().problem) await new Promise((resolve) => slideEvents.addEventListener("slide", resolve, { once: true, signal }));
