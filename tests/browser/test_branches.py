@@ -167,7 +167,7 @@ def test_playback_goes_through_every_step(writer):
     writer.playback.get_by_role("button", name="back").click()
     writer.expect_selected(query=prompt - 1)
 
-    writer.evaluate("onState(document.body, () => (window.went ||= []).push(page.state.query))")
+    writer.evaluate("onState(() => (window.went ||= []).push(page.state.query))")
     writer.playback.get_by_role("button", name="play").click()
     expect(writer.playback.get_by_role("button", name="pause")).to_be_visible()
     expect(writer.playback).to_contain_text("The end: 8 tokens added in all.")

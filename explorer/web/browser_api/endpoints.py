@@ -41,7 +41,6 @@ from explorer.web.user_messages import user_message
 from explorer.web.widgets.header import ModelPicker, OpenModelForm
 from explorer.web.widgets.view_tools import TrainingStepSlider, split_prompts
 
-MAX_SENT_TOKENS = 50_000  # of a vocabulary that the browser searches by itself
 MAX_MATCHES = 8
 # What people call the subject of a view, besides its title and those of its figures.
 ALIASES = {
@@ -108,17 +107,17 @@ class SearchEndpoints:
         """Return what can be found in the state's run.
 
         Returns:
-            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
-            text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
-            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title,
-            aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
+            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer;
+            `checkpoints`: names; `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as
+            (element id, title, aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text)
+            pairs).
 
         Raises:
             UserError, CheckpointError: there is no such run.
         """
         page_state = PageState.parse(state)
         trace = self.runs.trace(page_state.run)
-        config, vocabulary, selection = trace.config, trace.vocabulary, page_state.selection.clamp_to_trace(trace)
+        config, selection = trace.config, page_state.selection.clamp_to_trace(trace)
 
         def panels(view: View) -> list[Panel]:
             return [
@@ -131,7 +130,6 @@ class SearchEndpoints:
             "layers": config.num_layers,
             "heads": config.num_heads,
             "neurons": config.d_ff,
-            "vocabulary": list(vocabulary) if len(vocabulary) <= MAX_SENT_TOKENS else None,
             "checkpoints": list(self.runs.library.checkpoints),
             "lessons": self.lessons.list_lessons() if self.lessons else [],
             "views": {
@@ -157,15 +155,17 @@ class SearchEndpoints:
         """Return the (id, text) of tokens that match a search text best.
 
         Args:
-            text: part of a token's text, or a token's id.
+            text: part of a token's text, with · for a space and ↵ for a line break, or a token's id. Of whole tokens,
+                those with the same spaces and capitals come first.
 
         Raises:
             UserError, CheckpointError: there is no such model.
         """
         _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
         vocabulary = tokenizer.vocabulary
-        ranking = sorted(range(len(vocabulary)), key=lambda i: len(vocabulary[i]))
-        matches = find_tokens(vocabulary, text[:MAX_SEARCH_CHARS], ranking, MAX_MATCHES)
+        text = text[:MAX_SEARCH_CHARS].replace("·", " ").replace("↵", "\n")
+        ranking = sorted(range(len(vocabulary)), key=lambda i: (vocabulary[i] != text, len(vocabulary[i])))
+        matches = find_tokens(vocabulary, text, ranking, MAX_MATCHES)
         return [(i, vocabulary[i]) for i in matches]
 
     def rank_of_token(self, state: State, token: Index) -> int:

@@ -519,20 +519,14 @@ export function addIntervention(texts, text) {
  *   | { kind: "place", words: Record<string, string> }} Move
  */
 
-const moveEvents = new EventTarget();
-
 /** Stop generating. Running actions go on. */
 const haltWriting = () => { if (isWriting()) haltGeneration(); };
 
-/** Call `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
-export const onMove = (listener, signal) => moveEvents.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
-
-/** Make a move after the pending ones, and stop generating. @param {Move} move */
-export async function makeMove(move) {
+/** Make a move after the pending ones, and stop generating. @param {Move} move @returns {Promise<boolean>} whether it was made */
+export function makeMove(move) {
   haltWriting();
   if (["compare", "pair", "place"].includes(move.kind)) goToTop();
-  const isMade = await runAction(move, () => move.kind !== "undo" || state.generated.length > 0);
-  moveEvents.dispatchEvent(new CustomEvent("moved", { detail: [move, isMade] }));
+  return runAction(move, () => move.kind !== "undo" || state.generated.length > 0);
 }
 
 /** Run a prompt with the model of that time. @param {string} text @param {boolean} [isOffered] whether its box does not show it yet

@@ -302,7 +302,7 @@ function makeJobStatus(element) {
     if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => { endedJobs.add(job.name); cancelJob(job.name); }));
   }
 
-  onState(element, () => { if (job && view !== state.view) stopWaiting(); }); // the view is closed
+  onState(() => { if (job && view !== state.view) stopWaiting(); }); // the view is closed
   function stopWaiting() {
     const listeners = progressListeners.get(job.name);
     listeners?.delete(show);
@@ -425,7 +425,7 @@ export function showEvidence(element) {
   const isCurrent = () => derivedState && Object.keys({ ...derivedState, ...state }).every((name) => UNRELATED_FIELDS.includes(name) || derivedState[name] === state[name]);
   /** @param {boolean} isOpen */
   const setOpen = (isOpen) => { words.hidden = firstLine.hidden = !isOpen; };
-  onState(element, () => { if (!isCurrent()) setOpen(false); });
+  onState(() => { if (!isCurrent()) setOpen(false); });
   new IntersectionObserver(([{ isIntersecting }]) => { firstLine.classList.toggle("needless", isIntersecting); }).observe(words); // itself in sight
   /** @param {PointAction} action */
   function makeActionButton({ label, act }) {

@@ -31,7 +31,7 @@ export function picker(element) {
     }
     changeModel(models.find(([name]) => name === list.value)[1]);
   });
-  onState(element, update);
+  onState(update);
   onContent(element, (content) => { models = content; update(); });
   update();
 }
@@ -57,7 +57,7 @@ export function modeSwitch(element) {
     }
   }
 
-  onState(element, update);
+  onState(update);
   update();
 }
 
