@@ -111,12 +111,11 @@ def _describe_gguf(path: Path) -> Iterator[Row | LoadingNote]:
     fields, unused = gguf_loader.parse_fields(header, architecture)
     if unused:
         yield gguf_loader.note_unused(unused)
-    family = gguf_loader.make_family(architecture)
     tokenizer = read_gguf_tokenizer(header.metadata, fields["vocab_size"])
     yield "tokenizer", describe_tokenizer(tokenizer)
     yield "chat template", describe_template(tokenizer.chat_template)
     yield from tokenizer.notes
-    settings, config, _by_name, notes = match_weights(fields, family, gguf_loader.model_tensors(header))
+    settings, config, _by_name, notes = match_weights(fields, architecture, gguf_loader.model_tensors(header))
     yield "model", describe_config(config)
     yield from (*settings.notes(), *notes)
     gguf_loader.check_types(header.tensors)

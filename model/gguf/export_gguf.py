@@ -15,7 +15,7 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.gguf.gguf_file import ALIGNMENT, ARRAY, MAGIC, STRING, TYPES, read_header
-from model.gguf.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, make_family, parse_fields
+from model.gguf.gguf_loader import ARCHITECTURES, FIELDS, GPT2_FIELDS, NAMES, parse_fields
 from model.gguf.gguf_tokenizer import CONTROL, NORMAL, UNUSED, find_word_split
 from model.layers.positions import convert_to_adjacent
 from model.pretrained.config_reader import HFConfigFields
@@ -147,7 +147,7 @@ def check_round_trip(path: Path, expected: ModelConfig) -> None:
     """Raise ModelError unless a file is read as the expected config."""
     header = read_header(path)
     architecture = ARCHITECTURES[header.metadata["general.architecture"]]
-    parsed = make_family(architecture).parse_config(HFConfigFields(parse_fields(header, architecture)[0]))
+    parsed = architecture.parse_config(HFConfigFields(parse_fields(header, architecture)[0]))
     for field in fields(ModelConfig):
         if getattr(parsed, field.name) != getattr(expected, field.name):
             raise ModelError(
