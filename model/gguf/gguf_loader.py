@@ -7,6 +7,7 @@ that they are used.
 """
 
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,13 +17,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from gguf import GGMLQuantizationType
 from torch import Tensor, nn
 
 from model.checkpoint_reader import check_weight_stream, convert_tensor
 from model.config import ModelConfig
 from model.errors import LoadingNote, ModelError
 from model.file_formats import split_file_error
-from model.gguf.gguf_file import BlockType, GGUFHeader, GGUFTensor, check_types, read_header
+from model.gguf.gguf_file import DTYPES, GGUFHeader, GGUFTensor, check_types, read_header
 from model.gguf.gguf_tokenizer import read_gguf_tokenizer
 from model.layers.basic_layers import Embedding
 from model.layers.positions import convert_to_half_split
@@ -239,25 +241,25 @@ def weight_num_bytes(tensors: Sequence[GGUFTensor], dtype: torch.dtype | None = 
     Args:
         dtype: of the weights in memory; None: as `load_gguf` chooses it.
     """
-    kinds = {tensor.kind.dtype for tensor in tensors if len(tensor.shape) > 1}
+    kinds = {DTYPES.get(tensor.kind) for tensor in tensors if len(tensor.shape) > 1}
     dtype = dtype or (kinds.pop() if len(kinds) == 1 else None) or torch.float32
     return sum(dtype.itemsize * math.prod(tensor.shape) for tensor in tensors)
 
 
 def is_quantized(tensor: GGUFTensor) -> bool:
     """Return True if a tensor's type has no equal in PyTorch."""
-    return tensor.kind.dtype is None
+    return tensor.kind not in DTYPES
 
 
 def describe_quantization(tensors: Iterable[GGUFTensor]) -> LoadingNote:
     """Return a note on the types of quantised weights, that of most numbers first."""
-    sizes: Counter[BlockType] = Counter()
+    sizes: Counter[GGMLQuantizationType] = Counter()
     for tensor in filter(is_quantized, tensors):
-        sizes[tensor.kind] += tensor.kind.num_bytes(tensor.shape)
+        sizes[tensor.kind] += tensor.num_bytes
     kinds = [kind for kind, _size in sizes.most_common()]
     return LoadingNote(
         "{bits}-bit weights, as stored ({types}): all numbers here are of the dequantised weights",
-        bits=kinds[0].bits,
+        bits=re.search(r"\d+", kinds[0].name)[0],  # of an integer in a block
         types=", ".join(kind.name for kind in kinds),
     )
 
