@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.layers.positions import FixedPositionTable
 from model.transformer_lm import TransformerLM
 
 ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
@@ -51,7 +50,7 @@ def _libc_function(name: str) -> Callable[..., int] | None:
 
 
 TRIM_AFTER_BYTES = 16 << 20  # bytes of weights
-MAX_TABLE_NUMBERS = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
+MAX_TABLE_NUMBERS = 1 << 26  # that generation keeps of all positions: a million positions of heads 128 wide
 
 
 class WeightPlacement(Protocol):
@@ -84,18 +83,14 @@ class SingleDevicePlacement:
 
 
 def build_without_weights(config: ModelConfig) -> TransformerLM:
-    """Build the model of a config with its tables of positions, and all weights on the meta device."""
+    """Build the model of a config, with all weights on the meta device."""
+    numbers = config.context_length * {"rope": config.d_head // 2, "sinusoidal": config.d_model}.get(config.position, 0)
+    if numbers > MAX_TABLE_NUMBERS:
+        raise ModelError(
+            "positions up to {most:,} need a table of {numbers:,} numbers", most=config.context_length, numbers=numbers
+        )
     with torch.device("meta"):  # nothing is drawn at random: every weight is given
-        lm = TransformerLM(config)
-    for table in (module for module in lm.modules() if isinstance(module, FixedPositionTable)):
-        if table.table.numel() > MAX_TABLE_NUMBERS:
-            raise ModelError(
-                "positions up to {most:,} need a table of {numbers:,} numbers",
-                most=config.context_length,
-                numbers=table.table.numel(),
-            )
-        table.fill(torch.device("cpu"))
-    return lm
+        return TransformerLM(config)
 
 
 def build_model(

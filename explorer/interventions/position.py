@@ -49,7 +49,7 @@ class PositionShiftHooks(InterventionHooks):
 
 def angle_shift_hook(rope: RotaryPositionalEmbedding, amount: float) -> ModuleHook:
     """Return the hook that adds the angles of `amount` positions to all rotary angles."""
-    offset = amount * rope.frequencies()  # (F,) radians
+    offset = amount * rope.frequencies  # (F,) radians
     return rope.angles, lambda module, inputs, angles: angles + offset.to(angles)
 
 
@@ -60,13 +60,14 @@ class RopeBaseHooks(InterventionHooks):
     """
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        before, after = lm.rope.frequencies(), lm.rope.frequencies(self.intervention.amount)
+        rope, before = lm.rope, lm.rope.frequencies
+        after = rotary_frequencies(self.intervention.amount, rope.d_head, rope.scaling, rope.rotary_dim)
 
         def replace_angles(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:
             positions = (angles[..., :1].cpu().double() / before[0]).round()  # (B, T, 1): the first pair is the fastest
             return (positions * after).to(angles)
 
-        return [(lm.rope.angles, replace_angles)]
+        return [(rope.angles, replace_angles)]
 
 
 class PositionShift(Intervention):

@@ -229,7 +229,7 @@ def gpt2_weights(lm: TransformerLM) -> Weights:
     """Return the weights of a GPT-2 model by the names of transformers."""
     weights = fold_embedding_scale(lm)
     if lm.config.position == "sinusoidal":  # a table of theirs may hold any numbers
-        weights["position_embedding.weight"] = lm.position_embedding.table.detach()
+        weights["position_embedding.weight"] = lm.position_embedding(torch.arange(lm.config.context_length))
     for name in [name for name in weights if ".attn.q_proj." in name]:
         projections = [weights.pop(name.replace("q_proj", f"{kind}_proj")) for kind in "qkv"]
         weights[name.replace("q_proj", "qkv")] = torch.cat(projections)

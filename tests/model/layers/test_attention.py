@@ -194,7 +194,7 @@ def test_heads_are_separate_until_output_projection(positions):
     attention, x = MultiHeadSelfAttention(d_model=12, num_heads=3).eval(), torch.randn(2, 7, 12)
     for parameter in attention.parameters():
         parameter.data *= 3  # patterns far from uniform
-    rotation = None if positions is None else RotaryPositionalEmbedding(10.0, 4, 10)(positions.expand(2, 7))
+    rotation = None if positions is None else RotaryPositionalEmbedding(10.0, 4)(positions.expand(2, 7))
     outputs = []
     for rows in torch.arange(12).chunk(3):  # of each projection, those of one head
         q, k, v = (x @ proj.weight[rows].T for proj in (attention.q_proj, attention.k_proj, attention.v_proj))
