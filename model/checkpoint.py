@@ -34,7 +34,7 @@ from model.pretrained.tokenizer import TOKENIZER_FILES, PretrainedTokenizer
 from model.pretrained.weight_files import INDEX, NON_WEIGHT_FILES, SHARD, SINGLE, find_weight_files
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
-from model.weight_placement import Device, ShardedPlacement, SingleDevicePlacement, WeightPlacement, parse_bytes
+from model.weight_placement import Device, ShardedPlacement, WeightPlacement, parse_bytes
 
 _INSTALLED = Path(__file__).parent / "checkpoints"  # where a wheel has the bundled ones; in a clone they are beside
 CHECKPOINTS = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parent.parent / "checkpoints"
@@ -159,7 +159,7 @@ def load_checkpoint(
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or has an
             unsupported value.
     """
-    placement = make_sharded_placement(device_map, max_memory) if device_map else SingleDevicePlacement(device)
+    placement = make_sharded_placement(device_map, max_memory) if device_map else WeightPlacement(device)
     path = (
         download_checkpoint(str(name_or_path)) if is_remote_checkpoint(name_or_path) else find_checkpoint(name_or_path)
     )
