@@ -1,10 +1,11 @@
 """Description of a model's files, without opening the model: `python -m model.describe PATH`."""
 
 import argparse
+import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def _describe_gguf(path: Path) -> Iterator[Row | LoadingNote]:
     yield from _general_rows(header)
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     kinds = Counter(tensor.kind.name for tensor in header.tensors)
-    yield "parameters", f"{sum(map(_count, shapes.values())):,}"
+    yield "parameters", f"{sum(map(math.prod, shapes.values())):,}"
     yield "types", _join_counts(kinds)
     architecture = gguf_loader.find_architecture(header)
     fields, unused = gguf_loader.parse_fields(header, architecture)
@@ -181,15 +182,8 @@ def _weight_rows(files: Sequence[Path]) -> Iterator[Row]:
                 if not COMPUTED.search(name):
                     shapes[name] = weights.get_slice(name).get_shape()
                     kinds[weights.get_slice(name).get_dtype()] += 1
-    yield "parameters", f"{sum(map(_count, shapes.values())):,}"
+    yield "parameters", f"{sum(map(math.prod, shapes.values())):,}"
     yield "types", _join_counts(kinds)
-
-
-def _count(shape: Iterable[int]) -> int:
-    numbers = 1
-    for length in shape:
-        numbers *= length
-    return numbers
 
 
 def _join_counts(counts: Counter[str]) -> str:
