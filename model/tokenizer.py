@@ -4,7 +4,7 @@ import base64
 import binascii
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -104,9 +104,6 @@ END_OF_TEXT = "<|endoftext|>"
 # How text is cut into words before any merge: GPT-2's pattern (Radford et al. 2019), in tiktoken's faster spelling.
 WORD_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
-# A space or newline after another character begins a new word: the text before it is split independently of it.
-WORD_BOUNDARY = re.compile(r"\S(?=[ \n])")
-
 # White space in a row is cut before its last character, as WORD_PATTERN does: `tiktoken` panics at a million of them.
 WHITE_SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 LONG_SPACE = re.compile(f"(?<![{WHITE_SPACE}])[{WHITE_SPACE}]{{100000,}}(?=[^{WHITE_SPACE}])")
@@ -203,7 +200,7 @@ class Tokenizer(TokenizerBase):
     """A byte-level byte-pair encoding (Sennrich et al. 2016), run by `tiktoken`.
 
     Every text can be encoded, since single bytes are tokens. The special token `<|endoftext|>` separates documents
-    in training; in a text, special tokens are ordinary text unless `encode` is called with them.
+    in training; in a text, special tokens are ordinary text.
 
     Args:
         ranks: bytes of each ordinary token -> its id; merges are applied in the order of the ids.
@@ -234,39 +231,15 @@ class Tokenizer(TokenizerBase):
     def vocab_size(self) -> int:
         return self.encoding.n_vocab
 
-    def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
-        """Return the token ids of a text; only the special tokens listed in `special` are read as such.
-
-        Raises:
-            ValueError: one of `special` is no special token.
-            ModelError: see `call_tokenizer_library`.
-        """
-        if unknown := sorted(set(special) - self.special_tokens.keys()):
-            raise ValueError(f"the special tokens are {', '.join(self.special_tokens)}, got {unknown[0]!r}")
+    def encode(self, text: str) -> list[int]:
+        """Return the token ids of a text; errors as of `call_tokenizer_library`."""
         text = replace_surrogates(text)
-        if special:
-            allowed = {"allowed_special": set(special), "disallowed_special": ()}
-            return call_tokenizer_library(self.encoding.encode, text, **allowed)
         cuts = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
         ids = []
         for start, end in itertools.pairwise((0, *cuts, len(text))):
             ids += call_tokenizer_library(self.encoding.encode_ordinary, text[start:end])
         return ids
 
-    def encode_iterable(self, pieces: Iterable[str], special: Collection[str] = ()) -> Iterator[int]:
-        """Yield the ids of all pieces joined, as soon as they are certain, however the text is cut into pieces.
-
-        Memory holds one piece and the text since the last word boundary (space or newline).
-        """
-        pending, num_scanned = "", 0  # the first `num_scanned` characters of `pending` have no word boundary
-        for piece in pieces:
-            pending += piece
-            boundaries = [match.end() for match in WORD_BOUNDARY.finditer(pending, max(0, num_scanned - 1))]
-            cut = boundaries[-1] if boundaries else 0
-            yield from self.encode(pending[:cut], special)
-            pending = pending[cut:]
-            num_scanned = len(pending)
-        yield from self.encode(pending, special)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids; bytes that are not UTF-8 become U+FFFD.

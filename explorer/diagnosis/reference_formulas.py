@@ -315,7 +315,7 @@ def position_embedding_rows(config: ModelConfig, weights: Mapping[str, Tensor]) 
     if config.position == "learned":
         return weights["position_embedding.weight"]
     if config.position == "sinusoidal":
-        return SinusoidalPositionalEmbedding(config.context_length, config.d_model).table
+        return SinusoidalPositionalEmbedding(config.d_model)(torch.arange(config.context_length))
     return None
 
 

@@ -16,7 +16,7 @@ SINUSOIDAL_BASE = 10000.0
 
 def angle_shift_hook(rope: RotaryPositionalEmbedding, amount: float) -> ModuleHook:
     """Return the hook that adds the angles of `amount` positions to all rotary angles."""
-    offset = amount * rope.frequencies()  # (F,) radians
+    offset = amount * rope.frequencies  # (F,) radians
     return rope.angles, lambda module, inputs, angles: angles + offset.to(angles)
 
 
@@ -74,13 +74,14 @@ class RopeBaseReplacement(Intervention):
         return _("{change}, in layers without a window", change=description) if config.local_rope_theta else description
 
     def hooks(self, lm: TransformerLM, pass_context: ForwardPassState) -> list[ModuleHook]:
-        before, after = lm.rope.frequencies(), lm.rope.frequencies(self.amount)
+        rope, before = lm.rope, lm.rope.frequencies
+        after = rotary_frequencies(self.amount, rope.d_head, rope.scaling, rope.rotary_dim)
 
         def replace_angles(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:
             positions = (angles[..., :1].cpu().double() / before[0]).round()  # (B, T, 1): the first pair is the fastest
             return (positions * after).to(angles)
 
-        return [(lm.rope.angles, replace_angles)]
+        return [(rope.angles, replace_angles)]
 
 
 KINDS = (PositionShift, RopeBaseReplacement)

@@ -89,7 +89,6 @@ BUGS = {
         ("if token_id in stop_tokens or stopped_by is not None:", "if stopped_by is not None:"),
     ],
     "model/test_tokenizer.py": [
-        ("cut = boundaries[-1] if boundaries else 0", "cut = len(pending)"),
         (
             "pieces = (*pieces[:index], merged, *pieces[index + 2 :])",
             "pieces = (*pieces[:index], merged, *pieces[index + 1 :])",
