@@ -14,7 +14,7 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
@@ -229,16 +229,15 @@ class Page:
 
     def server_options(self, blocks: gr.Blocks, hosts: AllowedHosts) -> dict[str, Any]:
         """Return Gradio's options for serving the page."""
-        admission = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        services = {
-            "health": lambda: health(self.library, blocks, self.channel.num_waiting, self.answer_store),
-            "rooms": self.rooms,
-            "uploads": self.uploads,
-        }
-        services["checks"] = RequestBodyValidator(blocks)
         limit_logging()
-        static_files = static_route()
-        gate = Middleware(SecurityMiddleware, **admission, **services)
+        upload_routes = self.uploads.routes if self.uploads else []
+        admission = {
+            "hosts": hosts,
+            "most_bytes": self.limits.request_bytes,
+            "checks": RequestBodyValidator(blocks),
+            "unbounded_paths": [route.path for route in upload_routes],
+        }
+        routes = [static_route(), self.health_route(blocks), *self.rooms.routes, *upload_routes, *self.channel.routes]
         return {
             "css": "\n".join(path.read_text(encoding="utf-8") for path in LAYOUT_SHEETS),
             "head": f"<style>{css_colours()}{BAR_CSS}{UNBUILT_CSS}</style>{head_tags()}",
@@ -247,8 +246,16 @@ class Page:
             "ssr_mode": False,
             "run_history": False,  # would keep every event's data in the browser
             "enable_monitoring": False,
-            "app_kwargs": {"middleware": [gate], "routes": [static_files, *self.channel.routes]},
+            "app_kwargs": {"middleware": [Middleware(SecurityMiddleware, **admission)], "routes": routes},
         }
+
+    def health_route(self, blocks: gr.Blocks) -> Route:
+        """Return the route of the server's report on itself."""
+
+        async def report_health(request: Request) -> Response:
+            return JSONResponse(health(self.library, blocks, self.channel.num_waiting, self.answer_store))
+
+        return Route("/health", report_health)
 
 
 def static_route() -> Route:

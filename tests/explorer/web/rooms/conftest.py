@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import NO_LIMITS, UserLimits
@@ -46,7 +47,7 @@ class RoomClient:
     """Client of a process's rooms."""
 
     def __init__(self, process: RoomRoutes, host: str = "10.0.0.1"):
-        transport = httpx.ASGITransport(process, client=(host, 1234))
+        transport = httpx.ASGITransport(FastAPI(routes=process.routes), client=(host, 1234))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://here", timeout=30)
 
     async def answer(self, name: str, **payload: Any) -> httpx.Response:
