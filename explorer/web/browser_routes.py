@@ -24,7 +24,6 @@ from explorer.tracing.jobs import RequestBudget, RequestCancelledError
 from explorer.translations import _, use_locale
 from explorer.web.actions.page_actions import PageActions
 from explorer.web.browser_api.endpoints import BrowserEndpoints
-from explorer.web.rate_limits import Client, current_client
 from explorer.web.request_validation import (
     STRICT,
     About,
@@ -138,12 +137,11 @@ class BrowserRoutes:
 
     async def _lines(self, question: PageRequest, request: Request) -> AsyncIterator[bytes]:
         """Yield the lines of an answer; while it waits for others, lines that say how many wait."""
-        budget, client, state = RequestBudget(MAX_TOKENS, MAX_SECONDS), Client.from_request(request), question.state
+        budget, state = RequestBudget(MAX_TOKENS, MAX_SECONDS), question.state
         start_time, num_stages, stage = time.monotonic(), 1, 0
 
         def work() -> bytes:
             nonlocal state, num_stages
-            current_client.set(client)  # in this thread's copy of the context
             with use_locale(locale_from_state([state])), budget.activate():
                 lines = []
                 if question.action and not stage:

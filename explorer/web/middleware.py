@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
 from functools import partial
 
-import gradio as gr
 import httpx
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
@@ -22,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.translations import _, use_locale
 from explorer.web.assets import inline_script_tags
-from explorer.web.rate_limits import MAX_LINES_A_MINUTE, MINUTE_S, RequestLogBudget, SlidingWindowLimiter, log_budget
+from explorer.web.rate_limits import Client, current_client
 from explorer.web.request_validation import RequestBodyValidator, too_large_error
 from explorer.web.user_messages import locale_from_request, user_message
 
@@ -143,7 +142,6 @@ class HtmlPageCache:
 
 LOG = logging.getLogger(__name__)
 CANCEL = "/gradio_api/cancel"
-BUDGET_KEY = "explorer.log_budget"  # a request's name of what it may log
 MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
 GZIP_LEVEL = 5  # more takes longer and saves little
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
@@ -182,18 +180,13 @@ class SecurityMiddleware:
     ):
         self.app, self.hosts, self.most_bytes = app, hosts, most_bytes
         self.checks, self.unbounded_paths = checks, unbounded_paths
-        self.pages, self.log_lines = HtmlPageCache(), SlidingWindowLimiter(MINUTE_S)
+        self.pages = HtmlPageCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        client = {(scope.get("client") or ("",))[0]: MAX_LINES_A_MINUTE}
-        budget = RequestLogBudget(
-            partial(self.log_lines.seconds_until_free, client), partial(self.log_lines.acquire, client)
-        )
-        scope[BUDGET_KEY] = budget
-        log_budget.set(budget)
+        current_client.set(Client.from_request(Request(scope)))
         gzips = "gzip" in Headers(scope=scope).get("accept-encoding", "")
         outgoing = ResponseSender(send, is_immutable=bool(IMMUTABLE_ROUTES.match(path)), gzips=gzips)
         try:
@@ -258,12 +251,6 @@ class SecurityMiddleware:
         if length.isdigit() and int(length) > self.most_bytes and path not in self.unbounded_paths:
             raise too_large_error(self.most_bytes)
         return None
-
-
-def request_log_budget(event: gr.Request | None) -> RequestLogBudget | None:
-    """Return the log budget of an event's request; None if it did not pass the middleware."""
-    request = getattr(event, "request", None)
-    return request.scope.get(BUDGET_KEY) if request else None
 
 
 def has_valid_proxy_headers(headers: Headers) -> bool:

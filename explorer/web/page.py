@@ -35,9 +35,9 @@ from explorer.web.browser_routes import BrowserRoutes
 from explorer.web.file_uploads import FileUploads
 from explorer.web.key_value_stores import FaultTolerantStore, open_store
 from explorer.web.layout import TITLE, PageLayout, StateComponent
-from explorer.web.middleware import AllowedHosts, SecurityMiddleware, request_log_budget
+from explorer.web.middleware import AllowedHosts, SecurityMiddleware
 from explorer.web.public_api import PublicApi, health
-from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging, log_budget
+from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
 from explorer.web.rooms import MAX_ROOM_BYTES
@@ -316,7 +316,6 @@ def decorate_api_function(function: Callable, prompts: PromptRateLimiter) -> Cal
     @wraps(function)
     def wrapper(*args, **kwargs):
         request = args[-1]
-        log_budget.set(request_log_budget(request))
         address = getattr(getattr(request, "client", None), "host", None) or ""
         current_client.set(Client(getattr(request, "session_hash", None) or "", address))
         try:

@@ -73,7 +73,6 @@ EXCEPTIONS = {
         "can't allocate memory": "as torch says it",
         "out of memory": "as torch says it",
     },
-    "web/rate_limits.py": {" (the last line of this client for now)": "log"},
     "web/middleware.py": {
         "'self' data: blob:": "a policy",
         "public, max-age=31536000, immutable": "a header",

@@ -208,8 +208,7 @@ def test_log_lines_of_client_are_limited(caplog):
     limit_logging()
     asyncio.run(ask())
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == MAX_LINES_A_MINUTE and {*lines[:-1]} == {"before it breaks"}
-    assert lines[-1] == "before it breaks (the last line of this client for now)"
+    assert len(lines) == MAX_LINES_A_MINUTE and lines.count("before it breaks") == MAX_LINES_A_MINUTE / 2
     logging.getLogger("explorer").warning("of no client")
     assert caplog.messages[-1] == "of no client"
 
