@@ -33,14 +33,13 @@ from explorer.web.browser_api.endpoints import BrowserEndpoints
 from explorer.web.browser_api.lesson_endpoints import ELEMENT_IDS, LessonContents
 from explorer.web.browser_routes import BrowserRoutes
 from explorer.web.file_uploads import FileUploads
-from explorer.web.key_value_stores import FaultTolerantStore, open_store
+from explorer.web.key_value_stores import FaultTolerantStore, MemoryRooms, RedisStore
 from explorer.web.layout import TITLE, PageLayout, StateComponent
 from explorer.web.middleware import AllowedHosts, SecurityMiddleware
 from explorer.web.public_api import PublicApi, health
 from explorer.web.rate_limits import Client, PromptRateLimiter, current_client, limit_logging
 from explorer.web.request_validation import RequestBodyValidator, State, argument_types
 from explorer.web.room_routes import RoomRoutes
-from explorer.web.rooms import MAX_ROOM_BYTES
 from explorer.web.user_messages import user_message
 
 TEXT_PROPS = ("value", "label", "info", "placeholder")
@@ -158,7 +157,7 @@ class Page:
         checkpoint: name of the model that a new user sees.
         limits: of one user.
         lessons: folder with a teacher's own lessons; None for none.
-        shared: address of the store shared with other processes (see `open_store`); "" for none.
+        shared: address of the store shared with other processes (see `RedisStore`); "" for none.
 
     Raises:
         LessonError: a file there is no valid lesson.
@@ -174,10 +173,11 @@ class Page:
         shared: str = "",
     ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
-        self.answer_store = FaultTolerantStore(open_store(shared, "answers")) if shared else None
+        store = RedisStore(shared) if shared else None
+        self.answer_store = FaultTolerantStore(store) if store else None
         self.lesson_library = LessonLibrary(lessons, ELEMENT_IDS)
         self.uploads = FileUploads() if library.catalog.allows_paths else None
-        self.rooms = RoomRoutes(open_store(shared, "rooms", MAX_ROOM_BYTES), self.lesson_library, limits)
+        self.rooms = RoomRoutes(store or MemoryRooms(), self.lesson_library, limits)
         if lessons:  # what is wrong with them is told before anybody is served
             self.lesson_library.check()
 

@@ -15,7 +15,7 @@ from explorer.lessons.lesson import LessonLibrary
 from explorer.state.generation_settings import UserLimits
 from explorer.state.selection import MAX_REPLY_CHARS
 from explorer.translations import _, use_locale
-from explorer.web.key_value_stores import KeyValueStore, StoreError
+from explorer.web.key_value_stores import MemoryRooms, RedisStore, StoreError
 from explorer.web.rate_limits import CLIENTS_PER_ADDRESS, Client, SlidingWindowLimiter
 from explorer.web.request_validation import (
     Index,
@@ -33,6 +33,7 @@ from explorer.web.rooms import (
     TeacherState,
     is_valid_question,
     is_valid_student_name,
+    matches_key_hash,
     own_question_key,
     own_question_tally_key,
     parse_room_code,
@@ -142,7 +143,7 @@ class RoomRoutes:
         limits: of each user.
     """
 
-    def __init__(self, store: KeyValueStore, lesson_library: LessonLibrary, limits: UserLimits):
+    def __init__(self, store: MemoryRooms | RedisStore, lesson_library: LessonLibrary, limits: UserLimits):
         self.watcher, self.lesson_library, self.limits = RoomWatcher(store), lesson_library, RoomRateLimits(limits)
         self.handlers: dict[str, Callable[..., Awaitable[Any]]] = {
             "open": self.open,
@@ -226,6 +227,7 @@ class RoomRoutes:
         lesson_place = (lesson, step or 0, held_from) if is_known_lesson else ("", 0, 0)
         teacher_state = TeacherState(leads, followed_state, *lesson_place, question)
         await self.watcher.run_store_call(self.watcher.room_store.set_teacher_state, room.code, teacher_state)
+        room.to_read.set()
         await self._renew(room)
         return {}
 
@@ -246,14 +248,14 @@ class RoomRoutes:
         room_store = self.watcher.room_store
 
         def put() -> bool:
-            others = room_store.students_with_reply(room.code, question_name) if reply is not None else []
-            if student not in others and len(others) >= self.limits.people:
+            if reply is not None and not room_store.has_space(room.code, question_name, student, self.limits.people):
                 return False
             room_store.reply(room.code, question_name, student, counted_reply)
             return True
 
         if not await self.watcher.run_store_call(put):
             raise room_full_error()
+        room.to_read.set()
         return {}
 
     async def _question(self, room: LocalRoomCopy, lesson: str, step: int) -> tuple[str, Callable[[str], str | None]]:
@@ -285,7 +287,7 @@ class RoomRoutes:
         """Delete the room and its contents."""
         room = await self._require_teacher(request, code, key)
         await self.watcher.run_store_call(self.watcher.room_store.close, room.code)
-        room.close()  # nobody here need wait for the news
+        room.close()
         return {}
 
     async def _require_student(self, request: Request, code: str, student: str | None) -> LocalRoomCopy:
@@ -316,7 +318,7 @@ class RoomRoutes:
             HTTPException: there is no such room, or the key is another's.
         """
         room = await self.watcher.get_or_follow(parse_room_code(code) or "")
-        if room and await self.watcher.run_store_call(self.watcher.room_store.is_teacher, room.code, key):
+        if room and matches_key_hash(key, room.key_hash):
             return room
         address = Client.from_request(request).address
         self.limits.check_lookup(address)  # whoever has a key goes on, however often others guess a code
