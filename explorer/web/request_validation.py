@@ -228,6 +228,8 @@ def _dotted_path(path: Sequence[str | int]) -> str:
 
 Index = Annotated[int, Field(ge=0, lt=10**9)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+ShortName = Annotated[str, Field(min_length=1, max_length=64)]  # of a visitor, a job or a figure
+Coordinate = Annotated[float, Field(ge=-(10**9), le=10**9, allow_inf_nan=False)]
 WholeNumber = Annotated[int, Field(gt=-(2**53), lt=2**53)]  # as JavaScript has them exactly
 Ids = str | list[Index]  # of tokens, as numbers or as their text
 About = Literal[ABOUT]
@@ -317,8 +319,8 @@ class ClickedPointFields(TypedDict):
 
     __pydantic_config__ = STRICT
 
-    x: Number
-    y: Number
+    x: Coordinate
+    y: Coordinate
     layer: NotRequired[Index | None]
     head: NotRequired[Index | None]
     curve: NotRequired[Index | None]

@@ -105,28 +105,6 @@ async def await_until_disconnect(request: Request, answer: Awaitable[bytes | Non
 
 # What stays each student's own: in which language they read, what they reply and guess.
 STUDENT_FIELDS = ("lang", "turn", "version", "move", "own", "reply", "guess")
-MAX_FIELDS, MAX_FIELD_NAME_CHARACTERS = 120, 40
-
-
-def parse_teacher_state(payload: Any) -> dict[str, Any]:
-    """Return the page's state that students follow: texts, numbers and lists of integers by name.
-
-    Raises:
-        HTTPException: it is no state.
-    """
-    if not isinstance(payload, Mapping) or not payload.get("checkpoint") or len(payload) > MAX_FIELDS:
-        raise HTTPException(422, _("“state” must be the state of the page."))
-    state = {name: value for name, value in payload.items() if name not in STUDENT_FIELDS}
-    if not all(len(name) <= MAX_FIELD_NAME_CHARACTERS and is_simple_value(value) for name, value in state.items()):
-        raise HTTPException(422, _("“state” must be the state of the page."))
-    return state
-
-
-def is_simple_value(value: Any) -> bool:
-    """Return whether a value is text, a number or a list of integers."""
-    return isinstance(value, str | int | float) or (
-        isinstance(value, list) and all(isinstance(one, int) for one in value)
-    )
 
 
 LONG_POLL_S = 20.0  # maximum wait of a long poll: proxies close idle connections
@@ -220,7 +198,9 @@ class RoomRoutes:
     ) -> dict[str, Any]:
         """Set the teacher's state: what the class follows, the counted lesson and step, and the teacher's question."""
         room = await self._require_teacher(request, code, key)
-        followed_state = parse_teacher_state(state) if leads else None
+        if leads and not (state and state.get("checkpoint")):
+            raise HTTPException(422, _("“state” must be the state of the page."))
+        followed_state = {name: value for name, value in state.items() if name not in STUDENT_FIELDS} if leads else None
         is_known_lesson = lesson is not None and lesson in await self._lessons()
         if question and not is_valid_question(question):
             raise HTTPException(422, _("A question has text, and two to four different answers or none."))

@@ -35,7 +35,7 @@ from explorer.web.browser_api.page_contents import (
 from explorer.web.browser_api.python_script import python_script
 from explorer.web.key_value_stores import FaultTolerantStore
 from explorer.web.layout import view_markup
-from explorer.web.request_validation import ClickedPointFields, Index, State, to_json_bytes
+from explorer.web.request_validation import ClickedPointFields, Index, ShortName, State, to_json_bytes
 from explorer.web.shared_constants import OPEN_MODEL, PICKER, PROBLEM, SERIES, STAGES, VIEW, element_id
 from explorer.web.user_messages import user_message
 from explorer.web.widgets.header import ModelPicker, OpenModelForm
@@ -181,9 +181,6 @@ class SearchEndpoints:
         return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))
 
 
-MAX_NAME_CHARACTERS = 64  # characters
-
-
 class JobEndpoints:
     """Endpoints of job queues. A visitor is a random name that the page chooses when it is opened.
 
@@ -199,40 +196,28 @@ class JobEndpoints:
     def functions(self) -> list[Callable]:
         return [self.begin_job, self.job_progress, self.leave_job]
 
-    def begin_job(self, state: State, figure: str, visitor: str) -> dict[str, Any]:
+    def begin_job(self, state: State, figure: ShortName, visitor: ShortName) -> dict[str, Any]:
         """Start the job that a figure needs, and return its progress (see `progress_payload`).
 
         Raises:
             UserError, CheckpointError: there is no such figure, or the queue is full.
         """
-        check_names(figure, visitor)
         open_view = make_open_view(self.runs, PageState.parse(state))
         job = open_view.pending_job(figure)
         return progress_payload(self.queue.begin(visitor, job) if job else JobProgress("done"))
 
-    def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
+    def job_progress(self, visitor: ShortName, name: ShortName) -> dict[str, Any]:
         """Return the progress of a visitor's job; visitors who stop polling are dropped."""
-        check_names(visitor, name)
         progresses = (queue.progress(visitor, name) for queue in (self.queue, *self.other_queues))
         return progress_payload(
             next((progress for progress in progresses if progress.state != "gone"), JobProgress("gone"))
         )
 
-    def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
+    def leave_job(self, visitor: ShortName, name: ShortName) -> dict[str, Any]:
         """Remove a visitor from those waiting for a job."""
-        check_names(visitor, name)
         for queue in (self.queue, *self.other_queues):
             queue.leave(visitor, name)
         return progress_payload(JobProgress("gone"))
-
-
-def check_names(*names: Any):
-    """Raise UserError if a value is not a non-empty text of at most `MAX_NAME_CHARACTERS`."""
-    for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS:
-            raise UserError(
-                _("a name is a text of at most {most} characters, got {got!r:.80}", most=MAX_NAME_CHARACTERS, got=name)
-            )
 
 
 def progress_payload(progress: JobProgress) -> dict[str, Any]:
@@ -291,18 +276,16 @@ class OpeningEndpoints:
         words = " ".join(filter(None, (fetch, takes, left)))
         return {"words": words, "job": self.opening.open_job(name).name, "checkpoint": needs.checkpoint}
 
-    def begin_opening(self, name: str, visitor: str) -> dict[str, Any]:
+    def begin_opening(self, name: str, visitor: ShortName) -> dict[str, Any]:
         """Start downloading and loading a model, and return the progress; raises the errors of `model_needs`."""
-        check_names(visitor)
         return progress_payload(self.queue.begin(visitor, self.opening.open_job(name)))
 
-    def begin_check(self, checkpoint: str, visitor: str) -> dict[str, Any]:
+    def begin_check(self, checkpoint: str, visitor: ShortName) -> dict[str, Any]:
         """Start comparing a model with another implementation, and return the progress.
 
         Raises:
             UserError: there is no such checkpoint.
         """
-        check_names(visitor)
         if checkpoint not in self.library.checkpoints:
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
         job = self.opening.self_check_job(checkpoint)
@@ -445,15 +428,13 @@ class BrowserEndpoints:
 
         Args:
             figure: element id of the figure.
-            point: coordinates, see `ClickedPoint`; unvalidated.
+            point: coordinates, see `ClickedPoint`.
 
         Raises:
             UserError, CheckpointError: there is no such point or figure.
         """
-        if not isinstance(figure, str):
-            raise UserError(_("a figure has a name, got {got!r:.80}", got=figure))
         open_view = make_open_view(self.runs, PageState.parse(state))
-        return point_derivation_text(open_view, figure, ClickedPoint.parse(point))
+        return point_derivation_text(open_view, figure, ClickedPoint(**point))
 
     def next_token_scores(self, state: State) -> dict[str, Any]:
         """Return the scores of the token after the selected one, from which sliders work out probabilities.
@@ -473,13 +454,12 @@ class BrowserEndpoints:
         """Return a term's definition, and its value in this run.
 
         Args:
-            term: name of an entry of the glossary; unvalidated.
+            term: name of an entry of the glossary.
 
         Raises:
             UserError, CheckpointError: the glossary has no such term, or there is no such run.
         """
-        entry = ENTRY_BY_NAME.get(term) if isinstance(term, str) else None
-        if entry is None:
+        if (entry := ENTRY_BY_NAME.get(term)) is None:
             raise UserError(_("the glossary has no {term!r:.80}", term=term))
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)  # hold the model, as it runs again
@@ -494,13 +474,11 @@ class BrowserEndpoints:
         """Return the spec of the direction between two prompt lists' mean activations after the selected layer.
 
         Args:
-            towards, away: the lists, one prompt a line; unvalidated.
+            towards, away: the lists, one prompt a line.
 
         Raises:
             UserError, CheckpointError: there is no such direction or run.
         """
-        if not isinstance(towards, str) or not isinstance(away, str):
-            raise UserError(_("a list of prompts is a text, a prompt a line"))
         page_state = PageState.parse(state)
         _lm, trace = self.runs.model_and_trace(page_state.run)
         layer = page_state.selection.clamp_to_trace(trace).layer

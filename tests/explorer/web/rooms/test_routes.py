@@ -177,11 +177,7 @@ NOT_A_STATE = "“state” must be the state of the page."
         ({}, NOT_A_STATE),
         ({"checkpoint": ""}, NOT_A_STATE),
         ({"checkpoint": "tiny", "x": {"y": 1}}, NOT_A_FIELD),
-        ({"checkpoint": "tiny", "x": None}, NOT_A_STATE),
-        ({"checkpoint": "tiny", "x": ["a"]}, NOT_A_STATE),
         ({"checkpoint": "tiny", "x": [[1]]}, NOT_A_FIELD),
-        ({"checkpoint": "tiny", "y" * 41: 1}, NOT_A_STATE),
-        ({"checkpoint": "tiny"} | {str(name): 1 for name in range(120)}, NOT_A_STATE),
     ],
 )
 def test_invalid_state_is_refused(process, state, sentence):
