@@ -88,99 +88,6 @@ FIGURE_ALIASES = {
 }
 
 
-class SearchEndpoints:
-    """Endpoints for the search; errors are those of `BrowserEndpoints`.
-
-    Args:
-        runs: access to models and runs.
-        lessons: contents of lessons; None for none.
-    """
-
-    def __init__(self, runs: RunService, lessons: LessonContents | None):
-        self.runs, self.lessons = runs, lessons
-
-    @property
-    def functions(self) -> list[Callable]:
-        """Server functions for the browser."""
-        return [self.search_index, self.find_tokens, self.rank_of_token]
-
-    def search_index(self, state: State) -> dict[str, Any]:
-        """Return what can be found in the state's run.
-
-        Returns:
-            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
-            text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
-            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title,
-            aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
-
-        Raises:
-            UserError, CheckpointError: there is no such run.
-        """
-        page_state = PageState.parse(state)
-        trace = self.runs.trace(page_state.run)
-        config, vocabulary, selection = trace.config, trace.vocabulary, page_state.selection.clamp_to_trace(trace)
-
-        def panels(view: View) -> list[Panel]:
-            return [
-                panel
-                for panel in view.panels
-                if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
-            ]
-
-        return {
-            "layers": config.num_layers,
-            "heads": config.num_heads,
-            "neurons": config.d_ff,
-            "vocabulary": list(vocabulary) if len(vocabulary) <= MAX_SENT_TOKENS else None,
-            "checkpoints": list(self.runs.library.checkpoints),
-            "lessons": self.lessons.list_lessons() if self.lessons else [],
-            "views": {
-                view.name: {
-                    "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
-                    "figures": [
-                        (name, translate(panel.title), [translate(alias) for alias in FIGURE_ALIASES.get(name, ())])
-                        for panel in panels(view)
-                        for name in [element_id(view.name, panel.name)]
-                    ],
-                    "choices": [
-                        (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
-                        for panel in panels(view)
-                        if panel.chooser
-                        for dropdown in make_selection_dropdowns((panel.chooser,), trace, selection)
-                    ],
-                }
-                for view in VIEW_BY_NAME.values()
-            },
-        }
-
-    def find_tokens(self, state: State, text: str) -> list[tuple[int, str]]:
-        """Return the (id, text) of tokens that match a search text best.
-
-        Args:
-            text: part of a token's text, or a token's id.
-
-        Raises:
-            UserError, CheckpointError: there is no such model.
-        """
-        _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
-        vocabulary = tokenizer.vocabulary
-        ranking = sorted(range(len(vocabulary)), key=lambda i: len(vocabulary[i]))
-        matches = find_tokens(vocabulary, text[:MAX_SEARCH_CHARS], ranking, MAX_MATCHES)
-        return [(i, vocabulary[i]) for i in matches]
-
-    def rank_of_token(self, state: State, token: Index) -> int:
-        """Return a token's rank among the next tokens after the selected one, from 1.
-
-        Raises:
-            UserError, CheckpointError: there is no such token or run.
-        """
-        page_state = PageState.parse(state)
-        trace = self.runs.trace(page_state.run)
-        if token >= len(trace.vocabulary):
-            raise UserError(_("There is no token {id}.", id=token))
-        return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))
-
-
 class JobEndpoints:
     """Endpoints of job queues. A visitor is a random name that the page chooses when it is opened.
 
@@ -191,10 +98,6 @@ class JobEndpoints:
 
     def __init__(self, runs: RunService, other_queues: Sequence[JobScheduler] = ()):
         self.runs, self.queue, self.other_queues = runs, JobScheduler(), other_queues
-
-    @property
-    def functions(self) -> list[Callable]:
-        return [self.begin_job, self.job_progress, self.leave_job]
 
     def begin_job(self, state: State, figure: ShortName, visitor: ShortName) -> dict[str, Any]:
         """Start the job that a figure needs, and return its progress (see `progress_payload`).
@@ -247,10 +150,6 @@ class OpeningEndpoints:
 
     def __init__(self, library: ModelLibrary):
         self.library, self.opening, self.queue = library, ModelOpener(library), JobScheduler(MAX_CONCURRENT_JOBS)
-
-    @property
-    def functions(self) -> list[Callable]:
-        return [self.model_needs, self.begin_opening, self.begin_check]
 
     def model_needs(self, name: str) -> dict[str, str]:
         """Return the requirements of opening a model.
@@ -322,16 +221,21 @@ class BrowserEndpoints:
         self.lessons = lessons
         self.runs, self.page_contents, self.opening = runs, PageContents(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.lesson_endpoints, self.search = LessonEndpoints(runs, lessons), SearchEndpoints(runs, lessons)
+        self.lesson_endpoints = LessonEndpoints(runs, lessons)
         self.answer_cache = AnswerCache(runs, shared=shared)
         self.prefetcher = TrainingStepPrefetcher(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
         """Server functions for the browser."""
-        own_functions = [self.inspect, self.next_token_scores, self.define, self.direction_of_lists, self.python_script]
-        others = (self.lesson_endpoints, self.search, self.jobs, self.opening)
-        return own_functions + [function for part in others for function in part.functions]
+        lessons, jobs, opening = self.lesson_endpoints, self.jobs, self.opening
+        return [
+            *(self.inspect, self.next_token_scores, self.define, self.direction_of_lists, self.python_script),
+            *(lessons.listed_lessons, lessons.lesson_sheet, lessons.walk),
+            *(self.search_index, self.find_tokens, self.rank_of_token),
+            *(jobs.begin_job, jobs.job_progress, jobs.leave_job),
+            *(opening.model_needs, opening.begin_opening, opening.begin_check),
+        ]
 
     def num_stages(self, about: str, state: Mapping[str, Any]) -> int:
         """Return how many stages an answer has."""
@@ -494,3 +398,79 @@ class BrowserEndpoints:
             UserError, CheckpointError: there is no such run.
         """
         return python_script(self.runs, PageState.parse(state), figure)
+
+    def search_index(self, state: State) -> dict[str, Any]:
+        """Return what can be found in the state's run.
+
+        Returns:
+            `layers`, `heads` and `neurons`: numbers of layers, of heads a layer, and of neurons a layer; `vocabulary`:
+            text of each token, None for a model with so many that `find_tokens` is to be asked; `checkpoints`: names;
+            `lessons`: as in `listed_lessons`; `views`: view -> its `aliases`, its `figures` as (element id, title,
+            aliases), and its figures' lists, `choices`, as (element id, field, title, (value, text) pairs).
+
+        Raises:
+            UserError, CheckpointError: there is no such run.
+        """
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        config, vocabulary, selection = trace.config, trace.vocabulary, page_state.selection.clamp_to_trace(trace)
+
+        def panels(view: View) -> list[Panel]:
+            return [
+                panel
+                for panel in view.panels
+                if view.is_applicable(trace) and panel.is_applicable(trace) and not panel.compared_run
+            ]
+
+        return {
+            "layers": config.num_layers,
+            "heads": config.num_heads,
+            "neurons": config.d_ff,
+            "vocabulary": list(vocabulary) if len(vocabulary) <= MAX_SENT_TOKENS else None,
+            "checkpoints": list(self.runs.library.checkpoints),
+            "lessons": self.lessons.list_lessons() if self.lessons else [],
+            "views": {
+                view.name: {
+                    "aliases": [translate(alias) for alias in ALIASES.get(view.name, ())],
+                    "figures": [
+                        (name, translate(panel.title), [translate(alias) for alias in FIGURE_ALIASES.get(name, ())])
+                        for panel in panels(view)
+                        for name in [element_id(view.name, panel.name)]
+                    ],
+                    "choices": [
+                        (element_id(view.name, panel.name), panel.chooser, dropdown.title, dropdown.options)
+                        for panel in panels(view)
+                        if panel.chooser
+                        for dropdown in make_selection_dropdowns((panel.chooser,), trace, selection)
+                    ],
+                }
+                for view in VIEW_BY_NAME.values()
+            },
+        }
+
+    def find_tokens(self, state: State, text: str) -> list[tuple[int, str]]:
+        """Return the (id, text) of tokens that match a search text best.
+
+        Args:
+            text: part of a token's text, or a token's id.
+
+        Raises:
+            UserError, CheckpointError: there is no such model.
+        """
+        _lm, tokenizer = self.runs.model(PageState.parse(state).run.checkpoint)
+        vocabulary = tokenizer.vocabulary
+        ranking = sorted(range(len(vocabulary)), key=lambda i: len(vocabulary[i]))
+        matches = find_tokens(vocabulary, text[:MAX_SEARCH_CHARS], ranking, MAX_MATCHES)
+        return [(i, vocabulary[i]) for i in matches]
+
+    def rank_of_token(self, state: State, token: Index) -> int:
+        """Return a token's rank among the next tokens after the selected one, from 1.
+
+        Raises:
+            UserError, CheckpointError: there is no such token or run.
+        """
+        page_state = PageState.parse(state)
+        trace = self.runs.trace(page_state.run)
+        if token >= len(trace.vocabulary):
+            raise UserError(_("There is no token {id}.", id=token))
+        return int(token_rank(trace, page_state.selection.clamp_to_trace(trace).query, token))

@@ -1,6 +1,6 @@
 """Lessons for the browser: a step, its question and feedback on a reply, the list, worksheets and walkthroughs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -193,11 +193,6 @@ class LessonEndpoints:
 
     def __init__(self, runs: RunService, lessons: LessonContents | None):
         self.runs, self.lessons = runs, lessons
-
-    @property
-    def functions(self) -> list[Callable]:
-        """Server functions for the browser."""
-        return [self.listed_lessons, self.lesson_sheet, self.walk]
 
     def listed_lessons(self, state: State) -> list[dict[str, Any]]:
         """Return the lessons to choose from.
