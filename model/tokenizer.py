@@ -240,7 +240,6 @@ class Tokenizer(TokenizerBase):
             ids += call_tokenizer_library(self.encoding.encode_ordinary, text[start:end])
         return ids
 
-
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids; bytes that are not UTF-8 become U+FFFD.
 

@@ -8,7 +8,7 @@ import { addBanner, addNotices, scrollSidewaysTo, closeMenu, find, findAll, upda
 import { copyLink, copyPython, nameFigureInSight, saveFigureInSight, saveNumbersInSight, followBrowserHistory, storeLessonPositions, ROOM_STORAGE_KEY, restorableEdits, undoableAction, undoableTokens, openStateFile, ROOM, undo, watchReloads } from "./history.js";
 import { _, language, lookUpMessage, ngettext, N_ } from "./translations.js";
 import { addBaseElement, fetchPlotly, isPlotlyLoading } from "./plotly_figures.js";
-import { OF_B, SELECTABLE, STORY_TABS, VIEW } from "./shared_constants.js";
+import { SELECTABLE, STORY_TABS } from "./shared_constants.js";
 import { gradioEvents, applyDepth, onEveryState, onState, gradioReady, setState, initialView, state } from "./page_state.js";
 
 export { beginWriting, controlValues, runPrompt, changeSettings } from "./page_actions.js";
@@ -108,7 +108,7 @@ const parseMarkup = (markup) => document.createRange().createContextualFragment(
 
 /** Connect the views, the tabs and the menus. */
 function placeViews() {
-  const viewBox = find(document, `#${VIEW}`);
+  const viewBox = find(document, "#view");
   onContent(viewBox, ({ name, markup }) => {
     let section = sections.get(name);
     if (!section) {
@@ -134,7 +134,7 @@ function placeSecondFigures(section, markup) {
   const copies = parseMarkup(markup);
   for (const block of findAll(section, ".panels > .block")) {
     const copy = find(copies, `#${block.id}`);
-    copy.id += OF_B;
+    copy.id += "-b";
     for (const walk of copy.querySelectorAll("[data-widget=walkthrough_button]")) walk.remove(); // walkthroughs are of A
     copy.classList.add("of-b");
     block.after(copy);

@@ -6,7 +6,7 @@ import { _ } from "./translations.js";
 import { responseLines, isServerLost, checkConnection, onServerReturn, RefusedError } from "./server_connection.js";
 import { finishResponse, setContent, staleMarker, requestCount } from "./widget_contents.js";
 import { forgetTypedPrompt, continuationsByModel, initialPrompt, setWriting } from "./history.js";
-import { ABOUT, ADDRESS_DEFAULTS, COMPARING, PROBLEM, WHOLE } from "./shared_constants.js";
+import { ABOUT, ADDRESS_DEFAULTS, COMPARING, WHOLE } from "./shared_constants.js";
 import { gradioEvents, modelName, depthOfView, setState, state, deferStateListeners, notifyStateListeners } from "./page_state.js";
 
 // Tokens arrive faster than one can read and a browser can draw. They are shown one by one at an even pace, each once the
@@ -307,7 +307,7 @@ async function sendRequest(scope, action) {
     isComplete = !isNewer();
   } catch (error) {
     isComplete = error.name !== "AbortError";
-    if (error instanceof RefusedError) setContent(PROBLEM, error.message);
+    if (error instanceof RefusedError) setContent("problem", error.message);
   }
   tell?.("");
   showQueueLength(null);

@@ -9,7 +9,6 @@ import { makeLink } from "../../static/history.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { decodeBase64 } from "../../static/plotly_figures.js";
 import { onState, state } from "../../static/page_state.js";
-import { QUESTION } from "../../static/shared_constants.js";
 
 // The probability line: a segment for each token, with a mark at the random number.
 
@@ -397,7 +396,7 @@ export function explanation(element) {
   toggle.addEventListener("click", () => { scrollWhenShown = !isOpen(); select({ [field]: scrollWhenShown ? "open" : "closed" }); });
   onState(updateOpen);
   onContent(element, show);
-  onContent(element, (question) => { setText(toggle, question); }, QUESTION); // it names the token
+  onContent(element, (question) => { setText(toggle, question); }, "-question"); // it names the token
   updateOpen();
 }
 

@@ -8,7 +8,6 @@ import { find, findAll, make, readStoredObject, writeStorage } from "../../stati
 import { urlOfState, goToStep, shownLessonStep, MAX_LINK_LENGTH, onLessonStep, showAnswer } from "../../static/history.js";
 import { _ } from "../../static/translations.js";
 import { encodeBase64, decodeBase64 } from "../../static/plotly_figures.js";
-import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 import { isAnswerHeld as isHeldByTeacher } from "../../static/room_client.js";
 import { renderBlocks } from "./lesson.js";
@@ -135,14 +134,14 @@ export function pageAfterAnswer(page, before, after) {
 
 /** Return the figure to show for a step's target: for a text to write what it changes, for generation settings the next token, for other controls none. @param {Record<string, any>} step */
 export function figureOfStep({ target, task, view }) {
-  if (writesPrompt({ target, task })) return view === "tokens" ? "strip" : NEXT_TOKEN;
-  return target === "generation" ? NEXT_TOKEN : CONTROL_IDS.test(target) ? "" : target;
+  if (writesPrompt({ target, task })) return view === "tokens" ? "strip" : "next-token";
+  return target === "generation" ? "next-token" : CONTROL_IDS.test(target) ? "" : target;
 }
 
 /** Return whether a step's task is to write a text: its box then stands above the figure. @param {Record<string, any>} step */
 const writesPrompt = ({ target, task }) => target === "prompt" && Boolean(task);
 
-const CONTROL_IDS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
+const CONTROL_IDS = /^(series|.*-(what-ifs|choosers))$/;
 
 /** Return whether a step's target is visible, and not covered as it would reveal the answer. @param {Record<string, any>} step */
 export const isTargetVisible = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);

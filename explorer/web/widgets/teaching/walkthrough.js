@@ -4,7 +4,6 @@ import { callServer, RefusedError } from "../../static/server_connection.js";
 import { setContent } from "../../static/widget_contents.js";
 import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, setText, set, span } from "../../static/dom.js";
 import { _ } from "../../static/translations.js";
-import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
 
 /** Start a walkthrough by its name in analysis/walkthroughs; the widget below sets it. @type {(name: string) => void} */
@@ -134,7 +133,7 @@ export function walk(element) {
   startWalk = async (name) => {
     previousFocus = document.activeElement;
     try { ({ title, segments } = await callServer("walk", [state, name])); } catch (error) {
-      if (error instanceof RefusedError) setContent(PROBLEM, error.message);
+      if (error instanceof RefusedError) setContent("problem", error.message);
       return;
     }
     box.hidden = false;

@@ -8,13 +8,13 @@ from explorer.state.selection import Selection
 from explorer.tracing.run_service import RunService
 from explorer.views import VIEW_BY_NAME
 from explorer.web.actions.page_state_builder import PageStateBuilder
-from explorer.web.browser_api.endpoints import ALIASES, FIGURE_ALIASES, SearchEndpoints
+from explorer.web.browser_api.endpoints import ALIASES, FIGURE_ALIASES, BrowserEndpoints
 from explorer.web.shared_constants import element_id
 
 
 @pytest.fixture(scope="module")
-def search(library) -> SearchEndpoints:
-    return SearchEndpoints(RunService(library), None)
+def search(library) -> BrowserEndpoints:
+    return BrowserEndpoints(RunService(library))
 
 
 @pytest.fixture
