@@ -28,6 +28,7 @@ from explorer.analysis.run_difference import (
     surprisal_gap,
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
+from explorer.architecture.residual_stream import stream_tap_patterns
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
@@ -604,7 +605,7 @@ VIEW = View(
             draw=lambda runs, s: residual_distance_map(runs, s.query),
             compared_run="other",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
+            verify=verify_comparison(stream_tap_patterns),
             inspect=lambda runs, s, point: residual_distance(runs, point.row, point.column),
             width="half",
         ),

@@ -28,7 +28,7 @@ from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
 from explorer.views.style import ATTENTION, SELECTED, figure, label, position_labels, token_axis
-from explorer.views.verification import Verification, verify_derived
+from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
 
@@ -215,11 +215,6 @@ def continuations_text(trace: Trace, selection: Selection, settings: GenerationS
     )
 
 
-def verify_stream_cosines(trace: Trace, selection: Selection) -> Verification:
-    """Verify the residual stream after every block, and the logits."""
-    return verify_derived(*embed_and_block_output_taps(trace), "logits")(trace, selection)
-
-
 def directions_sentence(trace: Trace, selection: Selection) -> str:
     """Return where the query's stream has the cosine furthest from 0 with the direction, and what adding it does."""
     cosines = direction_cosines(trace, trace.direction(selected_direction(trace, selection)))[:, selection.query]
@@ -269,7 +264,7 @@ VIEW = View(
             title=N_("Each token’s stream along the direction"),
             draw=stream_cosine_map,
             click_selects={"x": "query", "customdata": "layer"},
-            verify=verify_stream_cosines,
+            verify=verify_derived(embed_and_block_output_taps, "logits"),
             inspect=inspect_stream_cosine,
             width="half",
         ),

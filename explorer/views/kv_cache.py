@@ -8,7 +8,6 @@ from explorer.analysis.attention import (
     cache_megabytes,
     cached_norms,
     cached_norms_all_heads,
-    cached_tap,
     cached_vector_norm,
     derive_positions_computed,
     megabytes_stored,
@@ -23,7 +22,7 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
-from explorer.views.verification import Verification, make_unverified, verify_derived
+from explorer.views.verification import make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig, kv_cache_bytes_per_token
 
@@ -280,18 +279,9 @@ def unavailable_reason(config: ModelConfig) -> str:
     return _("This model’s keys and values were not captured.")
 
 
-def verify_cached_heads(kind: str):
-    """Return the verification of the cached keys ("k") or values ("v") of a layer."""
-
-    def verify(trace: Trace, selection: Selection) -> Verification:
-        return verify_derived(cached_tap(trace, selection.layer, kind))(trace, selection)
-
-    return verify
-
-
-def verify_all_keys(trace: Trace, selection: Selection) -> Verification:
-    """Verify the cached keys of all layers."""
-    return verify_derived(cached_tap(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
+def cached_value_name(config: ModelConfig, kind: str) -> str:
+    """Return the name in a block of the cached keys ("k"), after rotation if the model uses RoPE, or values ("v")."""
+    return f"attn.{kind}" + "_rot" * (kind == "k" and config.position == "rope")
 
 
 def kv_head_norm_panel(kind: str) -> Panel:
@@ -302,7 +292,7 @@ def kv_head_norm_panel(kind: str) -> Panel:
         heading=HEADINGS[kind],
         draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
-        verify=verify_cached_heads(kind),
+        verify=verify_derived(lambda config: [f"blocks.{{layer}}.{cached_value_name(config, kind)}"]),
         inspect=lambda trace, s, point: cached_vector_norm(trace, kind, s.layer, point.row, point.column, s.query),
         height=300,
         width="half",
@@ -340,7 +330,7 @@ VIEW = View(
             heading=N_("The cache at {query}: the length of each key"),
             draw=lambda trace, s: key_norm_map(trace, s.query),
             click_selects={"x": "query", "y": "layer"},
-            verify=verify_all_keys,
+            verify=verify_derived(lambda config: [f"blocks.*.{cached_value_name(config, 'k')}"]),
             inspect=lambda trace, s, point: cached_vector_norm(trace, "k", point.row, None, point.column, s.query),
             height=300,
         ),

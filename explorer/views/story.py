@@ -37,7 +37,7 @@ from explorer.views.style import (
     label,
     note_above,
 )
-from explorer.views.verification import Verification, verify_captured, verify_derived, verify_lens
+from explorer.views.verification import VERIFY_LENS, Verification, verify_captured, verify_derived
 from explorer.views.view import Panel, View
 
 
@@ -425,7 +425,7 @@ PREDICTION_STEP = View(
             name="layers",
             title=N_("How does the guess come about?"),
             draw=lambda trace, s: draw_guess_by_layer(trace, s.query),
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             inspect=inspect_guess,
             height=420,
         ),

@@ -84,6 +84,7 @@ from explorer.views.verification import (
     verify_derived,
 )
 from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View, make_no_difference_reason
+from model.config import ModelConfig
 
 
 def all_heads_table(trace: Trace, selection: Selection) -> HeadTable:
@@ -398,11 +399,10 @@ def verify_patterns(trace: Trace, selection: Selection) -> Verification:
     return verify_derived(PATTERN, *["blocks.{layer}.attn.v"] * (pattern_kind == "moved"))(trace, selection)
 
 
-def verify_score_by_dimension(trace: Trace, selection: Selection) -> Verification:
-    """Verify the queries and keys whose products are drawn."""
-    suffix = "_rot" * (trace.config.position == "rope")
-    names = (f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk")
-    return verify_derived(*names, "blocks.{layer}.attn.scores")(trace, selection)
+def query_key_tap_templates(config: ModelConfig) -> list[str]:
+    """Return the taps of the queries and keys whose products are the chosen layer's scores."""
+    suffix = "_rot" * (config.position == "rope")
+    return [f"blocks.{{layer}}.attn.{vector}{suffix}" for vector in "qk"]
 
 
 def inspect_attention_line(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
@@ -498,7 +498,7 @@ VIEW = View(
             inspect=lambda trace, s, point: dimension_contribution(
                 trace, s.layer, s.head, s.query, s.key, point.coordinate("item")
             ),
-            verify=verify_score_by_dimension,
+            verify=verify_derived(query_key_tap_templates, "blocks.{layer}.attn.scores"),
             height=260,
         ),
         Panel(

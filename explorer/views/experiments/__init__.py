@@ -15,7 +15,7 @@ from explorer.analysis.intervention_effects import (
     residual_change,
     weight_change,
 )
-from explorer.analysis.residual import residual_stages
+from explorer.architecture.residual_stream import stream_tap_patterns
 from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
@@ -331,7 +331,7 @@ VIEW = View(
             draw=lambda runs, s: residual_change_map(runs, s.query),
             compared_run="unchanged",
             click_selects={"x": "query", "customdata": "layer"},
-            verify=lambda runs, s: verify_comparison(*(stage.tap for stage in residual_stages(runs.trace)))(runs, s),
+            verify=verify_comparison(stream_tap_patterns),
             inspect=lambda runs, s, point: residual_change(runs, point.row, point.column),
             width="half",
         ),

@@ -16,7 +16,7 @@ from explorer.analysis.feed_forward import (
     sparsity,
 )
 from explorer.analysis.next_token import top_indices
-from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
+from explorer.architecture.residual_stream import block_layout, norm_inputs, path_to_unembedding
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS, active_effects
 from explorer.explain.derivation import ClickedPoint, Derivation
@@ -47,6 +47,7 @@ from explorer.views.verification import (
     verify_derived,
 )
 from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
+from model.config import ModelConfig
 
 MAX_NEURON_BARS = 20
 MAX_DOTS = 600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
@@ -543,12 +544,14 @@ WRITES_LESS = N_(
 WRITES_NOTHING = N_("Layer {layer}: no neuron writes anything at {query}.")
 
 
-def verify_activations(trace: Trace, selection: Selection) -> Verification:
-    """Verify the activations, and the values whose norms divide what each neuron writes."""
-    steps = ("gate_pre", "gate") * (trace.config.is_gated)
-    normalised = norm_inputs(trace.config, output_taps(trace.config, selection.layer, "ffn")).values()
-    names = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
-    return verify_captured(*names)(trace, selection)
+def activation_tap_templates(config: ModelConfig) -> list[str]:
+    """Return the taps of the activations, and of the value whose norm divides what each neuron writes."""
+    steps, layout = ("gate_pre", "gate") * config.is_gated, block_layout(config)
+    normalised = (value for norm, value in layout.norms.items() if norm == layout.writes["ffn"])
+    return [f"blocks.{{layer}}.{name}" for name in (*(f"ffn.{step}" for step in (*steps, "up", "hidden")), *normalised)]
+
+
+VERIFY_ACTIVATIONS = verify_captured(activation_tap_templates)
 
 
 def verify_promoted_tokens(trace: Trace, selection: Selection) -> Verification:
@@ -627,7 +630,7 @@ VIEW = View(
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_bar,
             click_selects={"customdata": "neuron"},
-            verify=verify_activations,
+            verify=VERIFY_ACTIVATIONS,
             height=320,
             min_width=600,
         ),
@@ -640,7 +643,7 @@ VIEW = View(
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
             inspect=inspect_neuron_dot,
             click_selects={"customdata": "neuron"},
-            verify=verify_activations,
+            verify=VERIFY_ACTIVATIONS,
             height=460,
             width="half",
         ),

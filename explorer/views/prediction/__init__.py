@@ -59,7 +59,7 @@ from explorer.views.prediction.logit_lens import (
 )
 from explorer.views.shared_plots import component_keys
 from explorer.views.two_run_figures import share_scale
-from explorer.views.verification import verify_derived, verify_lens
+from explorer.views.verification import VERIFY_LENS, verify_derived
 from explorer.views.view import Panel, TwoRunRenderer, View
 
 
@@ -195,7 +195,7 @@ VIEW = View(
             title=N_("Likeliest next token by depth (logit lens)"),
             draw=lambda trace, s: lens_map(trace, s.query, target_token(trace, s), s.option("lens")),
             click_selects={"x": "query"},
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             inspect=inspect_lens,
             height=480,
             min_width=600,
@@ -207,7 +207,7 @@ VIEW = View(
             heading=N_("The probability of {target}, depth by depth"),
             draw=lambda trace, s: token_trajectory(trace, s.query, *target_and_contrast(trace, s)),
             inspect=inspect_trajectory,
-            verify=verify_lens,
+            verify=VERIFY_LENS,
             height=320,
             width="half",
         ),
