@@ -29,7 +29,6 @@ from explorer.analysis.run_difference import (
 )
 from explorer.analysis.run_difference import next_token_probabilities as probabilities
 from explorer.architecture.residual_stream import stream_tap_patterns
-from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
     format_contribution,
@@ -501,10 +500,8 @@ def inspect_next_token_probability(
     """Derive a probability in B (the first bars) or in A; None for a token that B's model does not have."""
     probs_a, probs_b = probabilities(comparison, selection.query)
     token_ids = top_tokens_of_either_run(probs_a, probs_b)
-    if point.row >= len(token_ids):
-        raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
     run = comparison.trace if point.coordinate("curve") == 1 else comparison.other
-    return derive_next_token_probability(comparison, selection.query, int(token_ids[point.row]), run)
+    return derive_next_token_probability(comparison, selection.query, int(get_item(token_ids, point.row)), run)
 
 
 def derive_next_token_probability(comparison: Comparison, query: int, token_id: int, run: Trace) -> Derivation | None:

@@ -13,8 +13,7 @@ from explorer.analysis.intervention_effects import (
     pattern_change,
 )
 from explorer.analysis.next_token import surprisal
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token, token_formatter
 from explorer.interventions import PositionShift, sort_interventions
 from explorer.state.selection import Selection
@@ -154,10 +153,8 @@ def next_token_change_bars(comparison: Comparison, position: int) -> go.Figure:
 def inspect_next_token_probability(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked probability of a next token, without or with the interventions."""
     token_ids = next_token_change(comparison, selection.query).top(BARS)
-    if point.row >= len(token_ids):
-        raise PointNotFoundError(_("there is no bar {bar}", bar=point.row))
     return next_token_probability(
-        comparison, selection.query, int(token_ids[point.row]), changed=point.coordinate("curve") == 1
+        comparison, selection.query, int(get_item(token_ids, point.row)), changed=point.coordinate("curve") == 1
     )
 
 

@@ -14,8 +14,7 @@ from explorer.analysis.attention import (
     positions_computed,
     step_flops,
 )
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -301,9 +300,7 @@ def kv_head_norm_panel(kind: str) -> Panel:
 
 def inspect_cache_size(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked size of the cache in megabytes."""
-    stored = point.coordinate("item") + 1
-    if stored > trace.config.context_length:
-        raise PointNotFoundError(_("the context has no {stored} positions", stored=stored))
+    stored = 1 + get_item(range(trace.config.context_length), point.coordinate("item"))
     return cache_megabytes(trace, stored, shared=point.coordinate("curve") == 0)
 
 

@@ -22,7 +22,6 @@ from explorer.analysis.head_scores import (
     head_scores,
 )
 from explorer.architecture.formulas import score_divisor_formula, score_divisor_in_numbers, softcap_formula
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import (
@@ -410,9 +409,8 @@ def inspect_attention_line(trace: Trace, selection: Selection, point: ClickedPoi
 
     A token at the left is a query of the chosen key, one at the right a key of the chosen query.
     """
-    query, key = (point.row, selection.key) if point.column == 0 else (selection.query, point.row)
-    if point.column > 1 or max(query, key) >= len(trace):
-        raise PointNotFoundError(_("there is no token {position}", position=max(query, key)))
+    position = get_item(range(len(trace)), point.row)
+    query, key = get_item(((position, selection.key), (selection.query, position)), point.column)
     return derive(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key)) if key <= query else None
 
 

@@ -16,8 +16,7 @@ from explorer.analysis.intervention_effects import (
     weight_change,
 )
 from explorer.architecture.residual_stream import stream_tap_patterns
-from explorer.errors import PointNotFoundError
-from explorer.explain.derivation import ClickedPoint, Derivation, rounding_threshold
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item, rounding_threshold
 from explorer.explain.notation import format_percent, format_six_digits, quote_token
 from explorer.interventions import make_intervention
 from explorer.state.selection import Selection, SelectionField
@@ -190,10 +189,9 @@ def verify_ablated_logits(trace: Trace, selection: Selection) -> Verification:
 def inspect_head_ablation(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the effect of ablating the clicked head."""
     run = baseline_trace(trace)
-    if point.column >= run.config.num_heads:
-        raise PointNotFoundError(_("there is no head {head}", head=point.column))
+    head = get_item(range(run.config.num_heads), point.column)
     return ablation_effect(
-        run, selection.query, target_token(trace, selection), point.column, point.row, selection.option("ablation")
+        run, selection.query, target_token(trace, selection), head, point.row, selection.option("ablation")
     )
 
 

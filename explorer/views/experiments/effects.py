@@ -28,7 +28,6 @@ from explorer.analysis.intervention_effects import (
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import compute_norm_divisor, residual_stages, sublayer_labels
 from explorer.architecture.residual_stream import has_final_norm, norm_input_tap
-from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item, rounding_threshold
 from explorer.explain.notation import format_contribution, format_number, quote_token, token_formatter
 from explorer.interventions import Intervention
@@ -424,9 +423,7 @@ def inspect_combined_effect(
     index, count = point.coordinate("item"), len(comparison.trace.edits)
     if index < count:
         return single_effect(comparison, query, token_id, measure, index)
-    if index >= count + len(TOTALS):
-        raise PointNotFoundError(_("there is no bar {bar}", bar=index))
-    return TOTALS[index - count][2](comparison, query, token_id, measure)
+    return get_item(TOTALS, index - count)[2](comparison, query, token_id, measure)
 
 
 AGAIN = (

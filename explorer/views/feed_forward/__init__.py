@@ -17,9 +17,8 @@ from explorer.analysis.feed_forward import (
 )
 from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import block_layout, norm_inputs, path_to_unembedding
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured.formulas import ACTIVATIONS, active_effects
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -576,22 +575,17 @@ def inspect_neuron_bar(trace: Trace, selection: Selection, point: ClickedPoint) 
     neuron_ids, _places = bar_neurons_and_offsets(
         layer_neurons(trace, selection.layer, selection.query), selection.neuron
     )
-    step, item = point.coordinate("curve"), point.coordinate("item")
-    if step >= len(steps) or item >= len(neuron_ids):
-        raise PointNotFoundError(_("there is no such bar"))
-    return derive_neuron(trace, selection.layer, neuron_ids[item], selection.query, (steps[step],))[0]
+    step, neuron_id = get_item(steps, point.coordinate("curve")), get_item(neuron_ids, point.coordinate("item"))
+    return derive_neuron(trace, selection.layer, neuron_id, selection.query, (step,))[0]
 
 
 def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, ...]:
     """Derive a neuron's value before and after its activation function."""
-    curve, item = point.coordinate("curve"), point.coordinate("item")
     dots = {
         1: other_drawn_neurons(layer_neurons(trace, selection.layer, selection.query), selection.neuron).tolist(),
         2: [selection.neuron],
-    }.get(curve, [])
-    if item >= len(dots):
-        raise PointNotFoundError(_("there is no such neuron"))
-    neuron_id = dots[item]
+    }
+    neuron_id = get_item(dots.get(point.coordinate("curve"), []), point.coordinate("item"))
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
     return derive_neuron(trace, selection.layer, neuron_id, selection.query, taps)
 
@@ -599,11 +593,8 @@ def inspect_neuron_dot(trace: Trace, selection: Selection, point: ClickedPoint) 
 def inspect_logit_effect(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked logit effect of the selected neuron."""
     token_ids, _unit_effects, _hidden = promoted_tokens(trace, selection.layer, selection.neuron, selection.query)
-    if point.coordinate("item") >= len(token_ids):
-        raise PointNotFoundError(_("there is no such bar"))
-    return neuron_logit_effect(
-        trace, selection.layer, selection.neuron, selection.query, int(token_ids[point.coordinate("item")])
-    )
+    token_id = int(get_item(token_ids, point.coordinate("item")))
+    return neuron_logit_effect(trace, selection.layer, selection.neuron, selection.query, token_id)
 
 
 VIEW = View(

@@ -20,7 +20,7 @@ from explorer.analysis.positions import (
 from explorer.architecture.formulas import ANGLES, LOCAL_ANGLES, angles_tap, score_divisor_formula
 from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
-from explorer.explain.derivation import ClickedPoint, Derivation
+from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_number, quote_token
 from explorer.interventions import PositionShift, RopeBaseReplacement
 from explorer.state.selection import Selection
@@ -481,9 +481,8 @@ VERIFY_PAIRS = verify_derived(
 
 def inspect_score_by_distance(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the score of the selected query and key at the clicked distance."""
-    if point.column >= trace.config.context_length:
-        raise PointNotFoundError(_("no two positions are {distance} apart", distance=point.column))
-    return score_at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
+    distance = get_item(range(trace.config.context_length), point.column)
+    return score_at_distance(trace, selection.layer, selection.head, selection.query, selection.key, distance)
 
 
 def inspect_clock_hand(trace: Trace, selection: Selection, point: ClickedPoint) -> tuple[Derivation, Derivation]:

@@ -17,7 +17,6 @@ from explorer.analysis.token_contributions import (
     token_contribution,
     token_contributions,
 )
-from explorer.errors import PointNotFoundError
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, join_names, quote_token
 from explorer.state.selection import Selection
@@ -267,9 +266,7 @@ def inspect_source(trace: Trace, selection: Selection, point: ClickedPoint) -> D
     tokens = target_and_contrast(trace, selection)
     if point.coordinate_or_none("curve"):
         return derive_contribution_without_source(trace, selection.query, *tokens)
-    if point.column > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
-    return source_contribution(trace, selection.query, *tokens, point.column)
+    return source_contribution(trace, selection.query, *tokens, get_item(range(selection.query + 1), point.column))
 
 
 def contribution_phrase(value: float, format_size: Callable[[float], str] = format_number) -> str:
@@ -382,9 +379,7 @@ def _bar_hover(method: str, token: str, value: float) -> str:
 
 def inspect_token_contribution(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation | None:
     """Derive the clicked token's contribution by the clicked method."""
-    key, method = point.column, get_item(METHODS, point.coordinate("curve"))
-    if key > selection.query:
-        raise PointNotFoundError(_("no bar is after the query"))
+    key, method = get_item(range(selection.query + 1), point.column), get_item(METHODS, point.coordinate("curve"))
     return token_contribution(trace, selection.query, *target_and_contrast(trace, selection), method, key)
 
 

@@ -21,7 +21,6 @@ from explorer.analysis.next_token import (
 )
 from explorer.architecture.formulas import embedding_scale_formula, embedding_scale_in_numbers
 from explorer.architecture.residual_stream import block_output_tap
-from explorer.errors import PointNotFoundError
 from explorer.explain.captured import derive
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_factor, format_number, format_percent, format_six_digits, quote_token
@@ -360,10 +359,8 @@ def inspect_table_cell(trace: Trace, selection: Selection, point: ClickedPoint) 
     Raises:
         PointNotFoundError: the table has no such row or column.
     """
-    if point.row >= len(trace):
-        raise PointNotFoundError(_("the table has no row {row}", row=point.row))
-    measure = column_by_x(point.x)
-    return prediction_measure(trace, point.row, measure) if measure in PREDICTION_MEASURES else None
+    row, measure = get_item(range(len(trace)), point.row), column_by_x(point.x)
+    return prediction_measure(trace, row, measure) if measure in PREDICTION_MEASURES else None
 
 
 def verify_stream(trace: Trace, selection: Selection) -> Verification:
@@ -379,9 +376,8 @@ def inspect_vector(trace: Trace, selection: Selection, point: ClickedPoint) -> D
     Each row has the bars of all dimensions and, if a dimension is chosen, a second trace with its bar
     highlighted.
     """
-    dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
-    if dim >= trace.config.d_model:
-        raise PointNotFoundError(_("there is no dimension {dimension}", dimension=dim))
+    dim = get_item(range(trace.config.d_model), point.column)
+    rows = ("token", "position", "sum") if "position_embed" in trace else ("token",)
     row = get_item(rows, point.coordinate("curve") // (1 + (selection.dim < trace.config.d_model)))
     if row == "token":
         return embedding_row_element(trace, selection.query, dim)
