@@ -15,7 +15,7 @@ from explorer.views import graph_objects as go
 from explorer.views.labels import head_value_label
 from explorer.views.style import RESIDUAL, SELECTED, figure, position_labels, token_axis, window_around
 from explorer.views.verification import verify_captured
-from explorer.views.view import BINS, Panel, View, make_no_difference_reason
+from explorer.views.view import BINS, Panel, View
 
 MAX_COLUMNS, MAX_CELLS = 1024, 3 << 17
 
@@ -209,7 +209,7 @@ VIEW = View(
             name="histogram",
             title=N_("How its values are spread"),
             draw=lambda trace, s: captured_value_histogram(trace, s.tap, s.head, s.query),
-            no_difference_reason=make_no_difference_reason(BINS),
+            no_difference_reason=BINS,
             inspect=lambda trace, s, point: histogram_share(
                 trace, s.tap, s.head, get_item((None, s.query), point.coordinate("curve")), point.coordinate("item")
             ),

@@ -13,7 +13,7 @@ from explorer.translations import N_, _
 from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, figure
 from explorer.views.verification import make_unverified
-from explorer.views.view import Panel, View, make_no_difference_reason
+from explorer.views.view import Panel, View
 
 MIN_RATIO, MAX_RATIO = 1e-3, 1e6  # ratios are clipped to this range
 
@@ -190,7 +190,7 @@ SHARED = {
     "is_selection_independent": True,
     "verify": DIAGNOSIS_NOT_VERIFIED,
     "no_inspection": RUN_AT_START,
-    "no_difference_reason": make_no_difference_reason(ONE_MODULE),
+    "no_difference_reason": ONE_MODULE,
     "click_selects": {"customdata": ("view", "tap")},
 }
 

@@ -27,7 +27,7 @@ from explorer.views.verification import (
     input_error_text,
     make_unverified,
 )
-from explorer.views.view import Panel, TwoRunRenderer, View, make_no_difference_reason
+from explorer.views.view import Panel, TwoRunRenderer, View
 
 MAX_TICKS = 7
 
@@ -508,7 +508,7 @@ VIEW = View(
             draw=lambda trace, s: head_score_lines(
                 trace, s.option("head_score"), s.first_token == "hidden", s.layer, s.head
             ),
-            no_difference_reason=make_no_difference_reason(CHANCE_DIFFERS),
+            no_difference_reason=CHANCE_DIFFERS,
             condition=has_checkpoints,
             click_opens_checkpoint=True,
             verify=verify_every_step("blocks.*.attn.pattern"),

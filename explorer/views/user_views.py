@@ -237,7 +237,6 @@ def report_user_view_errors(view: View, source: UserViewFile) -> View:
             panel,
             draw=guard(draw, raise_view_error, author=panel.draw),
             condition=guard(panel.condition, lambda message: True),
-            no_difference_reason=guard(panel.no_difference_reason, lambda message: "", str),
             verify=panel.verify and guard(panel.verify, lambda message: Verification("off", message), Verification),
             inspect=panel.inspect and guard(panel.inspect, raise_point_not_found, (Derivation, tuple, NoneType)),
             two_run_renderer=panel.two_run_renderer or USER_FIGURES[panel.kind],

@@ -82,7 +82,7 @@ from explorer.views.verification import (
     verify_captured,
     verify_derived,
 )
-from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View, make_no_difference_reason
+from explorer.views.view import LINES, ROWS, HeadTable, HeadTableColumn, Panel, View
 from model.config import ModelConfig
 
 
@@ -475,7 +475,7 @@ VIEW = View(
         Panel(
             name="stages",
             template=STAGES_FIGURE,
-            no_difference_reason=make_no_difference_reason(ROWS),
+            no_difference_reason=ROWS,
             title=N_("The chosen query’s numbers, step by step"),
             heading=N_("Layer {layer} head {head}: {query}, step by step"),
             draw=lambda trace, s: attention_stages(trace, s.layer, s.head, s.query, s.key),
@@ -526,7 +526,7 @@ VIEW = View(
         Panel(
             name="lines",
             template=LINES_FIGURE,
-            no_difference_reason=make_no_difference_reason(LINES),
+            no_difference_reason=LINES,
             title=N_("The chosen head as lines, from query to key"),
             heading=N_("Layer {layer} head {head} as lines"),
             draw=lambda trace, s: attention_lines(trace, s.layer, s.head, s.query, s.key),

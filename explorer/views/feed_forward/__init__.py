@@ -45,7 +45,7 @@ from explorer.views.verification import (
     verify_captured,
     verify_derived,
 )
-from explorer.views.view import LISTS, Panel, View, make_no_difference_reason
+from explorer.views.view import LISTS, Panel, View
 from model.config import ModelConfig
 
 MAX_NEURON_BARS = 20
@@ -615,7 +615,7 @@ VIEW = View(
         Panel(
             name="strongest",
             template=STRONGEST_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The neurons that write most at the chosen token"),
             heading=N_("Layer {layer}: strongest neurons at {query}"),
             draw=lambda trace, s: strongest_neuron_bars(trace, s.layer, s.neuron, s.query),
@@ -628,7 +628,7 @@ VIEW = View(
         Panel(
             name="curve",
             template=CURVE_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("All neurons, on the activation function"),
             heading=N_("Layer {layer}: all neurons at {query}"),
             draw=lambda trace, s: activation_function_plot(trace, s.layer, s.neuron, s.query),
@@ -641,7 +641,7 @@ VIEW = View(
         Panel(
             name="promoted",
             template=PROMOTED_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("Tokens that the neuron pushes up and down"),
             heading=N_("Tokens that neuron {neuron} pushes up and down"),
             draw=lambda trace, s: promoted_token_bars(trace, s.layer, s.neuron, s.query),

@@ -13,7 +13,7 @@ from explorer.views.figure_template import FigureTemplate, text, value
 from explorer.views.labels import ATTRIBUTION_TAPS, PARTS, logit_label, target_and_contrast
 from explorer.views.style import FEED_FORWARD, MONO, column_band, label, note_above
 from explorer.views.verification import verify_derived
-from explorer.views.view import LISTS, Panel, make_no_difference_reason
+from explorer.views.view import LISTS, Panel
 
 MAX_NEURONS = 20
 
@@ -117,7 +117,7 @@ PANEL = Panel(
     name="all_layers",
     template=NEURONS_FIGURE,
     required_taps=ATTRIBUTION_TAPS,
-    no_difference_reason=make_no_difference_reason(LISTS),
+    no_difference_reason=LISTS,
     title=N_("Direct logit attribution: neurons of all layers"),
     heading=N_("Neurons of all layers, by what they add to {logit}"),
     draw=neuron_contribution_bars,

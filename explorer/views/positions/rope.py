@@ -43,7 +43,7 @@ from explorer.views.style import (
     token_axis,
 )
 from explorer.views.verification import inspect_captured, verify_captured, verify_derived
-from explorer.views.view import CLOCKS, Panel, make_no_difference_reason
+from explorer.views.view import CLOCKS, Panel
 
 WIDTH_TO_HEIGHT = 2  # of all clocks together, about
 SPACING = 2.5  # between the centres of clocks, in radii
@@ -514,7 +514,7 @@ PANELS = (
     Panel(
         name="clocks",
         template=CLOCKS_FIGURE,
-        no_difference_reason=make_no_difference_reason(CLOCKS),
+        no_difference_reason=CLOCKS,
         title=N_("The head’s q and k, before and after rotation"),
         heading=N_("Layer {layer} head {head}: q and k, rotated"),
         draw=lambda trace, s: rotation_clocks(trace, s.layer, s.head, s.query, s.key),

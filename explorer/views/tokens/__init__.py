@@ -42,7 +42,7 @@ from explorer.views.tokens.token_table import (
     merge_tree,
 )
 from explorer.views.verification import Verification, inspect_captured, make_unverified, verify_captured, verify_derived
-from explorer.views.view import LISTS, PLANE, Panel, View, make_no_difference_reason
+from explorer.views.view import LISTS, PLANE, Panel, View
 
 MAX_NEIGHBOURS = 15
 MARGIN = {"t": 8}  # nothing stands above the plot
@@ -415,7 +415,7 @@ VIEW = View(
         Panel(
             name="table",
             template=TABLE_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The tokens, a row each"),
             draw=lambda trace, s: draw_token_table(trace, s.query, NUM_LESSON_COLUMNS if s.lesson else len(WIDTHS)),
             click_selects={"customdata": "query"},
@@ -426,7 +426,7 @@ VIEW = View(
         ),
         Panel(
             name="merges",
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The merges that built the chosen token"),
             heading=N_("The merges that built {query}, with their ids"),
             draw=lambda trace, s: merge_tree(trace, s.query),
@@ -438,7 +438,7 @@ VIEW = View(
         Panel(
             name="nearest",
             template=NEAREST_FIGURE,
-            no_difference_reason=make_no_difference_reason(LISTS),
+            no_difference_reason=LISTS,
             title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest_tokens_bars(trace, s.query),
             inspect=lambda trace, s, point: nearest_token_cosine(
@@ -461,7 +461,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            no_difference_reason=make_no_difference_reason(PLANE),
+            no_difference_reason=PLANE,
             title=N_("All tokens along their two main directions (PCA)"),
             draw=lambda trace, s: pca_plot(trace, s.residual_depth, s.query, s.first_token == "hidden"),
             inspect=inspect_pca_point,
@@ -473,7 +473,7 @@ VIEW = View(
         Panel(
             name="positions",
             template=POSITION_VECTORS_FIGURE,
-            no_difference_reason=make_no_difference_reason(PLANE),
+            no_difference_reason=PLANE,
             title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_vector_map(trace, s.query, s.dim),
             required_taps=("position_embed",),
