@@ -1,6 +1,7 @@
 """Colours, the Plotly template of each theme, and axes of tokens, positions and stages."""
 
 import html
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -178,6 +179,12 @@ def note_above(text: Any) -> list[dict]:
     """Return the annotations of a figure with a sentence above it, on the left."""
     corner = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "yshift": 6}
     return [{"text": text, "showarrow": False, "align": "left", "font": {"size": 12}, **corner}]
+
+
+def annotate_empty(fig: go.Figure, text: str) -> go.Figure:
+    """Write a text in the middle of an empty figure; return the figure."""
+    lines = "<br>".join(textwrap.wrap(text, 34))
+    return fig.add_annotation(text=lines, xref="paper", yref="paper", x=0.5, y=0.6, showarrow=False)
 
 
 def head_map_axes() -> dict[str, dict]:

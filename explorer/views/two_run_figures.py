@@ -15,9 +15,8 @@ from explorer.tracing.jobs import Job
 from explorer.tracing.trace import LazyLayerStack, Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.labels import difference_title, target_and_contrast
-from explorer.views.style import TOKEN_AXIS_KEY, label
+from explorer.views.style import TOKEN_AXIS_KEY, annotate_empty, label
 from explorer.views.view import HeadHeatmaps, HeadTable, Panel, TwoRunRenderer
 
 

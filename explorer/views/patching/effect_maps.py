@@ -31,13 +31,13 @@ from explorer.tracing.patching.experiment import (
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
     ORANGE,
     RESIDUAL,
     SELECTED,
+    annotate_empty,
     figure,
     note_above,
     position_labels,

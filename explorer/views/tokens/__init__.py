@@ -29,9 +29,8 @@ from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.figure_template import FigureTemplate, each, extend, text, value
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.shared_plots import POSITION_VECTORS_FIGURE, position_vector_map
-from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, position_labels
+from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, annotate_empty, figure, label, position_labels
 from explorer.views.tokens.token_table import (
     NUM_LESSON_COLUMNS,
     TABLE_FIGURE,
