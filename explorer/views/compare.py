@@ -48,11 +48,7 @@ from explorer.views.run_difference_figures import (
     surprisal_difference_bars,
 )
 from explorer.views.shared_plots import head_map
-from explorer.views.style import (
-    RESIDUAL,
-    figure,
-    label,
-)
+from explorer.views.style import figure, label, row_line
 from explorer.views.two_run_figures import (
     NoDifferenceError,
     likeliest_tokens_sentence,
@@ -190,13 +186,7 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
             "ticktext": names,
             "tickfont": {"size": 12},
         },
-        shapes=[
-            {
-                "type": "line",
-                **{"x0": 0, "x1": 1, "xref": "paper", "y0": NUM_FACTS - 0.5, "y1": NUM_FACTS - 0.5},
-                "line": {"color": RESIDUAL, "width": 1},
-            }
-        ],
+        shapes=[row_line(NUM_FACTS - 0.5)],
     )
 
 

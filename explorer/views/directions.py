@@ -27,7 +27,7 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
-from explorer.views.style import ATTENTION, SELECTED, figure, label, position_labels, token_axis
+from explorer.views.style import ATTENTION, SELECTED, column_band, figure, label, position_labels, token_axis
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
@@ -67,7 +67,7 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
     largest_index = np.unravel_index(np.abs(values).argmax(), values.shape)
     largest = float(np.abs(values).max()) or 1.0
     rows = [_("embedding"), *(_("after layer {layer}", layer=layer) for layer in range(len(values) - 1))]
-    fig = figure(
+    return figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
             y=rows,
@@ -91,8 +91,8 @@ def stream_cosine_map(trace: Trace, selection: Selection) -> go.Figure:
         ),
         xaxis={**token_axis(trace.tokens, _("token"))},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+        shapes=[column_band(query, width=2)],
     )
-    return fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
 
 
 def steering_effects(trace: Trace, selection: Selection) -> SteeringEffectsByPrompt:

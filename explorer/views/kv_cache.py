@@ -20,7 +20,15 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, position_labels, token_axis
+from explorer.views.style import (
+    ATTENTION,
+    RESIDUAL,
+    column_band,
+    column_line,
+    figure,
+    position_labels,
+    token_axis,
+)
 from explorer.views.verification import make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig, kv_cache_bytes_per_token
@@ -92,7 +100,7 @@ def cache_size_plot(trace: Trace, query: int) -> go.Figure:
     lines = [(_("as it is"), True, ATTENTION, "solid")]
     if config.kv_heads < config.num_heads:
         lines.append((_("if no heads shared"), False, RESIDUAL, "dot"))
-    fig = figure(
+    return figure(
         [
             go.Scatter(
                 x=filled,
@@ -115,15 +123,14 @@ def cache_size_plot(trace: Trace, query: int) -> go.Figure:
         xaxis={"title": {"text": _("positions stored")}, "showgrid": False},
         yaxis={"title": {"text": _("MB in the cache")}, "rangemode": "tozero"},
         showlegend=len(lines) > 1,
+        shapes=[column_line(query + 1, width=1.5)],
     )
-    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
-    return fig
 
 
 def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
     """Draw the number of positions computed up to each step, with a cache and without."""
     cached, uncached = positions_computed(len(trace))
-    fig = figure(
+    return figure(
         [
             go.Scatter(
                 x=cached,
@@ -144,9 +151,8 @@ def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
         ),
         xaxis={"title": {"text": _("step (a token each)")}, "showgrid": False},
         yaxis={"title": {"text": _("positions computed so far")}, "rangemode": "tozero"},
+        shapes=[column_line(query + 1, width=1.5)],
     )
-    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
-    return fig
 
 
 def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
@@ -158,7 +164,7 @@ def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
 
 def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
     """Draw norms (N, T) up to the query, the query's column framed; `hover` is the hover template."""
-    fig = figure(
+    return figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
             y=rows,
@@ -173,9 +179,8 @@ def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, q
         alt=alt,
         xaxis=token_axis(trace.tokens, _("position: stored, now (framed), not yet")),
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
+        shapes=[column_band(query, width=1.5)],
     )
-    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1.5})
-    return fig
 
 
 def key_norm_map(trace: Trace, query: int) -> go.Figure:

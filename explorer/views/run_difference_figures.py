@@ -51,8 +51,8 @@ from explorer.views.shared_plots import (
 )
 from explorer.views.style import (
     RESIDUAL,
-    SELECTED,
     annotate_empty,
+    cell_frame,
     click_layers,
     column_band,
     figure,
@@ -98,8 +98,7 @@ def pattern_change_map(
         yaxis={**token_axis(trace.tokens, _("query (looks back)"), max_labels=32), "autorange": "reversed"},
     )
     if query is not None and key is not None:
-        corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+        fig.add_shape(**cell_frame(query, key))
     if reason:
         annotate_empty(fig, reason)
     return fig

@@ -195,12 +195,6 @@ def head_map_axes() -> dict[str, dict]:
     }
 
 
-def frame_head(fig: go.Figure, layer: int, head: int) -> go.Figure:
-    """Frame a head's cell in a heatmap of layers and heads; return the figure."""
-    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
-    return fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
-
-
 def row_band(row: float, width: float = 1, **line: Any) -> dict[str, Any]:
     """Return the shape of a band around a row, over the whole width."""
     corners = {"x0": 0, "x1": 1, "xref": "x domain", "y0": row - 0.5, "y1": row + 0.5, "yref": "y"}
@@ -213,10 +207,16 @@ def column_band(column: float, width: float = 1) -> dict[str, Any]:
     return {"type": "rect", **corners, "line": {"color": SELECTED, "width": width}}
 
 
-def column_line(column: float) -> dict[str, Any]:
+def row_line(row: float, **line: Any) -> dict[str, Any]:
+    """Return the shape of a line at a row, over the whole width."""
+    ends = {"x0": 0, "x1": 1, "xref": "x domain", "y0": row, "y1": row, "yref": "y"}
+    return {"type": "line", **ends, "line": {"color": RESIDUAL, "width": 1, **line}}
+
+
+def column_line(column: float, width: float = 1) -> dict[str, Any]:
     """Return the shape of a line at a column, over the whole height."""
     ends = {"x0": column, "x1": column, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
-    return {"type": "line", **ends, "line": {"color": SELECTED, "width": 1}}
+    return {"type": "line", **ends, "line": {"color": SELECTED, "width": width}}
 
 
 def cell_frame(row: int, column: int) -> dict[str, Any]:

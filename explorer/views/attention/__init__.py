@@ -74,7 +74,7 @@ from explorer.views.labels import (
     uniform_score_text,
 )
 from explorer.views.selection import HEAD_SCORE_FIELD
-from explorer.views.style import figure, frame_head, note_above
+from explorer.views.style import cell_frame, figure, note_above
 from explorer.views.verification import (
     Verification,
     describe_recomputation,
@@ -209,7 +209,7 @@ def head_score_map(trace: Trace, name: str, hide_first: bool, layer: int, head: 
         xaxis={"title": {"text": head_axis_title(baseline)}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
-    frame_head(fig, layer, head)
+    fig.add_shape(**cell_frame(layer, head))
     if not has_chance:
         fig.add_annotation(text=translate(NO_REPEATED_TOKEN), xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
     return fig

@@ -32,13 +32,7 @@ from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast, target_token
 from explorer.views.run_difference_figures import annotate_alike, describe_interventions, format_difference
 from explorer.views.shared_plots import head_map
-from explorer.views.style import (
-    ATTENTION,
-    FEED_FORWARD,
-    SELECTED,
-    figure,
-    label,
-)
+from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure, label, row_line
 from explorer.views.verification import verify_comparison
 
 ABLATIONS = {"zero": N_("to 0"), "mean": N_("to its mean")}  # what an ablated component is set to
@@ -210,7 +204,7 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
         f"{translate(template)}: {format_number(value)}"
         for (_name, template, _of), value in zip(TOTALS, last, strict=True)
     ]
-    fig = figure(
+    return figure(
         go.Bar(
             x=values,
             y=np.arange(len(values)),
@@ -251,8 +245,8 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
             "showgrid": False,
         },
         hovermode="y",  # a short bar is hard to hit
+        shapes=[row_line(len(descriptions) - 0.5, dash="dot")],
     )
-    return fig.add_hline(len(descriptions) - 0.5, line={"width": 1, "dash": "dot"})
 
 
 SHOWN = {

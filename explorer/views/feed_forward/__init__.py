@@ -36,6 +36,7 @@ from explorer.views.style import (
     label,
     note_above,
     position_labels,
+    row_line,
     token_axis,
 )
 from explorer.views.verification import (
@@ -339,8 +340,7 @@ def sparsity_by_layer_plot(trace: Trace, layer: int | None = None) -> go.Figure:
         (translate(silent), shares.inactive, RESIDUAL),
     )
     title = _("share") if exact else _("share<br>(dotted: a bell curve’s, {bell:.0%})", bell=NORMAL_SHARE)
-    share_line = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": NORMAL_SHARE, "y1": NORMAL_SHARE}
-    dotted = {**share_line, "yref": "y", "line": {"color": RESIDUAL, "dash": "dot", "width": 1}}
+    dotted = row_line(NORMAL_SHARE, dash="dot")
     return SPARSITY_FIGURE.draw(
         layers=np.arange(trace.config.num_layers),
         bars=[{"shares": values, "name": name, "color": color} for name, values, color in bars],
@@ -410,7 +410,6 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
     num_raised = len(token_ids) // 2
     names = [trace.vocabulary[token_id] for token_id in token_ids]
     span = float(np.abs(hidden * unit_effects).max()) * 1.25 or 1.0  # leaves room for the written numbers
-    divider = {"type": "line", "x0": 0, "x1": 1, "xref": "x domain", "y0": num_raised - 0.5, "y1": num_raised - 0.5}
     return PROMOTED_FIGURE.draw(
         effects=hidden * unit_effects,
         rows=np.arange(len(token_ids)),
@@ -427,7 +426,7 @@ def promoted_token_bars(trace: Trace, layer: int, chosen_neuron: int, query: int
         raised=", ".join(quote_token(name) for name in names[:3]),
         lowered=", ".join(quote_token(name) for name in names[:-4:-1]),
         value=format_number(hidden),
-        divider={**divider, "yref": "y", "line": {"color": RESIDUAL, "width": 1, "dash": "dot"}},
+        divider=row_line(num_raised - 0.5, dash="dot"),
     )
 
 

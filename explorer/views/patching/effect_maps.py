@@ -307,7 +307,8 @@ def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpat
     """
     edges = np.flatnonzero(np.diff(is_unpatched.astype(int), prepend=0, append=0))
     for first, end in edges.reshape(-1, 2).tolist():
-        fig.add_vrect(first - 0.5, end - 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        corners = {"x0": first - 0.5, "x1": end - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        fig.add_shape(type="rect", **corners, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
         fig.add_annotation(
             text=_("not patched"),
             x=(first + end - 1) / 2,

@@ -31,7 +31,6 @@ from explorer.views.style import (
     ATTENTION,
     EMBEDDING,
     RESIDUAL,
-    SELECTED,
     cell_frame,
     column_band,
     figure,
@@ -312,7 +311,7 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         }
         title = {"text": row_title(method, contributions), "x": 0, "y": top, "showarrow": False, "xanchor": "left"}
         axes.setdefault("annotations", []).append(title | {"xref": "paper", "yref": "paper", "yanchor": "bottom"})
-    fig = figure(
+    return figure(
         rows,
         alt=_(
             "What each of {count} tokens contributes to {logit} after {token}, by four methods. {agreement}",
@@ -331,9 +330,8 @@ def token_contribution_bars(trace: Trace, selection: Selection) -> go.Figure:
         **axes,
         showlegend=False,
         hovermode="x",  # a short bar is hard to hit
+        shapes=[{**column_band(selection.key), "yref": "paper"}],  # across the bars of all methods
     )
-    column = {"x0": selection.key - 0.5, "x1": selection.key + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-    return fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
 
 
 def row_title(method: str, contributions: TokenContributions) -> str:
