@@ -1,7 +1,5 @@
 """KV cache view: the stored keys and values, and what each step computes."""
 
-from functools import reduce
-
 import numpy as np
 
 from explorer.analysis.attention import (
@@ -155,20 +153,13 @@ def positions_computed_lines(trace: Trace, query: int) -> go.Figure:
     )
 
 
-def mask_later_positions(norms: np.ndarray, query: int) -> np.ndarray:
-    """Return norms (N, T) with NaN at later positions, which are not computed yet."""
-    masked = norms.astype(float)
-    masked[:, query + 1 :] = np.nan
-    return masked
-
-
 def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
     """Draw norms (N, T) up to the query, the query's column framed; `hover` is the hover template."""
     return figure(
         go.Heatmap(
             x=position_labels(trace.tokens),
             y=rows,
-            z=mask_later_positions(norms, query),
+            z=np.where(np.arange(len(trace)) <= query, norms, np.nan),  # later ones are not computed yet
             zmin=0,
             zmax=norms.max(),
             autocolorscale=True,
@@ -219,45 +210,38 @@ def kv_head_norm_map(trace: Trace, layer: int, kind: str, query: int) -> go.Figu
         trace,
         norms,
         [_("kv head {group}", group=group) for group in range(len(norms))],
-        translate(HOVER[kind]),
+        translate(TEXTS[kind]["hover"]),
         query,
         translate(
-            ALT[kind],
+            TEXTS[kind]["alt"],
             layer=layer,
             position=query,
             groups=len(norms),
             token=quote_token(trace.tokens[query]),
-            lengths=reduce(join_with_and, map(format_number, norms[:4, query])),
+            lengths=", ".join(map(format_number, norms[:4, query])),
         ),
     )
 
 
-def join_with_and(first: str, last: str) -> str:
-    """Join two texts by "and"."""
-    return _("{first} and {last}", first=first, last=last)
-
-
-HOVER = {
-    "k": N_("%{y}, position %{x}<br>length of the key %{z:.4g}<extra></extra>"),
-    "v": N_("%{y}, position %{x}<br>length of the value %{z:.4g}<extra></extra>"),
-}
-ALT = {
-    "k": N_(
-        "Lengths of the keys that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
-        "{lengths}."
-    ),
-    "v": N_(
-        "Lengths of the values that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
-        "{lengths}."
-    ),
-}
-HEADINGS = {
-    "k": N_("Layer {layer}: its keys as stored, by kv head"),
-    "v": N_("Layer {layer}: its values as stored, by kv head"),
-}
-TITLES = {
-    "k": N_("The chosen layer’s keys, by kv head"),
-    "v": N_("The chosen layer’s values, by kv head"),
+TEXTS = {
+    "k": {
+        "title": N_("The chosen layer’s keys, by kv head"),
+        "heading": N_("Layer {layer}: its keys as stored, by kv head"),
+        "hover": N_("%{y}, position %{x}<br>length of the key %{z:.4g}<extra></extra>"),
+        "alt": N_(
+            "Lengths of the keys that layer {layer} has stored by position {position}, of {groups} kv heads: at "
+            "{token} {lengths}."
+        ),
+    },
+    "v": {
+        "title": N_("The chosen layer’s values, by kv head"),
+        "heading": N_("Layer {layer}: its values as stored, by kv head"),
+        "hover": N_("%{y}, position %{x}<br>length of the value %{z:.4g}<extra></extra>"),
+        "alt": N_(
+            "Lengths of the values that layer {layer} has stored by position {position}, of {groups} kv heads: at "
+            "{token} {lengths}."
+        ),
+    },
 }
 
 
@@ -278,11 +262,6 @@ def kv_cache_sentence(trace: Trace, selection: Selection) -> str:
 NEXT_STEP = N_("Choose a token.")
 
 
-def unavailable_reason(config: ModelConfig) -> str:
-    """Return why the view has nothing to show."""
-    return _("This model’s keys and values were not captured.")
-
-
 def cached_value_name(config: ModelConfig, kind: str) -> str:
     """Return the name in a block of the cached keys ("k"), after rotation if the model uses RoPE, or values ("v")."""
     return f"attn.{kind}" + "_rot" * (kind == "k" and config.position == "rope")
@@ -292,8 +271,8 @@ def kv_head_norm_panel(kind: str) -> Panel:
     """Return the panel of the cached keys ("k") or values ("v")."""
     return Panel(
         name={"k": "keys", "v": "values"}[kind],
-        title=TITLES[kind],
-        heading=HEADINGS[kind],
+        title=TEXTS[kind]["title"],
+        heading=TEXTS[kind]["heading"],
         draw=lambda trace, s: kv_head_norm_map(trace, s.layer, kind, s.query),
         click_selects={"x": "query"},
         verify=verify_derived(lambda config: [f"blocks.{{layer}}.{cached_value_name(config, kind)}"]),
@@ -321,7 +300,7 @@ VIEW = View(
     sentence=kv_cache_sentence,
     formula=describe_cache_size,
     required_taps=("blocks.*.attn.k", "blocks.*.attn.v"),
-    unavailable_message=unavailable_reason,
+    unavailable_message=lambda config: _("This model’s keys and values were not captured."),
     controls=("layer", "query"),
     code=("model.layers.attention:KVCache.extend",),
     code_lines=("keys, values = single.narrow(",),
