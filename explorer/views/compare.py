@@ -48,7 +48,7 @@ from explorer.views.run_difference_figures import (
     surprisal_difference_bars,
 )
 from explorer.views.shared_plots import head_map
-from explorer.views.style import figure, label, row_line
+from explorer.views.style import figure, label, named_axis, row_line
 from explorer.views.two_run_figures import (
     NoDifferenceError,
     likeliest_tokens_sentence,
@@ -178,14 +178,7 @@ def facts_table(comparison: Comparison, query: int) -> go.Figure:
             tokens=join_names(token_names),
         ),
         xaxis={"side": "top", "showgrid": False},
-        yaxis={
-            "autorange": "reversed",
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "tickfont": {"size": 12},
-        },
+        yaxis=named_axis(names, autorange="reversed", zeroline=False, tickfont={"size": 12}),
         shapes=[row_line(NUM_FACTS - 0.5)],
     )
 

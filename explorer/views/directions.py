@@ -27,7 +27,16 @@ from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
 from explorer.views.intervention_controls import REMOVE_DIRECTION, STEER_ALONG_DIRECTION
 from explorer.views.labels import target_and_contrast
-from explorer.views.style import ATTENTION, SELECTED, column_band, figure, label, position_labels, token_axis
+from explorer.views.style import (
+    ATTENTION,
+    SELECTED,
+    column_band,
+    figure,
+    label,
+    named_axis,
+    position_labels,
+    token_axis,
+)
 from explorer.views.verification import verify_derived
 from explorer.views.view import Panel, View
 
@@ -156,13 +165,7 @@ def example_effect_bars(trace: Trace, selection: Selection) -> go.Figure:
                 )
             }
         },
-        yaxis={
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "ticklabelstandoff": 6,
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+        yaxis=named_axis(names, ticklabelstandoff=6, autorange="reversed"),
         hovermode="y",  # a short bar is hard to hit
     )
 

@@ -57,6 +57,7 @@ from explorer.views.style import (
     column_band,
     figure,
     label,
+    named_axis,
     note_above,
     position_labels,
     stage_axis,
@@ -403,16 +404,10 @@ def contribution_difference_bars(comparison: Comparison, selection: Selection) -
             most=format_contribution(differences[np.abs(differences).argmax()]),
             part=names[np.abs(differences).argmax()],
         ),
-        xaxis={
-            "title": {
-                "text": norm_divisors_text(comparison, selection.query)
-                if comparison.is_unchanged
-                else _("layer and part")
-            },
-            "tickvals": np.arange(len(names)),
-            "ticktext": names,
-            "showgrid": False,
-        },
+        xaxis=named_axis(
+            names,
+            norm_divisors_text(comparison, selection.query) if comparison.is_unchanged else _("layer and part"),
+        ),
         yaxis={
             "title": {"text": _("adds to the logit, {difference}", difference=difference)},
             "range": [low - room, high + room],

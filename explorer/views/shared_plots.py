@@ -31,6 +31,7 @@ from explorer.views.style import (
     figure,
     head_map_axes,
     label,
+    named_axis,
     note_above,
     position_labels,
     row_band,
@@ -117,14 +118,7 @@ def probability_bars(run: str, probabilities: np.ndarray, tokens: list[str], **m
 
 def bar_token_axis(tokens: list[str]) -> dict[str, Any]:
     """Return the settings of the axis of tokens beside horizontal bars, the first token at the top."""
-    return {
-        "title": {"text": _("token")},
-        "tickvals": np.arange(len(tokens)),
-        "ticktext": tokens,
-        "tickfont": {"family": MONO, "size": 12},
-        "autorange": "reversed",
-        "showgrid": False,
-    }
+    return named_axis(tokens, _("token"), tickfont={"family": MONO, "size": 12}, autorange="reversed")
 
 
 MAX_BAR_LABELS = 24  # below or above their bars, on end

@@ -318,11 +318,12 @@ def stage_axis(stages: Sequence[ResidualStage], max_labels: int = 40) -> dict:
     }
 
 
-def sublayer_axis(names: Sequence[str]) -> dict:
+def named_axis(names: Sequence[str], title: str = "", **settings: Any) -> dict[str, Any]:
+    """Return the settings of an axis with a name for each bar or row, from 0 on."""
+    ticks = {"tickvals": np.arange(len(names)), "ticktext": names}
+    return {"title": {"text": title}, **ticks, "showgrid": False, **settings}
+
+
+def sublayer_axis(names: Sequence[str]) -> dict[str, Any]:
     """Return the settings of an axis of bars, one for each sublayer, with a legend of their colours."""
-    return {
-        "title": {"text": _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)")},
-        "tickvals": np.arange(len(names)),
-        "ticktext": names,
-        "showgrid": False,
-    }
+    return named_axis(names, _("layer and sublayer<br>(blue: attention adds, purple: feed-forward adds)"))

@@ -32,7 +32,7 @@ from explorer.views import graph_objects as go
 from explorer.views.labels import logit_label, target_and_contrast, target_token
 from explorer.views.run_difference_figures import annotate_alike, describe_interventions, format_difference
 from explorer.views.shared_plots import head_map
-from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure, label, row_line
+from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure, label, named_axis, row_line
 from explorer.views.verification import verify_comparison
 
 ABLATIONS = {"zero": N_("to 0"), "mean": N_("to its mean")}  # what an ablated component is set to
@@ -235,15 +235,13 @@ def combined_effects_bars(comparison: Comparison, query: int, token_id: int, mea
                 ),
             },
         },
-        yaxis={
-            "tickvals": np.arange(len(values)),
-            "ticktext": [
+        yaxis=named_axis(
+            [
                 *(label(description, max_chars=28) for description in descriptions),
                 *(translate(name) for name, *_rest in TOTALS),
             ],
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+            autorange="reversed",
+        ),
         hovermode="y",  # a short bar is hard to hit
         shapes=[row_line(len(descriptions) - 0.5, dash="dot")],
     )
