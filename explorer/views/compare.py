@@ -2,14 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    direct_logit_attribution,
-)
-from explorer.analysis.next_token import (
-    kl_divergence,
-    mean_text_loss,
-    text_loss,
-)
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution
+from explorer.analysis.next_token import kl_divergence, mean_text_loss, text_loss
 from explorer.analysis.run_difference import (
     first_difference,
     head_attention_distance,
@@ -49,11 +43,7 @@ from explorer.views.run_difference_figures import (
 )
 from explorer.views.shared_plots import head_map
 from explorer.views.style import figure, label, named_axis, row_line
-from explorer.views.two_run_figures import (
-    NoDifferenceError,
-    likeliest_tokens_sentence,
-    replaced_word_sentence,
-)
+from explorer.views.two_run_figures import NoDifferenceError, likeliest_tokens_sentence, replaced_word_sentence
 from explorer.views.verification import verify_comparison
 from explorer.views.view import Panel, View
 

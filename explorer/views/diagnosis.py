@@ -11,16 +11,7 @@ from explorer.tracing.diagnosis_report import DiagnosisReport, TapComparison
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _
 from explorer.views import graph_objects as go
-from explorer.views.style import (
-    ATTENTION,
-    EMBEDDING,
-    FEED_FORWARD,
-    NORM,
-    RESIDUAL,
-    column_band,
-    figure,
-    row_line,
-)
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, column_band, figure, row_line
 from explorer.views.verification import make_unverified
 from explorer.views.view import Panel, View
 

@@ -18,15 +18,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, ngettext, translate
 from explorer.views import graph_objects as go
-from explorer.views.style import (
-    ATTENTION,
-    RESIDUAL,
-    column_band,
-    column_line,
-    figure,
-    position_labels,
-    token_axis,
-)
+from explorer.views.style import ATTENTION, RESIDUAL, column_band, column_line, figure, position_labels, token_axis
 from explorer.views.verification import make_unverified, verify_derived
 from explorer.views.view import Panel, View
 from model.config import ModelConfig, kv_cache_bytes_per_token

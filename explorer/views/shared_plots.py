@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    LogitAttribution,
-    has_intervention_additions,
-)
+from explorer.analysis.direct_logit_attribution import LogitAttribution, has_intervention_additions
 from explorer.architecture.formulas import (
     has_logit_bias_terms,
     logit_bias_terms_label,

@@ -4,10 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.direct_logit_attribution import (
-    direct_logit_attribution,
-    head_contribution_change,
-)
+from explorer.analysis.direct_logit_attribution import direct_logit_attribution, head_contribution_change
 from explorer.analysis.intervention_effects import (
     MEASURED,
     ablation_effects,

@@ -16,12 +16,7 @@ from explorer.interventions import parse_interventions
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
-from explorer.views.compare import (
-    VIEW,
-    comparison_sentence,
-    describe_differences,
-    head_attention_difference_map,
-)
+from explorer.views.compare import VIEW, comparison_sentence, describe_differences, head_attention_difference_map
 from explorer.views.labels import format_heading, target_and_contrast
 from explorer.views.run_difference_figures import (
     contribution_difference_bars,

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_effects import (
-    ablation_effects,
-    attention_shift,
-    log2_probability,
-)
+from explorer.analysis.intervention_effects import ablation_effects, attention_shift, log2_probability
 from explorer.analysis.next_token import next_token_ranking, ranking_without_interventions, surprisal, token_rank
 from explorer.analysis.residual import residual_stages
 from explorer.analysis.run_difference import relative_stream_distance
@@ -20,11 +16,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments.effects import (
-    attention_shift_map,
-    head_ablation_map,
-    sublayer_ablation_bars,
-)
+from explorer.views.experiments.effects import attention_shift_map, head_ablation_map, sublayer_ablation_bars
 from explorer.views.run_difference_figures import residual_distance_map, surprisal_difference_bars
 from explorer.web.browser_api.open_view import OpenView
 from tests.sample_models import capture_edited_style, tokenizer

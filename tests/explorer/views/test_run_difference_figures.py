@@ -3,11 +3,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.testing import assert_allclose
 
-from explorer.analysis.intervention_effects import (
-    comparison_rounding_threshold,
-    largest_score_change,
-    pattern_change,
-)
+from explorer.analysis.intervention_effects import comparison_rounding_threshold, largest_score_change, pattern_change
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.run_difference import next_token_probabilities, probability_moved
 from explorer.explain.notation import format_number
