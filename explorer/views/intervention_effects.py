@@ -43,7 +43,6 @@ def pattern_change_map(
             z=np.where(np.tri(len(trace), dtype=bool), change, np.nan),
             zmin=-1,
             zmax=1,
-            autocolorscale=True,
             hovertemplate=_("query %{y} → key %{x}<br>weight %{z:+.3g}<extra></extra>"),
             hoverongaps=False,
             colorbar={"title": {"text": _("changed − unchanged weight"), "side": "right"}},

@@ -167,7 +167,6 @@ def norm_heatmap(trace: Trace, norms: np.ndarray, rows: list[str], hover: str, q
             z=mask_later_positions(norms, query),
             zmin=0,
             zmax=norms.max(),
-            autocolorscale=True,
             hovertemplate=hover,
             hoverongaps=False,
             colorbar={"title": {"text": _("length ‖x‖₂"), "side": "right"}},

@@ -233,18 +233,17 @@ def score_term_figure(hover: Any, alt: Any, **xaxis: Any) -> FigureTemplate:
     return FigureTemplate(
         alt=alt,
         traces=[
-            {
-                "type": "bar",
-                "x": value("terms"),
-                "y": value("added"),
-                "marker": {"color": ATTENTION},
-                "hovertemplate": hover,
-            }
+            go.Bar(
+                x=value("terms"),
+                y=value("added"),
+                marker={"color": ATTENTION},
+                hovertemplate=hover,
+            )
         ],
         layout={
             "xaxis": {"showgrid": False, **xaxis},
             "yaxis": {"title": {"text": text(N_("part of the score"))}},
-            "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), "total", count="parts")),
+            "annotations": note_above(text(N_("{count} parts sum to {total}, the score."), count="parts")),
             "shapes": value("frames"),
         },
     )
@@ -270,20 +269,15 @@ def position_vector_map(trace: Trace, query: int, dim: int | None = None) -> go.
 
 
 POSITION_VECTORS_FIGURE = FigureTemplate(
-    alt=text(
-        N_("What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}."),
-        *("positions", "dimensions", "least", "most"),
-    ),
+    alt=text(N_("What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}.")),
     traces=[
-        {
-            "type": "heatmap",
-            "y": value("labels"),
-            "z": value("values"),
-            "zmin": value("least_colour"),
-            "zmax": value("most_colour"),
-            "autocolorscale": True,
-            "hovertemplate": text(N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>")),
-        }
+        go.Heatmap(
+            y=value("labels"),
+            z=value("values"),
+            zmin=value("least_colour"),
+            zmax=value("most_colour"),
+            hovertemplate=text(N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>")),
+        )
     ],
     layout={
         "xaxis": {"title": {"text": text(N_("dimension"))}, "showgrid": False},
