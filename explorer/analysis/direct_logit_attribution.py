@@ -38,7 +38,7 @@ from explorer.architecture.residual_stream import (
     unnormalised_output_tap,
 )
 from explorer.explain import captured
-from explorer.explain.arithmetic import dot_product
+from explorer.explain.arithmetic import difference, dot_product
 from explorer.explain.captured import recompute
 from explorer.explain.captured.formulas import (
     active_effects,
@@ -52,7 +52,6 @@ from explorer.explain.captured.formulas import (
 )
 from explorer.explain.derivation import (
     ALL,
-    Calculation,
     Derivation,
     Input,
     RecomputationCheck,
@@ -60,7 +59,7 @@ from explorer.explain.derivation import (
     read_input,
     unique_inputs,
 )
-from explorer.explain.notation import format_factor, format_six_digits, format_token_position, quote_token
+from explorer.explain.notation import format_token_position, quote_token
 from explorer.explain.source_code import SourceLine
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace, cache_per_trace
@@ -603,14 +602,7 @@ def component_contribution_change(
 
 
 def _difference(after: Derivation, before: Derivation) -> Derivation:
-    value = after.recomputed_value - before.recomputed_value
-    working = Calculation(
-        _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= ")),
-        lambda: (
-            f"{format_six_digits(after.recomputed_value)} − "
-            f"{format_factor(before.recomputed_value)} = {format_six_digits(value)}"
-        ),
-        value,
-        unique_inputs((*after.working.inputs, *before.working.inputs)),
-    )
+    symbols = _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= "))
+    inputs = unique_inputs((*after.working.inputs, *before.working.inputs))
+    working = difference(symbols, after.recomputed_value, before.recomputed_value, inputs)
     return Derivation(after.name, after.location, after.value - before.value, working, after.source)

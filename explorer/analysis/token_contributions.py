@@ -19,7 +19,7 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.architecture.formulas import has_logit_bias_terms
 from explorer.architecture.residual_stream import path_to_unembedding
-from explorer.explain.arithmetic import dot_product
+from explorer.explain.arithmetic import difference, dot_product
 from explorer.explain.captured.formulas import concatenate_heads
 from explorer.explain.derivation import (
     ALL,
@@ -199,9 +199,7 @@ def _attention_knockout_contribution(
     rerun_input = Input(
         _("logits of a run in which no later token sees it, at [{query}]", query=position), (), read.shape
     )
-    change = f - without
-    numbers = f"{format_six_digits(f)} − {format_factor(without)} = {format_six_digits(change)}"
-    working = Calculation(_("logit − logit without it"), lambda: numbers, change, (read, rerun_input))
+    working = difference(_("logit − logit without it"), f, without, (read, rerun_input))
     return _("knock-out"), working, '"knock_out": f'
 
 
