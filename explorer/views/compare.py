@@ -9,6 +9,7 @@ from explorer.analysis.direct_logit_attribution import (
     component_contribution,
     direct_logit_attribution,
     has_intervention_additions,
+    logit_components,
 )
 from explorer.analysis.next_token import (
     kl_divergence,
@@ -52,7 +53,6 @@ from explorer.views.shared_plots import (
     MAX_BAR_LABELS,
     bar_token_axis,
     component_bar_data,
-    component_keys,
     probability_bars,
 )
 from explorer.views.style import (
@@ -486,7 +486,7 @@ def inspect_component(comparison: Comparison, selection: Selection, point: Click
     """Derive the clicked component's contribution in A and in B."""
     arguments = attribution_arguments_of_both_runs(comparison, selection)
     component, layer = get_item(
-        component_keys(comparison.trace, has_intervention_bar(comparison)), point.coordinate("item")
+        logit_components(comparison.trace, has_changes=has_intervention_bar(comparison)), point.coordinate("item")
     )
     return tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
 

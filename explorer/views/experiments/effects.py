@@ -10,6 +10,7 @@ from explorer.analysis.direct_logit_attribution import (
     direct_logit_attribution,
     has_intervention_additions,
     head_contribution_change,
+    logit_components,
 )
 from explorer.analysis.intervention_effects import (
     MEASURED,
@@ -44,7 +45,7 @@ from explorer.views.intervention_effects import (
     format_largest_difference,
 )
 from explorer.views.labels import logit_label, target_and_contrast, target_token
-from explorer.views.shared_plots import component_bar_data, component_keys
+from explorer.views.shared_plots import component_bar_data
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
@@ -576,7 +577,7 @@ def inspect_head_compensation(comparison: Comparison, selection: Selection, poin
 
 def inspect_component_compensation(comparison: Comparison, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive the clicked component's change of contribution under the interventions."""
-    component, layer = get_item(component_keys(comparison.trace), point.coordinate("item"))
+    component, layer = get_item(logit_components(comparison.trace), point.coordinate("item"))
     return component_contribution_change(
         comparison, selection.query, *target_and_contrast(comparison.trace, selection), component, layer
     )

@@ -10,9 +10,10 @@ import numpy as np
 from explorer.analysis.direct_logit_attribution import (
     ForwardPassOverview,
     component_contribution,
+    component_value,
     forward_pass_overview,
-    has_intervention_additions,
     head_contribution,
+    logit_components,
 )
 from explorer.analysis.next_token import (
     next_token_distribution,
@@ -21,7 +22,7 @@ from explorer.analysis.next_token import (
     token_rank,
 )
 from explorer.analysis.residual import SUBLAYERS, norm_divisor, residual_norm, residual_stages
-from explorer.architecture.formulas import has_logit_bias_terms, logit_bias_terms_label
+from explorer.architecture.formulas import logit_bias_terms_label
 from explorer.architecture.residual_stream import all_norms, norms_on_residual_stream, residual_sum_taps
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
@@ -105,15 +106,7 @@ def stage_index_after_addition(trace: Trace, index: int) -> int:
 
 def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
     """Derive a bar of the running sum; the last one is the total."""
-    layers = range(trace.config.num_layers)
-    sublayers = [(component, layer) for layer in layers for component in ("attention", "feed_forward")]
-    first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
-    last = [
-        *[("shift", 0)] * (has_logit_bias_terms(trace.config)),
-        *[("changes", 0)] * has_intervention_additions(trace),
-        ("sum", 0),
-    ]
-    steps = [*first, *sublayers, *last]
+    steps = [*logit_components(trace, ("attention", "feed_forward")), ("sum", None)]
     component, layer = get_item(steps, point.coordinate("item"))
     return component_contribution(trace, selection.query, *target_and_contrast(trace, selection), component, layer)
 
@@ -210,32 +203,27 @@ def logit_waterfall_chart(
 
 def logit_summands(trace: Trace, plan: LandscapeLayout, overview: ForwardPassOverview) -> Iterator[LogitSummand]:
     """Yield the components of the logit in the order of the data flow."""
-    contributions = overview.attribution
-    yield LogitSummand(
-        float(np.mean(plan.token)), contributions.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"}
-    )
-    if "position_embed" in trace:
-        yield LogitSummand(
-            plan.position_added, contributions.positions, EMBEDDING, _("its position"), {"view": "positions"}
-        )
-    for layer, (attention, feed_forward) in enumerate(overview.logit_effects):
-        x, view = plan.sum_offset(layer, "attn"), {"view": "attention", "layer": layer}
-        yield LogitSummand(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
-        x, view = plan.sum_offset(layer, "ffn"), {"view": "feed_forward", "layer": layer}
-        yield LogitSummand(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
-    if has_logit_bias_terms(trace.config):
-        yield LogitSummand(
-            plan.offset_after_blocks("final_norm"),
-            contributions.shift,
-            NORM,
-            logit_bias_terms_label(trace.config),
-            {"view": "residual"},
-        )
-    if has_intervention_additions(trace):
-        text = _("what the changes of the run put in")
-        yield LogitSummand(
-            plan.offset_after_blocks("final_norm"), contributions.changes, RESIDUAL, text, {"view": "experiments"}
-        )
+    for component, layer in logit_components(trace, ("attention", "feed_forward")):
+        if layer is not None:
+            x = plan.sum_offset(layer, {"attention": "attn", "feed_forward": "ffn"}[component])
+        elif component == "token":
+            x = float(np.mean(plan.token))
+        else:
+            x = plan.position_added if component == "position" else plan.offset_after_blocks("final_norm")
+        color, name, view = SUMMANDS[component]
+        name = translate(name, layer=layer) or logit_bias_terms_label(trace.config)
+        selects = {"view": view} if layer is None else {"view": view, "layer": layer}
+        yield LogitSummand(x, component_value(overview.attribution, component, layer), color, name, selects)
+
+
+SUMMANDS = {  # component of a logit -> colour, name, and view that a click opens; "shift" depends on the model
+    "token": (EMBEDDING, N_("the token’s embedding"), "tokens"),
+    "position": (EMBEDDING, N_("its position"), "positions"),
+    "attention": (ATTENTION, N_("attention of layer {layer}"), "attention"),
+    "feed_forward": (FEED_FORWARD, N_("feed-forward of layer {layer}"), "feed_forward"),
+    "shift": (NORM, "", "residual"),
+    "changes": (RESIDUAL, N_("what the changes of the run put in"), "experiments"),
+}
 
 
 def overview_and_logit_names(trace: Trace, selection: Selection) -> tuple[ForwardPassOverview, str, str]:
