@@ -166,35 +166,15 @@ def landscape_labels(
         yield MapLabel(left, plan.rotary, _("rotary angles"), side="end")
     if not plan.has_room_for_numbers:
         return
-    for height, name, values, kind in (
-        (
-            LANDSCAPE_ATTENTION_ADDS,
-            contribution_label,
-            (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 0]),
-            "sum",
-        ),
-        (
-            LANDSCAPE_ATTENTION_WRITES,
-            _("length it writes"),
-            map(format_number, overview.write_norms[:, 0]),
-            "number",
-        ),
-        (
-            LANDSCAPE_FEED_FORWARD_ADDS,
-            contribution_label,
-            (format_signed(value, plan.has_room_for_labels) for value in overview.logit_effects[:, 1]),
-            "sum",
-        ),
-        (
-            LANDSCAPE_FEED_FORWARD_WRITES,
-            _("length it writes"),
-            map(format_number, overview.write_norms[:, 1]),
-            "number",
-        ),
-    ):
-        yield MapLabel(left, height, name, "heading", "end")
-        for layer, value in enumerate(values):
-            yield MapLabel(plan.heads_centre(layer), height, value, kind)
+    attention = LANDSCAPE_ATTENTION_ADDS, LANDSCAPE_ATTENTION_WRITES
+    feed_forward = LANDSCAPE_FEED_FORWARD_ADDS, LANDSCAPE_FEED_FORWARD_WRITES
+    for sublayer, (adds, writes) in enumerate((attention, feed_forward)):
+        yield MapLabel(left, adds, contribution_label, "heading", "end")
+        yield MapLabel(left, writes, _("length it writes"), "heading", "end")
+        for layer in layers:
+            x, effect = plan.heads_centre(layer), overview.logit_effects[layer, sublayer]
+            yield MapLabel(x, adds, format_signed(effect, plan.has_room_for_labels), "sum")
+            yield MapLabel(x, writes, format_number(overview.write_norms[layer, sublayer]), "number")
     yield MapLabel(plan.token[0], LANDSCAPE_STREAM_LENGTHS, _("length ‖x‖₂"), "heading", "start")
     for layer, length in enumerate(residual_norms(plan, overview)):
         yield MapLabel(
