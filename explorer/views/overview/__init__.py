@@ -23,7 +23,7 @@ from explorer.analysis.next_token import (
 )
 from explorer.analysis.residual import SUBLAYERS, norm_divisor, residual_norm, residual_stages
 from explorer.architecture.formulas import logit_bias_terms_label
-from explorer.architecture.residual_stream import all_norms, norms_on_residual_stream, residual_sum_taps
+from explorer.architecture.residual_stream import norms_on_residual_stream
 from explorer.explain.derivation import ClickedPoint, Derivation, get_item
 from explorer.explain.notation import format_contribution, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
@@ -66,10 +66,8 @@ def inspect_map_number(
     It is a contribution to the explained logit, or a norm's divisor, a vector's norm or a probability; None for
     the rotation of q and k, which has an angle for each pair of dimensions.
     """
-    map_parts, item = list(map_parts), point.coordinate("item")
-    map_part = get_item(map_parts, item)
+    map_part = get_item(list(map_parts), point.coordinate("item"))
     kind, selects = map_part.kind, map_part.selects
-    index_in_kind = sum(other.kind == kind for other in map_parts[:item])
     token_id, contrast_id = target_and_contrast(trace, selection)
     query = selection.query
     if kind == "head":
@@ -77,9 +75,10 @@ def inspect_map_number(
     if kind in ADDS:
         return component_contribution(trace, query, token_id, contrast_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
-        return norm_divisor(trace, norm_name_by_index(trace, index_in_kind), query)
+        return norm_divisor(trace, map_part.tap, query)
     if kind == "addition":
-        return residual_norm(trace, stage_index_after_addition(trace, index_in_kind), query)
+        taps = [stage.tap for stage in residual_stages(trace)]
+        return residual_norm(trace, taps.index(map_part.tap), query)
     if kind == "lm_head":
         return component_contribution(trace, query, token_id, contrast_id, "logit")
     if kind == "next_token":
@@ -87,21 +86,6 @@ def inspect_map_number(
             trace, query, int(ranking_without_interventions(trace, query)[selects["target"] - 1])
         )
     return None
-
-
-def norm_name_by_index(trace: Trace, index: int) -> str:
-    """Return the name of a norm by its index in the order of the data flow."""
-    return all_norms(trace.config)[index]
-
-
-def stage_index_after_addition(trace: Trace, index: int) -> int:
-    """Return the index of the stage that an addition results in; additions are counted in data-flow order."""
-    if "position_embed" in trace:
-        if not index:
-            return 0
-        index -= 1
-    taps = [stage.tap for stage in residual_stages(trace)]
-    return taps.index(residual_sum_taps(trace.config)[index])
 
 
 def inspect_waterfall_bar(trace: Trace, selection: Selection, point: ClickedPoint) -> Derivation:
