@@ -41,7 +41,7 @@ from explorer.explain import captured
 from explorer.explain.arithmetic import difference, dot_product
 from explorer.explain.captured import recompute
 from explorer.explain.captured.formulas import (
-    active_effects,
+    active_interventions,
     added_constant,
     adds_constant,
     apply_intervention_linear_part,
@@ -327,8 +327,8 @@ def changed_head_mask(trace: Trace, layer: int, position: int) -> np.ndarray:
     """Return which heads' z at a position interventions change, (H,) booleans."""
     name = f"blocks.{layer}.attn.z"
     mask = np.zeros(trace.config.num_heads, dtype=bool)
-    for effect in active_effects(trace, name):
-        mask |= effect.element_mask(trace.shape(name))[:, position].any(-1)
+    for edit in active_interventions(trace, name):
+        mask |= edit.element_mask(trace.shape(name))[:, position].any(-1)
     return mask
 
 

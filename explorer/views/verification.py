@@ -10,7 +10,7 @@ import numpy as np
 from explorer.analysis.logit_lens import check_last_depth
 from explorer.architecture.residual_stream import block_lens_points
 from explorer.explain.captured import RecomputationCheck, check_captured_value, derive, input_names
-from explorer.explain.captured.formulas import active_effects
+from explorer.explain.captured.formulas import active_interventions
 from explorer.explain.derivation import ClickedPoint, Derivation, largest_error, tolerance
 from explorer.explain.notation import format_number, format_six_digits, join_names, token_formatter
 from explorer.state.selection import Selection
@@ -251,10 +251,10 @@ def describe_recomputation(
         error: difference of the formula's result from the captured number.
     """
     changes = [
-        effect.edit.describe(trace.config, token_formatter(trace))
+        edit.describe(trace.config, token_formatter(trace))
         for name in names
-        for effect in active_effects(trace, name)
-        if np.any(effect.element_mask(trace.shape(name))[index[:-1] if ".attn." in name else index])
+        for edit in active_interventions(trace, name)
+        if np.any(edit.element_mask(trace.shape(name))[index[:-1] if ".attn." in name else index])
     ]
     if not changes:
         return translate(source, error=format_number(error), **fields)

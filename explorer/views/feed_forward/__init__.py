@@ -18,7 +18,7 @@ from explorer.analysis.feed_forward import (
 from explorer.analysis.next_token import top_indices
 from explorer.architecture.residual_stream import norm_inputs, output_taps, path_to_unembedding
 from explorer.errors import PointNotFoundError
-from explorer.explain.captured.formulas import ACTIVATIONS, active_effects
+from explorer.explain.captured.formulas import ACTIVATIONS, active_interventions
 from explorer.explain.derivation import ClickedPoint, Derivation
 from explorer.explain.notation import format_contribution, format_factor, format_number, format_six_digits, quote_token
 from explorer.state.selection import Selection
@@ -65,7 +65,7 @@ def strongest_neuron_bars(trace: Trace, layer: int, chosen_neuron: int, query: i
 
     def qualify_formula(tap: str, formula: str) -> str:
         """Return a value's formula; it does not hold where the run has changed the value."""
-        is_changed = active_effects(trace, f"blocks.{layer}.ffn.{tap}")
+        is_changed = active_interventions(trace, f"blocks.{layer}.ffn.{tap}")
         return _("{formula}, unless changed", formula=formula) if is_changed else formula
 
     if all_neurons.up is None:

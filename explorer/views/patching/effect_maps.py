@@ -22,12 +22,8 @@ from explorer.explain.notation import (
 from explorer.state.selection import Selection
 from explorer.state.token_alignment import Alignment, align_tokens
 from explorer.tracing.comparison import Comparison, whole_patterns_only_message
-from explorer.tracing.patching.experiment import (
-    BY_POSITION,
-    DIRECTIONS,
-    PatchingExperiment,
-    Receiver,
-)
+from explorer.tracing.patching.experiment import PatchingExperiment
+from explorer.tracing.patching.patching_setup import BY_POSITION, DIRECTIONS, Receiver
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go

@@ -97,7 +97,7 @@ VIEW = View(
     intervention_controls=(ROTATION_SHIFT, BASE, ROTATION_OFF, VECTOR_SHIFT, POSITION_VECTORS_OFF),
     code=("blocks.{layer}.attn:rotate", "rope", "position_embedding"),
     code_lines=(
-        "return self.table[positions]",
+        "torch.stack((angles.sin()",
         "return self.weight[",
         "torch.cat((a * cos",
         "torch.stack((a * cos",

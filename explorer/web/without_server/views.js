@@ -10,7 +10,6 @@ import positions from "./views/positions.js";
 import prediction, { attribution } from "./views/prediction.js";
 import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
-import { HEADING, MARK } from "../static/shared_constants.js";
 import { logitLabel, contrastOptions, nextTokenOptions, wholeModelNumbers } from "./whole_model.js";
 import { readValue, modelFormulas } from "./derivations.js";
 import { compareValues } from "./analysis.js";
@@ -35,9 +34,9 @@ export async function* packView(name, context) {
   const folded = panels.slice(numFirst).map((panel) => `${name}-${panel.name}`).filter((id) => !isUnfolded(id));
   yield {
     [`${name}-words`]: sentence && !["formula", "code"].includes(state.depth) ? await sentence(context) : lookUpMessage(description), [`${name}-formula`]: await formula(context), [`${name}-choosers`]: packDropdowns(name, context), [`${name}-what-ifs`]: packInterventionControls(name, context),
-    ...Object.fromEntries(allPanels.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", MARK].map((suffix) => [`${name}-${panel.name}${suffix}`, null]))),
+    ...Object.fromEntries(allPanels.filter((panel) => !panels.includes(panel)).flatMap((panel) => ["", "-mark"].map((suffix) => [`${name}-${panel.name}${suffix}`, null]))),
     ...Object.fromEntries(folded.map((id) => [id, { folded: true }])),
-    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}${HEADING}`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, context)])),
+    ...Object.fromEntries(panels.map((panel) => [`${name}-${panel.name}-heading`, folded.includes(`${name}-${panel.name}`) ? lookUpMessage(panel.title) : formatHeading(panel, context)])),
   };
   for (const panel of panels) {
     const id = `${name}-${panel.name}`;
@@ -127,7 +126,7 @@ const MAX_NAMED = 2; // failed checks that a message names
 export async function* packMarks(view, panels, context) {
   for (const { name, verify } of panels) {
     const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
-    yield { [`${view}-${name}${MARK}`]: declared ? await verifyPanel(context, declared) : null };
+    yield { [`${view}-${name}-mark`]: declared ? await verifyPanel(context, declared) : null };
   }
 }
 
