@@ -15,7 +15,7 @@ from explorer.analysis.direct_logit_attribution import (
 )
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.head_scores import HEAD_SCORES, head_scores
-from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, next_token_distribution
+from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, predict_next_token
 from explorer.explain.notation import format_number
 from explorer.lessons.yaml_blocks import (
     ListWithLines,
@@ -89,6 +89,12 @@ class QuantityContext:
     def settings(self) -> GenerationSettings:
         return GenerationSettings.parse(self.state)
 
+    @cached_property
+    def prediction(self) -> NextTokenDistribution:
+        """The prediction after the selected token, with the state's sampling settings."""
+        start = self.run.first_visible(len(self.trace))
+        return predict_next_token(self.trace, self.selection.query, self.settings, start)
+
     @property
     def run(self) -> RunRequest:
         return self.page_state.run
@@ -137,21 +143,10 @@ def find_token_id(context: QuantityContext, token: str = "", rank: int = 0) -> i
         ValueError: the model has no such token.
     """
     if rank:
-        return int(predict_next_token(context).top(rank)[-1])
+        return int(context.prediction.top(rank)[-1])
     if token not in context.trace.vocabulary:
         raise ValueError(f"the model has no token {token!r:.60}")
     return list(context.trace.vocabulary).index(token)
-
-
-def predict_next_token(context: QuantityContext) -> NextTokenDistribution:
-    """Predict the next token after the selected one, with the state's sampling settings."""
-    settings, run = context.settings, context.run
-    start = run.first_visible(len(context.trace))
-    limits = {"top_p": settings.top_p, "min_p": settings.min_p, "repetition_penalty": settings.repetition_penalty}
-    draw_options = {"seed": settings.seed, "start": start}
-    return next_token_distribution(
-        context.trace, context.selection.query, settings.temperature, settings.top_k, **limits, **draw_options
-    )
 
 
 def _number(context: QuantityContext, value: float) -> float:
@@ -159,11 +154,11 @@ def _number(context: QuantityContext, value: float) -> float:
 
 
 def _probability(context: QuantityContext, token: str = "", rank: int = 0) -> float:
-    return predict_next_token(context).plain[find_token_id(context, token, rank)]
+    return context.prediction.plain[find_token_id(context, token, rank)]
 
 
 def _chance(context: QuantityContext, token: str = "", rank: int = 0) -> float:
-    return predict_next_token(context).sampled[find_token_id(context, token, rank)]
+    return context.prediction.sampled[find_token_id(context, token, rank)]
 
 
 def _logit(context: QuantityContext, token: str = "", rank: int = 0) -> float:
@@ -175,15 +170,15 @@ def _surprisal(context: QuantityContext, token: str = "", rank: int = 0) -> floa
 
 
 def _rank(context: QuantityContext, token: str) -> float:
-    return predict_next_token(context).rank(find_token_id(context, token))
+    return context.prediction.rank(find_token_id(context, token))
 
 
 def _entropy(context: QuantityContext) -> float:
-    return predict_next_token(context).plain_entropy
+    return context.prediction.plain_entropy
 
 
 def _candidates(context: QuantityContext) -> float:
-    return float((predict_next_token(context).sampled > 0).sum())
+    return float((context.prediction.sampled > 0).sum())
 
 
 def _cell_measure(name: str) -> Callable[[QuantityContext], float]:
@@ -518,7 +513,7 @@ def _parse_token(spec: Any, line: int) -> tuple[str, int]:
 
 def _has_token(context: QuantityContext, token: tuple[str, int]) -> bool:
     text, rank = token
-    return context.trace.vocabulary[predict_next_token(context).top(rank)[-1]] == text
+    return context.trace.vocabulary[context.prediction.top(rank)[-1]] == text
 
 
 def _compare(

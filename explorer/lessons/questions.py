@@ -18,7 +18,6 @@ from explorer.lessons.quantities import (
     lesson_state_fields,
     parse_condition,
     parse_quantity,
-    predict_next_token,
     quantity_argument_kinds,
 )
 from explorer.lessons.tasks import TASKS, Task
@@ -245,7 +244,7 @@ class TokenQuestion:
         return {"kind": "token", "options": list(self.options)}
 
     def grade(self, context: QuantityContext, reply: str | None) -> ReplyGrade | None:
-        next_token, vocabulary = predict_next_token(context), context.trace.vocabulary
+        next_token, vocabulary = context.prediction, context.trace.vocabulary
         truth = int(next_token.top(self.rank)[-1])
         token_ids = [int(token_id) for token_id in next_token.top(max(NUM_SHOWN_TOKENS, self.rank))]
         reply_id = None

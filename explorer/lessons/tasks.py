@@ -11,7 +11,6 @@ from explorer.lessons.quantities import (
     LessonQuantity,
     QuantityContext,
     parse_condition,
-    predict_next_token,
 )
 from explorer.lessons.yaml_blocks import MappingWithLines, raise_value_errors_as_lesson_errors, validate_mapping_fields
 from explorer.translations import _
@@ -137,8 +136,8 @@ class AblateHeadsTask:
             return TaskCheckResult(
                 False, _("{count} heads are ablated; use at most {most}.", count=len(ablations), most=self.max_heads)
             )
-        before = predict_next_token(now.replace({"edits": ""})).top(1)[0]
-        after = predict_next_token(now).top(1)[0]
+        before = now.replace({"edits": ""}).prediction.top(1)[0]
+        after = now.prediction.top(1)[0]
         tokens = {"before": quote_token(vocabulary[before]), "after": quote_token(vocabulary[after])}
         if before == after:
             return TaskCheckResult(False, _("{before} is still the likeliest token.", before=tokens["before"]))
