@@ -2,9 +2,10 @@
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -173,20 +174,10 @@ def _rank(context: QuantityContext, token: str) -> float:
     return context.prediction.rank(find_token_id(context, token))
 
 
-def _entropy(context: QuantityContext) -> float:
-    return context.prediction.plain_entropy
-
-
-def _candidates(context: QuantityContext) -> float:
-    return float((context.prediction.sampled > 0).sum())
-
-
-def _cell_measure(name: str) -> Callable[[QuantityContext], float]:
-    def cell(context: QuantityContext) -> float:
-        selection = context.selection
-        return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
-
-    return cell
+def _cell(context: QuantityContext, name: str) -> float:
+    """Return the selected head's score or weight of the selected query and key."""
+    selection = context.selection
+    return context.trace[f"blocks.{selection.layer}.attn.{name}"][selection.head, selection.query, selection.key]
 
 
 def _head_score(context: QuantityContext, score: str) -> float:
@@ -217,22 +208,6 @@ def _vector(context: QuantityContext) -> np.ndarray:
     return value[selection.query].astype(np.float64)
 
 
-def _norm(context: QuantityContext) -> float:
-    return float(np.linalg.norm(_vector(context)))
-
-
-def _rms(context: QuantityContext) -> float:
-    return float(np.sqrt(np.mean(_vector(context) ** 2)))
-
-
-def _element(context: QuantityContext) -> float:
-    return float(_vector(context)[context.selection.dim])
-
-
-def _positive(context: QuantityContext) -> float:
-    return float((_vector(context) > 0).mean())
-
-
 def _cosine(context: QuantityContext, a: str, b: str) -> float:
     table = context.trace.weights["token_embedding.weight"]
     x, y = (table[find_token_id(context, token)].astype(np.float64) for token in (a, b))
@@ -252,19 +227,6 @@ def _attribution(context: QuantityContext, token: str, rank: int) -> LogitAttrib
     return direct_logit_attribution(context.trace, context.selection.query, find_token_id(context, token, rank))
 
 
-def _tokens(context: QuantityContext) -> float:
-    return len(context.trace)
-
-
-def _loss(context: QuantityContext) -> float:
-    return mean_text_loss(context.trace)
-
-
-def _mean_surprisal(context: QuantityContext) -> float:
-    """Return the mean surprisal of the text's tokens, the loss in bits."""
-    return mean_text_loss(context.trace) / math.log(2)
-
-
 def _position_share(context: QuantityContext) -> float:
     parts = embedding_parts(context.trace, context.selection.query)
     if parts.position is None:
@@ -282,10 +244,6 @@ def _size(context: QuantityContext, name: str) -> float:
     return float(getattr(context.trace.config, name))
 
 
-def _ln_vocabulary(context: QuantityContext) -> float:
-    return math.log(context.trace.config.vocab_size)
-
-
 MEASURES: dict[str, Callable[..., float]] = {
     "number": _number,
     "probability": _probability,
@@ -293,27 +251,27 @@ MEASURES: dict[str, Callable[..., float]] = {
     "logit": _logit,
     "surprisal": _surprisal,
     "rank": _rank,
-    "entropy": _entropy,
-    "candidates": _candidates,
-    "score": _cell_measure("scores"),
-    "weight": _cell_measure("pattern"),
+    "entropy": lambda look: look.prediction.plain_entropy,
+    "candidates": lambda look: (look.prediction.sampled > 0).sum(),
+    "score": lambda look: _cell(look, "scores"),
+    "weight": lambda look: _cell(look, "pattern"),
     "head_score": _head_score,
     "most_head_score": _max_head_score,
     "heads_above": _heads_above,
-    "norm": _norm,
-    "rms": _rms,
-    "element": _element,
-    "positive": _positive,
+    "norm": lambda look: np.linalg.norm(_vector(look)),
+    "rms": lambda look: np.sqrt(np.mean(_vector(look) ** 2)),
+    "element": lambda look: _vector(look)[look.selection.dim],
+    "positive": lambda look: (_vector(look) > 0).mean(),
     "cosine": _cosine,
     "head_adds": _head_adds,
     "feed_forward_adds": _feed_forward_adds,
-    "tokens": _tokens,
-    "loss": _loss,
-    "mean_surprisal": _mean_surprisal,
+    "tokens": lambda look: len(look.trace),
+    "loss": lambda look: mean_text_loss(look.trace),
+    "mean_surprisal": lambda look: mean_text_loss(look.trace) / math.log(2),
     "position_share": _position_share,
     "parameters": _parameters,
     "size": _size,
-    "ln_vocabulary": _ln_vocabulary,
+    "ln_vocabulary": lambda look: math.log(look.trace.config.vocab_size),
 }
 COUNTS = ("rank", "candidates", "heads_above", "tokens", "parameters")  # measures that are whole numbers
 SHARES = ("probability", "chance", "head_score", "most_head_score", "weight", "position_share", "cosine")  # at most 1
@@ -414,29 +372,21 @@ def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
 KIND_BY_ANNOTATION = {str: str, int: int, float: float, LessonQuantity: QUANTITY_KINDS}
 
 
-def _sum(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) + b.evaluate(context)
+def combine(operation: Callable[[float, float], float]) -> Callable[..., float]:
+    """Return the quantity that applies an operation to two others."""
 
+    def evaluate(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
+        return operation(a.evaluate(context), b.evaluate(context))
 
-def _difference(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) - b.evaluate(context)
-
-
-def _product(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    return a.evaluate(context) * b.evaluate(context)
-
-
-def _ratio(context: QuantityContext, a: LessonQuantity, b: LessonQuantity) -> float:
-    denominator = b.evaluate(context)
-    return a.evaluate(context) / denominator if denominator else math.nan
+    return evaluate
 
 
 QUANTITIES: dict[str, Callable[..., float]] = {
     **MEASURES,
-    "sum": _sum,
-    "difference": _difference,
-    "product": _product,
-    "ratio": _ratio,
+    "sum": combine(operator.add),
+    "difference": combine(operator.sub),
+    "product": combine(operator.mul),
+    "ratio": combine(lambda a, b: a / b if b else math.nan),
 }
 
 
@@ -480,19 +430,6 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
     return LessonCondition(name, CONDITIONS[name][0](value, spec.lines[name]))
 
 
-@dataclass(frozen=True)
-class NearlyEqualQuantities:
-    """Two quantities that are equal within a tolerance."""
-
-    a: LessonQuantity
-    b: LessonQuantity
-    within: LessonQuantity
-
-
-def _parse_nearly_equal(spec: Any, line: int) -> NearlyEqualQuantities:
-    return NearlyEqualQuantities(*parse_quantity_list(spec, line, 3))
-
-
 def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
     with raise_value_errors_as_lesson_errors(line):
         if not isinstance(specs, ListWithLines):
@@ -516,19 +453,15 @@ def _has_token(context: QuantityContext, token: tuple[str, int]) -> bool:
     return context.trace.vocabulary[context.prediction.top(rank)[-1]] == text
 
 
-def _compare(
-    context: QuantityContext, quantities: tuple[LessonQuantity, ...], compare: Callable[[float, float], bool]
-) -> bool:
-    return compare(quantities[0].evaluate(context), quantities[1].evaluate(context))
+def _is_about(context: QuantityContext, quantities: list[LessonQuantity]) -> bool:
+    a, b, within = (quantity.evaluate(context) for quantity in quantities)
+    return abs(a - b) <= within
 
 
 CONDITIONS: dict[str, tuple[Callable[[Any, int], Any], Callable[[QuantityContext, Any], bool]]] = {
-    "more": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a > b)),
-    "less": (parse_quantity_list, lambda look, q: _compare(look, q, lambda a, b: a < b)),
-    "about": (
-        _parse_nearly_equal,
-        lambda look, q: abs(q.a.evaluate(look) - q.b.evaluate(look)) <= q.within.evaluate(look),
-    ),
+    "more": (parse_quantity_list, lambda look, pair: pair[0].evaluate(look) > pair[1].evaluate(look)),
+    "less": (parse_quantity_list, lambda look, pair: pair[0].evaluate(look) < pair[1].evaluate(look)),
+    "about": (partial(parse_quantity_list, count=3), _is_about),
     "token": (_parse_token, _has_token),
     "all": (_parse_conditions, lambda look, several: all(one.holds(look) for one in several)),
     "any": (_parse_conditions, lambda look, several: any(one.holds(look) for one in several)),
