@@ -19,10 +19,10 @@ from explorer.analysis.head_scores import HEAD_SCORES, head_scores
 from explorer.analysis.next_token import NextTokenDistribution, mean_text_loss, predict_next_token
 from explorer.explain.notation import format_number
 from explorer.lessons.yaml_blocks import (
+    LessonError,
     ListWithLines,
     MappingWithLines,
     is_value_of_kind,
-    raise_value_errors_as_lesson_errors,
     validate_mapping_fields,
 )
 from explorer.state.generation_settings import GenerationSettings
@@ -318,13 +318,12 @@ def parse_quantity(spec: Any, line: int) -> LessonQuantity:
     Raises:
         LessonError: there is no such quantity, or it has no such argument.
     """
-    with raise_value_errors_as_lesson_errors(line):
-        if is_value_of_kind(spec, float):
-            return LessonQuantity("number", {"value": float(spec)})
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
-        if spec.get("of") not in list(QUANTITIES):
-            raise ValueError(f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
+    if is_value_of_kind(spec, float):
+        return LessonQuantity("number", {"value": float(spec)})
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(line, f"a quantity is a number or a mapping with “of”, got {spec!r:.60}")
+    if spec.get("of") not in list(QUANTITIES):
+        raise LessonError(line, f"“{spec.get('of')}” is no quantity; there are {', '.join(QUANTITIES)}")
     name, lines = spec["of"], spec.lines
     kinds = quantity_argument_kinds(name)
     validate_mapping_fields(
@@ -342,10 +341,9 @@ def parse_quantity(spec: Any, line: int) -> LessonQuantity:
             arguments[arg] = parse_quantity(value, lines[arg]) if is_other else value
         elif arg != "of":
             change[arg] = value
-    with raise_value_errors_as_lesson_errors(spec.line):
-        if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
-            raise ValueError(f"“{name}” needs “{missing[0]}”")
-        _check_arguments(name, arguments)
+    if missing := [arg for arg, (_kind, must) in kinds.items() if must and arg not in arguments]:
+        raise LessonError(spec.line, f"“{name}” needs “{missing[0]}”")
+    _check_arguments(name, arguments, spec.line)
     return LessonQuantity(name, arguments, change)
 
 
@@ -353,14 +351,16 @@ STATE_VALUE_KINDS = (str, int, float, bool)
 QUANTITY_KINDS = (float, MappingWithLines)  # as it is written
 
 
-def _check_arguments(name: str, arguments: dict[str, Any]):
+def _check_arguments(name: str, arguments: dict[str, Any], line: int):
     for arg, value in arguments.items():
         if arg in ARGUMENT_CHOICES and value not in ARGUMENT_CHOICES[arg]:
-            raise ValueError(f"“{arg}” of “{name}” is one of {', '.join(ARGUMENT_CHOICES[arg])}, got {value!r:.60}")
+            raise LessonError(
+                line, f"“{arg}” of “{name}” is one of {', '.join(ARGUMENT_CHOICES[arg])}, got {value!r:.60}"
+            )
     if "rank" in arguments and arguments["rank"] < 1:
-        raise ValueError(f"“rank” is 1 for the likeliest token, got {arguments['rank']}")
+        raise LessonError(line, f"“rank” is 1 for the likeliest token, got {arguments['rank']}")
     if name in TOKEN_MEASURES and len(arguments.keys() & {"token", "rank"}) != 1:
-        raise ValueError(f"“{name}” needs either “token” or “rank”")
+        raise LessonError(line, f"“{name}” needs either “token” or “rank”")
 
 
 def quantity_argument_kinds(name: str) -> dict[str, tuple[Any, bool]]:
@@ -397,9 +397,8 @@ def parse_quantities(specs: MappingWithLines) -> dict[str, LessonQuantity]:
 
 def parse_quantity_list(specs: Any, line: int, count: int = 2) -> list[LessonQuantity]:
     """Parse a list of `count` quantities."""
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(specs, ListWithLines) or len(specs) != count:
-            raise ValueError(f"this compares a list of {count} quantities, got {specs!r:.60}")
+    if not isinstance(specs, ListWithLines) or len(specs) != count:
+        raise LessonError(line, f"this compares a list of {count} quantities, got {specs!r:.60}")
     return [parse_quantity(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
@@ -421,29 +420,26 @@ def parse_condition(spec: Any, line: int) -> LessonCondition:
     Raises:
         LessonError: there is no such condition, or its arguments are of another kind.
     """
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(spec, MappingWithLines) or len(spec) != 1:
-            raise ValueError(f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
-        ((name, value),) = spec.items()
-        if name not in CONDITIONS:
-            raise ValueError(f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
+    if not isinstance(spec, MappingWithLines) or len(spec) != 1:
+        raise LessonError(line, f"a condition is a mapping with one of {', '.join(CONDITIONS)}, got {spec!r:.60}")
+    ((name, value),) = spec.items()
+    if name not in CONDITIONS:
+        raise LessonError(line, f"“{name}” is no condition; there are {', '.join(CONDITIONS)}")
     return LessonCondition(name, CONDITIONS[name][0](value, spec.lines[name]))
 
 
 def _parse_conditions(specs: Any, line: int) -> list[LessonCondition]:
-    with raise_value_errors_as_lesson_errors(line):
-        if not isinstance(specs, ListWithLines):
-            raise ValueError(f"this is a list of conditions, got {specs!r:.60}")
+    if not isinstance(specs, ListWithLines):
+        raise LessonError(line, f"this is a list of conditions, got {specs!r:.60}")
     return [parse_condition(spec, line_number) for spec, line_number in zip(specs, specs.lines, strict=True)]
 
 
 def _parse_token(spec: Any, line: int) -> tuple[str, int]:
     """Parse a token's text and its rank."""
-    with raise_value_errors_as_lesson_errors(line):
-        if isinstance(spec, str):
-            return spec, 1
-        if not isinstance(spec, MappingWithLines):
-            raise ValueError(f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
+    if isinstance(spec, str):
+        return spec, 1
+    if not isinstance(spec, MappingWithLines):
+        raise LessonError(line, f"a token is a text, or a mapping with “is” and “rank”, got {spec!r:.60}")
     validate_mapping_fields(spec, {"is": str, "rank": int}, ("is", "rank"))
     return spec["is"], spec["rank"]
 
