@@ -253,8 +253,23 @@ def pack_panel(panel: Panel, configs: Mapping[str, ModelConfig]) -> dict[str, An
 
 
 def read_config(checkpoint: str) -> ModelConfig:
-    """Return the config of a bundled checkpoint."""
-    return ModelConfig.from_dict(json.loads((find_checkpoint(checkpoint) / "config.json").read_text(encoding="utf-8")))
+    """Return the config of a bundled checkpoint, which the page must be able to run."""
+    file = find_checkpoint(checkpoint) / "config.json"
+    config = ModelConfig.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    assert is_run_in_browser(config), file
+    return config
+
+
+def is_run_in_browser(config: ModelConfig) -> bool:
+    """Return whether `web/static/in_browser/transformer_lm.js` can run a model."""
+    plain = ModelConfig(**{name: getattr(config, name) for name in FIELDS_IN_BROWSER})
+    return plain == config and config.position in ("rope", "sinusoidal", "none") and config.ffn in ("swiglu", "relu")
+
+
+FIELDS_IN_BROWSER = (  # of a config; the model of the page has the defaults of all others
+    *("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "norm", "norm_eps", "position"),
+    *("rope_theta", "ffn", "bias", "tie_embeddings", "scale_embeddings", "dropout", "attention_dropout"),
+)
 
 
 def pack_formulas(config: ModelConfig) -> dict[str, Any]:
