@@ -611,21 +611,13 @@ def head_contribution_change(
     comparison: Comparison, position: int, token_id: int, contrast_id: int | None, layer: int, head: int
 ) -> Derivation:
     """Derive the change of a head's contribution to a logit."""
-    return _difference(
+    return derive_change(
         *(head_contribution(run, position, token_id, contrast_id, layer, head) for run in comparison.runs)
     )
 
 
-def component_contribution_change(
-    comparison: Comparison, position: int, token_id: int, contrast_id: int | None, component: str, layer: int | None
-) -> Derivation:
-    """Derive the change of the contribution of one of `LOGIT_COMPONENTS`."""
-    return _difference(
-        *(component_contribution(run, position, token_id, contrast_id, component, layer) for run in comparison.runs)
-    )
-
-
-def _difference(after: Derivation, before: Derivation) -> Derivation:
+def derive_change(after: Derivation, before: Derivation) -> Derivation:
+    """Derive the difference of two contributions."""
     symbols = _("changed − unchanged, each {formula}", formula=after.working.symbols.removeprefix("= "))
     inputs = unique_inputs((*after.working.inputs, *before.working.inputs))
     working = difference(symbols, after.recomputed_value, before.recomputed_value, inputs)

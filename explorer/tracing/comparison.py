@@ -67,10 +67,7 @@ class Comparison:
 
     def take_aligned(self, values: np.ndarray, axis: int = 0) -> np.ndarray:
         """Reorder an axis over the tokens of run B to the tokens of run A; NaN for gaps."""
-        indices = np.array([-1 if partner is None else partner for partner in self.alignment.partners])
-        aligned = np.take(values, indices, axis=axis)
-        gaps = np.expand_dims(indices < 0, tuple(range(1, aligned.ndim - (axis % aligned.ndim))))
-        return np.where(gaps, np.nan, aligned) if gaps.any() else aligned
+        return take_or_nan(values, self.alignment.partners, axis)
 
     @property
     def prompt_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -82,6 +79,13 @@ class Comparison:
     def has_aligned_tokens(self) -> bool:
         """True if tokens of one run are aligned with tokens of the other."""
         return self.alignment.kind != "none"
+
+
+def take_or_nan(values: np.ndarray, indices: Sequence[int | None], axis: int) -> np.ndarray:
+    """Return the values at some indices of an axis; NaN for None."""
+    widths = [(0, int(i == axis % values.ndim)) for i in range(values.ndim)]
+    with_nan = np.pad(values, widths, constant_values=np.nan)  # the last of the axis
+    return np.take(with_nan, [-1 if index is None else index for index in indices], axis)
 
 
 BY_QUERY_AND_KEY = "attn.pattern"  # the end of names of values whose last axis counts tokens, too
@@ -144,8 +148,7 @@ def align_values(partners: Partners, value: np.ndarray, prompt: tuple[int, ...])
 
     NaN at positions without an aligned one.
     """
-    indices = np.array([-1 if partner is None else partner for partner in partners])
-    return PatchValues(np.where((indices < 0)[:, None], np.nan, value[..., indices, :]).astype(np.float32), prompt)
+    return PatchValues(take_or_nan(value, partners, -2).astype(np.float32), prompt)
 
 
 def align_source_run(

@@ -108,7 +108,8 @@ def own_question_tally_key(question: Mapping[str, Any], reply: str) -> str | Non
 
 TTL_S = 4 * 3600.0  # seconds after the teacher's last sign
 PRESENCE_TTL_S = 60.0  # for which a process's report of its students counts
-MAX_ROOMS, MAX_REPLIES = 200, 10_000  # replies in one room, to all its questions
+# At most 100 MB together: a room holds what its teacher shows, 200 kB, and replies of up to 0.4 kB with their keys.
+MAX_ROOMS, MAX_REPLIES = 100, 2000  # replies in one room, to all its questions
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from explorer.tracing.patching.patching_setup import BY_POSITION, DIRECTIONS, Re
 from explorer.tracing.trace import Trace
 from explorer.translations import N_, _, translate
 from explorer.views import graph_objects as go
-from explorer.views.intervention_effects import annotate_empty
 from explorer.views.style import (
     ATTENTION,
     FEED_FORWARD,
     ORANGE,
     RESIDUAL,
     SELECTED,
+    annotate_empty,
     figure,
     note_above,
     position_labels,
@@ -249,7 +249,8 @@ def _use_clean_axis(fig: go.Figure, prompt_pair: CleanAndCorruptedRuns, is_unpat
     """
     edges = np.flatnonzero(np.diff(is_unpatched.astype(int), prepend=0, append=0))
     for first, end in edges.reshape(-1, 2).tolist():
-        fig.add_vrect(first - 0.5, end - 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        corners = {"x0": first - 0.5, "x1": end - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        fig.add_shape(type="rect", **corners, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
         fig.add_annotation(
             text=_("not patched"),
             x=(first + end - 1) / 2,

@@ -11,7 +11,7 @@ import prediction, { attribution } from "./views/prediction.js";
 import residual from "./views/residual.js";
 import tokens from "./views/tokens.js";
 import { logitLabel, contrastOptions, nextTokenOptions, wholeModelNumbers } from "./whole_model.js";
-import { readValue, modelFormulas } from "./derivations.js";
+import { readValue, modelFormulas, modelName } from "./derivations.js";
 import { compareValues } from "./analysis.js";
 
 /** Input of a view's figures: the run, the selection in it, and functions that call the worker.
@@ -122,10 +122,10 @@ function factorIn(edits, index) {
 
 const MAX_NAMED = 2; // failed checks that a message names
 
-/** Yield the verifications of figures. @param {string} view @param {{ name: string, verify?: Declared }[]} panels @param {ViewContext} context */
+/** Yield the verifications of figures. @param {string} view @param {Pick<import("./page_data.js").Panel, "name" | "verify">[]} panels @param {ViewContext} context */
 export async function* packMarks(view, panels, context) {
   for (const { name, verify } of panels) {
-    const declared = verify ?? SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
+    const declared = verify ? { ...verify, names: verify.names[modelName(context)] } : SPECIAL_DECLARATIONS[`${view}-${name}`]?.(context);
     yield { [`${view}-${name}-mark`]: declared ? await verifyPanel(context, declared) : null };
   }
 }
@@ -227,21 +227,6 @@ const SPECIAL_DECLARATIONS = {
     if (pattern === "weight") return { kind: "captured", names: ["blocks.{layer}.attn.pattern"] };
     return { kind: "derived", names: pattern.startsWith("chosen") ? ["blocks.*.attn.pattern"] : ["blocks.{layer}.attn.pattern", ...(pattern === "moved" ? ["blocks.{layer}.attn.v"] : [])] };
   },
-  "attention-dimensions": ({ config }) => ({ kind: "derived", names: [...["q", "k"].map((vector) => `blocks.{layer}.attn.${vector}${config.position === "rope" ? "_rot" : ""}`), "blocks.{layer}.attn.scores"] }),
-  "feed_forward-strongest": activations, "feed_forward-curve": activations,
   "feed_forward-promoted": ({ config }) => ({ kind: "derived", names: ["blocks.{layer}.ffn.down_proj.weight", "lm_head.weight", "blocks.{layer}.ffn.hidden", "blocks.{layer}.ffn_norm", `blocks.${config.num_layers - 1}.resid_post`] }),
-  "residual-scales": norms, "residual-normalised": norms, "residual-gains": () => ({ kind: "learned", names: ["blocks.{layer}.attn_norm.weight", "blocks.{layer}.ffn_norm.weight"] }),
-  "residual-lengths": stages, "residual-similarity": stages, "residual-outliers": stages, "residual-norms": updates, "residual-directions": updates,
-  "prediction-lens": lens, "prediction-path": lens,
+  "residual-gains": () => ({ kind: "learned", names: ["blocks.{layer}.attn_norm.weight", "blocks.{layer}.ffn_norm.weight"] }),
 };
-
-/** @param {ViewContext} context @returns {Declared} */
-function activations({ config }) { return { kind: "captured", names: [...(config.ffn === "swiglu" ? ["gate_pre", "gate"] : []), "up", "hidden"].map((name) => `blocks.{layer}.ffn.${name}`) }; }
-/** @returns {Declared} */
-function stages() { return { kind: "derived", names: ["blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post"] }; }
-/** @returns {Declared} */
-function norms() { return { kind: "captured", names: ["resid_pre", "resid_mid", "attn_norm", "ffn_norm"].map((name) => `blocks.{layer}.${name}`) }; }
-/** @returns {Declared} */
-function updates() { return { kind: "derived", names: [...stages().names, "blocks.*.attn.out", "blocks.*.ffn.out"] }; }
-/** @returns {Declared} */
-function lens() { return { kind: "derived", names: [...stages().names, "logits"], against: "at the last depth against the captured logits" }; }
