@@ -239,7 +239,7 @@ def block_norm_formula(config: ModelConfig, layer: int, name: str) -> Formula:
     return NormFormula(name, CopyFormula("x", norm_input_tap(config, norm), line), norm, line)
 
 
-ROPE_ANGLES = SourceLine("model/layers/positions.py", "return torch.outer(positions, frequencies)")
+ROPE_ANGLES = SourceLine("model/layers/positions.py", "return positions.double()[..., None] * frequencies")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedding_formula,
     "position_embed": position_embedding_formula,
