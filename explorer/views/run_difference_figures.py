@@ -475,8 +475,8 @@ def inspect_component_difference(
 ) -> tuple[Derivation, ...]:
     """Derive the clicked component's contribution in A and in B; of interventions, its change first."""
     arguments = attribution_arguments_of_both_runs(comparison, selection)
-    keys = logit_components(comparison.trace, has_changes=has_intervention_bar(comparison))
-    component, layer = get_item(keys, point.coordinate("item"))
+    components = logit_components(comparison.trace, has_changes=has_intervention_bar(comparison))
+    component, layer = get_item(components, point.coordinate("item"))
     derivations = tuple(component_contribution(*run_arguments, component, layer) for run_arguments in arguments)
     return (derive_change(*derivations), *derivations) if comparison.is_unchanged else derivations
 
