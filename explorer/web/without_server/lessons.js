@@ -1,14 +1,12 @@
 // @ts-check
 // Lessons, as in explorer/lessons/ and web/browser_api/lesson_endpoints.py, from the data of docs/try/lessons.*.js and the run.
 import { NEEDS_PYTHON, openQuery, UserError, openRun } from "./actions.js";
-import { drawFigure, cosine, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, formatCount, formatNumber, bracketNegative, quoteToken } from "./figures.js";
+import { drawFigure, cosine, entropy, vectorNorm, rowsOf, sum, largest, dotProduct, range, escapeToken, formatCount, formatDigits, formatNumber, bracketNegative, quoteToken } from "./figures.js";
 import { FIGURES, MODELS, VIEWS } from "./page_data.js";
 import { _, language, ngettext } from "../static/translations.js";
 import { DRAWN_VIEWS, formatHeading } from "./views.js";
-import { entropy } from "./next_token.js";
 import { ADDRESS_DEFAULTS } from "../static/shared_constants.js";
 import { headRows, queryKeyVectors } from "./views/attention.js";
-import { formatDigits } from "../widgets/next_token/next_token.js";
 import { parseNumber } from "../widgets/teaching/lesson.js";
 
 /** @typedef {Record<string, any>} State */
@@ -162,7 +160,7 @@ const QUANTITIES = {
   number: (_context, { value }) => value,
   probability: (context, choice) => context.prediction.plain[tokenId(context, choice)],
   chance: (context, choice) => context.prediction.sampled[tokenId(context, choice)],
-  entropy: ({ prediction }) => Math.max(0, entropy(prediction.plain)),
+  entropy: ({ prediction }) => entropy(prediction.plain),
   candidates: ({ prediction }) => prediction.sampled.filter((p) => p > 0).length,
   weight: async (context) => (await headRows(context, "pattern"))[context.position][context.key],
   head_score: async (context, { score }) => (await headScores(context, score))[context.layer * context.config.num_heads + context.head],

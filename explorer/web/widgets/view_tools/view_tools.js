@@ -8,6 +8,7 @@ import { makeLink } from "../../static/history.js";
 import { button, closeMenu, countDraw, find, findAll, makeFoldButton, setHidden, make, readStorage, writeStorage, setText, span, toggleFold, notify } from "../../static/dom.js";
 import { _, splitMessage } from "../../static/translations.js";
 import { EFFECT } from "../../static/shared_constants.js";
+import { describeChangeEffect } from "../next_token/wording.js";
 import { awaitPartnerToken, setAlignment, isPartnerAwaited, modelName, onState, state } from "../../static/page_state.js";
 
 const SPARE_FIELDS = { all: ["query", "rival"], compare: ["layer", "head"], experiments: ["key"] }; // by view; their lists are behind a button, as the row of tokens or a figure chooses them
@@ -281,7 +282,8 @@ export function changes(element) {
   });
   onState(element, () => { keepControlInPlace(updateHidden); requestAnimationFrame(lastWording === wording() ? updateHidden : draw); }); // others open or close notes
   onContent(element, (newContent) => { content = newContent; draw(); announceReplacements(); });
-  onContent(element, ({ words, chances }) => keepControlInPlace(() => { setText(find(element, ".effect"), words); showProbabilityChange(chances); }), EFFECT);
+  const showEffect = ({ words, chances }) => { setText(find(element, ".effect"), words); showProbabilityChange(chances); };
+  onContent(element, (effect) => keepControlInPlace(() => showEffect(describeChangeEffect(effect))), EFFECT);
 }
 
 /** The two lists of prompts that define a direction. @param {HTMLElement} element */
