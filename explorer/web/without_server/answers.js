@@ -31,7 +31,7 @@ const functions = {
     return { scores: btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")), size: penalised.length };
   },
   listed_lessons: async () => (await import("./lessons.js")).listLessons(),
-  walk: async (state, name) => (await import("./walkthroughs.js")).WALKTHROUGHS[name](await openRun(state)),
+  walk: async (state, name) => ({ name, ...await (await import("./lessons.js")).WALKTHROUGHS[name](await openRun(state)) }),
   lesson_sheet: async (state, name, index) => (await import("./lessons.js")).packSheet(name, index),
 };
 

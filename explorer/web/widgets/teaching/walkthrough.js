@@ -6,6 +6,7 @@ import { countDraw, find, findAll, make, makeSvg, makeFocusableWhileScrolling, s
 import { _ } from "../../static/translations.js";
 import { PROBLEM } from "../../static/shared_constants.js";
 import { state } from "../../static/page_state.js";
+import { describeWalkthrough } from "./walkthrough_steps.js";
 
 // Buttons request a walkthrough by an event, and the widget below shows it.
 
@@ -17,12 +18,7 @@ const startWalk = (name) => void walkEvents.dispatchEvent(new CustomEvent("start
 /** Call `callback` with the name of each walkthrough to start. @param {(name: string) => void} callback */
 const onWalk = (callback) => walkEvents.addEventListener("start", (event) => callback(/** @type {CustomEvent<string>} */ (event).detail));
 
-/**
- * @typedef {object} Segment
- * @property {string} says
- * @property {string} kind
- * @property {Record<string, any>[]} frames
- */
+/** @typedef {import("./walkthrough_steps.js").Segment} Segment */
 /** The position in a walkthrough. @typedef {{ segment: number, frame: number }} FramePosition */
 
 /** Return the position after “next”: the segment's last frame, then the next segment. @param {Segment[]} segments @param {FramePosition} position @param {boolean} isStill whether motion is reduced @returns {FramePosition} */
@@ -38,7 +34,7 @@ export function segmentStart(segments, segment, isStill) {
   return { segment: index, frame: isStill ? segments[index].frames.length - 1 : 0 };
 }
 
-// One function per kind of frame draws the data that Python sends (analysis/walkthroughs).
+// One function per kind of frame draws it.
 
 /** @typedef {{ text: string, share: number }} Quantity */
 /** @typedef {Record<string, any>} Frame */
@@ -140,7 +136,7 @@ export function walk(element) {
 
   async function startWalkthrough(name) {
     previousFocus = document.activeElement;
-    try { ({ title, segments } = await callServer("walk", [state, name])); } catch (error) {
+    try { ({ title, segments } = describeWalkthrough(await callServer("walk", [state, name]))); } catch (error) {
       if (error instanceof RefusedError) setContent(PROBLEM, error.message);
       return;
     }
